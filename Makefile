@@ -1,0 +1,38 @@
+# Every target sets up what it needs; a second run reuses the set-up.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test check test-slow clean
+
+help:
+	@echo "make demo       train a tree on the bundled digits and draw it"
+	@echo "make test       style, types and all quick tests"
+	@echo "make check      style and types only"
+	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev]"
+	@touch $(READY)
+
+demo: setup
+	$(BIN)/python -m crisptree demo
+
+check: setup
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+test: check
+	$(BIN)/python -m pytest
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow -rs
+
+clean:
+	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,41 @@
+"""crisptree: decision trees that are soft while they train and crisp when they predict.
+
+>>> from crisptree import CrispTreeClassifier
+>>> from crisptree.datasets import load_digits
+>>> digits = load_digits()
+>>> model = CrispTreeClassifier(max_depth=3, epochs=5, finetune_epochs=5, random_state=0)
+>>> model.fit(digits.X_train, digits.y_train).get_n_leaves()
+8
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["CrispTreeClassifier", "CrispTreeWarning", "ModelFileError", "load"]
+
+_HOMES = {
+    "CrispTreeClassifier": "crisptree.estimators.classifier",
+    "CrispTreeWarning": "crisptree.warning",
+    "ModelFileError": "crisptree.export.model_file",
+    "load": "crisptree.estimators.files",
+}
+
+if TYPE_CHECKING:
+    from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.files import load
+    from crisptree.export.model_file import ModelFileError
+    from crisptree.warning import CrispTreeWarning
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'crisptree' has no attribute {name!r}; it offers {', '.join(__all__)}.")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,17 @@
+"""The ``crisptree`` command, one file per subcommand."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; exit codes are 0 (done), 1 (failed) and 2 (wrong use)."""
+    try:
+        from crisptree.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] == "crisptree":
+            raise
+        print(f"the command line needs {error.name}; install it with: pip install 'crisptree[cli]'", file=sys.stderr)
+        raise SystemExit(1) from None
+    app()

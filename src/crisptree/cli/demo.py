@@ -1,0 +1,73 @@
+"""``crisptree demo``: a tree on the bundled digits, from data to picture."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from crisptree import CrispTreeClassifier
+from crisptree.datasets import Dataset, load_digits
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model and the picture.")] = Path(
+        "demo"
+    ),
+    depth: Annotated[int, typer.Option(min=1, max=8, help="Largest number of splits on a path.")] = 4,
+    seed: Annotated[int, typer.Option(help="Makes the run repeatable.")] = 0,
+) -> None:
+    """Train a tree on 8 × 8 digits, print how well it does, save it and draw it.
+
+    Example: crisptree demo --depth 5 -o my-first-tree
+    """
+    console = Console()
+    digits = load_digits()
+    X = np.concatenate([digits.X_train, digits.X_valid])
+    y = np.concatenate([digits.y_train, digits.y_valid])
+    console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
+    started = time.perf_counter()
+    model = CrispTreeClassifier(
+        max_depth=depth, image_shape=digits.image_shape, roughness=1e-3, random_state=seed, verbose=1
+    ).fit(X, y)
+    console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
+    console.print(_scores(model, X, y, digits))
+    visited = model.decision_path(digits.X_test).sum(axis=1).mean() - 1
+    console.print(
+        f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · a test image visits {visited:.1f} of "
+        f"{model.tree_.structure.n_splits} splits on average\n"
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    model.save(output / "digits.crisp")
+    _draw(model, output / "tree.png")
+    console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
+    console.print(f"picture  {output / 'tree.png'}", soft_wrap=True)
+
+
+def _scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Dataset) -> Table:
+    table = Table(title="Accuracy (hard: one path per image, as it predicts; soft: all leaves, for comparison)")
+    for column in ("tree", "train hard", "train soft", "test hard", "test soft"):
+        table.add_column(column, justify="left" if column == "tree" else "right")
+    for name, tree in (("greedy", model.greedy()), ("finetuned", model)):
+        cells = []
+        for rows, labels in ((X, y), (digits.X_test, digits.y_test)):
+            soft = tree.classes_[tree.soft_predict_proba(rows).argmax(axis=1)]
+            cells += [f"{tree.score(rows, labels):.3f}", f"{np.mean(soft == labels):.3f}"]
+        table.add_row(name, *cells)
+    return table
+
+
+def _draw(model: CrispTreeClassifier, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from crisptree.plots import plot_tree
+
+    figure = plot_tree(model).get_figure(root=True)
+    assert figure is not None  # the axes were drawn on a figure of their own
+    figure.savefig(path, dpi=150)

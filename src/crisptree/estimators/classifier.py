@@ -1,0 +1,340 @@
+"""The classifier: one deterministic tree with scikit-learn's manners."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from crisptree.estimators import validation as checks
+from crisptree.inference import CrispTree, route_rows
+
+if TYPE_CHECKING:
+    from crisptree.learning.history import EpochRecord
+
+PAPER = {
+    "split": "oblique",
+    "algorithm": "em",
+    "grow": "greedy",
+    "max_depth": 8,
+    "epochs": 50,
+    "finetune_epochs": 50,
+    "min_updates": 0,
+    "learning_rate": 0.001,
+    "batch_size": 1000,
+    "steepness": 1.0,
+    "steepness_step": 0.1,
+    "annealing": "linear",
+    "l1": 0.0,
+    "l2": 0.0,
+    "leaf_prior": 0.0,
+    "roughness": 0.0,
+    "scale": "feature",
+}
+"""The protocol of the paper's section 4.1."""
+
+
+class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
+    """A single decision tree, trained as a probabilistic one, that predicts along one path.
+
+    Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
+    and leaves jointly while the turns become steeper. Prediction is deterministic: a row visits at most ``max_depth``
+    splits and ends in one leaf.
+
+    Parameters
+    ----------
+    split : {"oblique", "axis"} or callable, default="oblique"
+        What a split asks: a hyperplane, a threshold on one feature, or the module that ``split(input_shape)``
+        returns, which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels, height,
+        width) with ``image_shape``.
+    algorithm : {"em", "alternating", "likelihood"}, default="em"
+        How stumps and the whole tree are trained: expectation-maximisation, the supplement's alternating scheme
+        with hard leaf counts, or the gradient of the log-likelihood itself.
+    grow : {"greedy", "balanced"}, default="greedy"
+        Learn the structure, or start from a random complete tree of ``max_depth``.
+    max_depth : int or None, default=8
+        The largest number of splits on a path; None grows until the leaves are pure.
+    max_leaf_nodes : int or None, default=None
+        With a number, the tree grows best first by information gain up to that many leaves.
+    min_samples_split, min_samples_leaf : int, default=2, 1
+        Rows that a node needs to be split, and that each side must keep. Rows count as rows whatever their weight.
+    min_weight_fraction_leaf : float, default=0.0
+        The share of all weights that each side of a split must keep.
+    min_impurity_decrease : float, default=0.0
+        The least information gain (in nats, times the node's share of the samples) of a split.
+    epochs, finetune_epochs : int, default=20, 40
+        Epochs of every stump, and of the whole tree afterwards.
+    min_updates : int, default=200
+        The least number of optimiser steps that a stump, or the whole tree, gets: small nodes go through their rows
+        several times an epoch. 0 counts epochs alone, as the paper does.
+    learning_rate : float, default=0.02
+        Adam's step.
+    batch_size : int, default=256
+        Rows in a batch, per node while growing.
+    steepness, steepness_step : float, default=1.0, 0.1
+        γ of the first epoch, and what every epoch adds.
+    annealing : {"linear", "geometric"}, default="linear"
+        Add the step to γ, or multiply γ by 1 + step.
+    l1, l2 : float, default=0.0
+        Strength of Σ|β| (exact zeros) and of Σβ² on scaled weights, beside the mean loss per row.
+    leaf_prior : float, default=0.0
+        Pseudo-count of every class in every leaf.
+    roughness : float, default=0.0
+        Strength of the squared differences between weights of neighbouring pixels; needs ``image_shape``.
+    image_shape : tuple of int, default=None
+        (height, width) or (height, width, channels) of the image that a row is.
+    scale : {"feature", "global"} or None, default="feature"
+        Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
+        are. The scale is folded into the weights after training.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of the rows of each class.
+    validation_fraction : float, default=0.1
+        The share of rows held out with ``early_stopping`` when ``fit`` is given no ``validation``.
+    early_stopping : bool, default=False
+        Keep the finetuned tree of the epoch with the best accuracy of the deterministic tree on validation rows.
+    warm_start : bool, default=False
+        Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows) and finetune
+        again.
+    random_state : int, RandomState or None, default=None
+        Makes the fit repeatable.
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take all cores.
+    verbose : int, default=0
+        1 shows a live line of progress.
+    callbacks : list of callable, default=None
+        Each is called with an ``EpochRecord`` after every epoch.
+
+    Attributes
+    ----------
+    tree_ : FlatTree or ModuleTree
+        The deterministic tree: arrays, leaf tables and statistics.
+    greedy_tree_ : FlatTree or ModuleTree
+        The same before finetuning.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X had some.
+    history_ : list of EpochRecord
+        One record for every epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> model.get_n_leaves(), bool(model.score(X, y) > 0.95)
+    (3, True)
+    """
+
+    tree_: CrispTree
+    greedy_tree_: CrispTree
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    history_: list[EpochRecord]
+
+    def __init__(
+        self,
+        *,
+        split: str | Callable[[tuple[int, ...]], Any] = "oblique",
+        algorithm: str = "em",
+        grow: str = "greedy",
+        max_depth: int | None = 8,
+        max_leaf_nodes: int | None = None,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        epochs: int = 20,
+        finetune_epochs: int = 40,
+        min_updates: int = 200,
+        learning_rate: float = 0.02,
+        batch_size: int = 256,
+        steepness: float = 1.0,
+        steepness_step: float = 0.1,
+        annealing: str = "linear",
+        l1: float = 0.0,
+        l2: float = 0.0,
+        leaf_prior: float = 0.0,
+        roughness: float = 0.0,
+        image_shape: tuple[int, ...] | None = None,
+        scale: str | None = "feature",
+        class_weight: dict[Any, float] | str | None = None,
+        validation_fraction: float = 0.1,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[EpochRecord], None]] | None = None,
+    ) -> None:
+        self.split = split
+        self.algorithm = algorithm
+        self.grow = grow
+        self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.epochs = epochs
+        self.finetune_epochs = finetune_epochs
+        self.min_updates = min_updates
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.steepness = steepness
+        self.steepness_step = steepness_step
+        self.annealing = annealing
+        self.l1 = l1
+        self.l2 = l2
+        self.leaf_prior = leaf_prior
+        self.roughness = roughness
+        self.image_shape = image_shape
+        self.scale = scale
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's protocol: EM, Adam with batches of 1000 rows per node, γ = 1 + 0.1 per epoch, no regularisation.
+
+        Examples
+        --------
+        >>> CrispTreeClassifier.paper(max_depth=4, epochs=20, finetune_epochs=20).batch_size
+        1000
+        """
+        return cls(**{**PAPER, **changes})
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Grow a tree and finetune it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; they become float32 first.
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of two equals the row twice, a weight of zero equals leaving it out.
+        validation : (X, y), default=None
+            Rows on which the deterministic tree is scored after every epoch of finetuning.
+        """
+        checks.check_parameters(self.get_params(deep=False))
+        earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
+        if earlier is not None:
+            checks.check_same_features(self, X, earlier.n_features)
+        self._forget()
+        data = checks.check_training_data(self, X, y, sample_weight, self.class_weight)
+        held_out = None if validation is None else checks.check_validation(self, validation, data.classes)
+        if earlier is not None:
+            checks.check_same_classes(self.classes_, data.classes)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        from crisptree.estimators.fitting import fit_tree
+
+        fitted = fit_tree(self, data, held_out, earlier, seed)
+        self.classes_, self.history_ = data.classes, fitted.history
+        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+        return self
+
+    def _forget(self) -> None:
+        """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
+        for name in ("tree_", "greedy_tree_", "history_"):
+            self.__dict__.pop(name, None)
+
+    def greedy(self) -> Self:
+        """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
+        check_is_fitted(self, "tree_")
+        twin = copy.copy(self)
+        twin.tree_ = self.greedy_tree_
+        return twin
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The class of every row.  (n, n_features) → (n,)"""
+        leaf = self.apply(X)
+        return self.classes_[self.tree_.leaves.argmax(axis=1)[leaf]]
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
+        leaf = self.apply(X)
+        return self.tree_.leaves[leaf]
+
+    def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
+        check_is_fitted(self, "tree_")
+        return route_rows(self.tree_, checks.check_rows(self, X))
+
+    def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
+        """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
+        leaf = self.apply(X)
+        structure = self.tree_.structure
+        ways = [
+            [split for split, _ in structure.path(number)] + [structure.n_splits + number]
+            for number in range(structure.n_leaves)
+        ]
+        lengths = np.array([len(way) for way in ways])[leaf]
+        columns = np.concatenate([np.array(ways[number], dtype=np.int64) for number in leaf])
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(leaf), structure.n_nodes))
+
+    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+        """Class probabilities of the probabilistic tree, which visits every leaf; for study.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        steepness : float, default=None
+            γ of the turns; None takes that of the end of training.
+        """
+        check_is_fitted(self, "tree_")
+        rows = checks.check_rows(self, X)
+        from crisptree.estimators.fitting import soft_probabilities
+
+        return soft_probabilities(self.tree_, rows, steepness)
+
+    def get_depth(self) -> int:
+        """The largest number of splits that a row may visit."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.structure.depth
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.structure.n_leaves
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
+        check_is_fitted(self, "tree_")
+        from crisptree.estimators.files import save
+
+        save(self, path)

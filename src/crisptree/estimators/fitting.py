@@ -1,0 +1,196 @@
+"""The steps of a fit, in order: samples, growth, finetuning, the crisp tree. Imported only when something trains."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.model_selection import train_test_split
+
+from crisptree.estimators.progress import listening
+from crisptree.estimators.validation import TrainingData, check_image_shape
+from crisptree.inference import CrispTree
+from crisptree.inference.statistics import settled
+from crisptree.learning.finetuning import finetune
+from crisptree.learning.growing import Limits, grow, grow_balanced, single_leaf
+from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.scaling import Scaling, row_blocks
+from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
+from crisptree.tree import Tree
+
+if TYPE_CHECKING:
+    from crisptree.estimators.classifier import CrispTreeClassifier
+
+Held = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
+
+
+class Fitted(NamedTuple):
+    """What a fit leaves behind."""
+
+    greedy: CrispTree
+    tree: CrispTree
+    history: list[EpochRecord]
+
+
+def fit_tree(
+    estimator: CrispTreeClassifier, data: TrainingData, held_out: Held | None, earlier: CrispTree | None, seed: int
+) -> Fitted:
+    """Train a tree on checked data with the estimator's parameters."""
+    image_shape = check_image_shape(estimator.image_shape, data.X.shape[1])
+    if held_out is None and estimator.early_stopping:
+        data, held_out = _split_off(data, estimator.validation_fraction, seed)
+    device = _device(estimator.device)
+    generator = torch.Generator().manual_seed(seed)
+    scaling = Scaling.learn(data.X, data.weight, estimator.scale) if earlier is None else earlier.statistics.scaling
+    samples = _samples(scaling, data.X, data.y, data.weight, len(data.classes), device)
+    validation = None
+    if held_out is not None:
+        validation = _samples(scaling, *held_out, np.ones(len(held_out[1])), len(data.classes), device)
+    plan = _plan(estimator, image_shape, estimator.epochs)
+    finetuning = _plan(estimator, image_shape, estimator.finetune_epochs)
+    kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
+    with _threads(estimator.n_jobs), listening(estimator.verbose, estimator.callbacks) as ears:
+        greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
+        tuned = finetune(
+            greedy,
+            samples,
+            finetuning,
+            generator=generator,
+            on_epoch=ears.hear,
+            validation=validation,
+            restore_best=estimator.early_stopping,
+        )
+    crisp_greedy = _crisp(greedy, plan.final_steepness, scaling, data, estimator.leaf_prior)
+    if tuned.tree is greedy:
+        return Fitted(crisp_greedy, crisp_greedy, ears.history)
+    crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator.leaf_prior)
+    return Fitted(crisp_greedy, crisp, ears.history)
+
+
+def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int) -> Plan:
+    return Plan(
+        algorithm=estimator.algorithm,
+        epochs=epochs,
+        learning_rate=estimator.learning_rate,
+        batch_size=estimator.batch_size,
+        min_updates=estimator.min_updates,
+        steepness=estimator.steepness,
+        steepness_step=estimator.steepness_step,
+        annealing=estimator.annealing,
+        l1=estimator.l1,
+        l2=estimator.l2,
+        leaf_prior=estimator.leaf_prior,
+        roughness=estimator.roughness,
+        image_shape=image_shape,
+    )
+
+
+def _grown(
+    estimator: CrispTreeClassifier,
+    earlier: CrispTree | None,
+    samples: Samples,
+    plan: Plan,
+    kind: SplitKind,
+    generator: torch.Generator,
+    hear: Listener,
+) -> Tree:
+    if estimator.grow == "balanced":
+        return grow_balanced(samples, estimator.max_depth or 0, kind, generator)
+    if earlier is None:
+        start = single_leaf(samples, kind, generator)
+    else:
+        linear = LINEAR.get(estimator.split, ObliqueSplits) if isinstance(estimator.split, str) else ObliqueSplits
+        start = Tree.soft(earlier, samples.device, linear)
+    limits = Limits(
+        max_depth=estimator.max_depth,
+        max_leaf_nodes=estimator.max_leaf_nodes,
+        min_samples_split=estimator.min_samples_split,
+        min_samples_leaf=estimator.min_samples_leaf,
+        min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
+        min_impurity_decrease=estimator.min_impurity_decrease,
+    )
+    return grow(start, samples, plan, limits, kind, generator=generator, on_epoch=hear)
+
+
+def _crisp(tree: Tree, steepness: float, scaling: Scaling, data: TrainingData, leaf_prior: float) -> CrispTree:
+    return settled(tree.crisp(scaling, steepness), data.X, data.y, data.weight, leaf_prior)
+
+
+def _samples(
+    scaling: Scaling,
+    X: npt.NDArray[np.float32],
+    y: npt.NDArray[np.int64],
+    weight: npt.NDArray[np.float64],
+    n_classes: int,
+    device: torch.device,
+) -> Samples:
+    return Samples(
+        torch.from_numpy(scaling.apply(X)).to(device),
+        torch.from_numpy(y).to(device),
+        torch.from_numpy(weight).to(device, torch.float32),
+        n_classes,
+    )
+
+
+def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Held]:
+    """Hold out a share of the rows, of every class alike where that can be done."""
+    n_rows, counts = len(data.y), np.bincount(data.y)
+    n_held = max(1, round(fraction * n_rows))
+    if n_rows < 2:
+        raise ValueError("early_stopping must have at least 2 rows to hold one out; got 1. Switch it off.")
+    alike = counts.min() >= 2 and len(counts) <= min(n_held, n_rows - n_held)
+    kept, held = train_test_split(
+        np.arange(n_rows), test_size=n_held, random_state=seed, stratify=data.y if alike else None
+    )
+    rest = TrainingData(data.X[kept], data.y[kept], data.weight[kept], data.classes)
+    return rest, (data.X[held], data.y[held])
+
+
+def _input_shape(image_shape: tuple[int, ...] | None, n_features: int) -> tuple[int, ...]:
+    """What a split module is given for one row."""
+    if image_shape is None:
+        return (n_features,)
+    height, width, *channels = image_shape
+    return (channels[0] if channels else 1, height, width)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(
+            f"`device` must be 'auto', 'cpu' or a device that torch finds here; got {name!r}. "
+            "Use 'auto' to take CUDA only where it is present."
+        ) from error
+    return device
+
+
+@contextmanager
+def _threads(n_jobs: int | None) -> Iterator[None]:
+    """Torch works on ``n_jobs`` threads inside, and on as many as before outside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1 if n_jobs in (None, -1) else int(n_jobs or 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.no_grad()
+def soft_probabilities(tree: CrispTree, X: npt.NDArray[np.float32], steepness: float | None) -> npt.NDArray[np.float64]:
+    """p(y∣x) of the probabilistic tree behind a crisp one."""
+    soft, statistics = Tree.soft(tree), tree.statistics
+    gamma = statistics.steepness if steepness is None else steepness
+    blocks = [torch.from_numpy(statistics.scaling.apply(X[rows])) for rows in row_blocks(len(X))]
+    logs = [soft.log_class_probabilities(block, gamma).double() for block in blocks]
+    return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())

@@ -1,0 +1,240 @@
+"""The front door: parameters, rows, labels and weights are checked here once, with errors that help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+ALGORITHMS = ("em", "alternating", "likelihood")
+ANNEALING = ("linear", "geometric")
+GROW = ("greedy", "balanced")
+SCALES = ("feature", "global", None)
+SPLITS = ("oblique", "axis")
+
+Rule = tuple[Callable[[Any], bool], str]
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _whole(low: int, *, none: bool = False, remark: str = "") -> Rule:
+    def holds(value: Any) -> bool:
+        if value is None:
+            return none
+        return _is_whole(value) and bool(value >= low)
+
+    return holds, f"a whole number of at least {low}" + (" or None" if none else "") + remark
+
+
+def _number(low: float, *, strict: bool = False, high: float = math.inf, remark: str = "") -> Rule:
+    def holds(value: Any) -> bool:
+        if not isinstance(value, Real) or not math.isfinite(value):
+            return False
+        number = float(value)
+        return (number > low if strict else number >= low) and number < high
+
+    bounds = f"{'above' if strict else 'at least'} {low:g}" + (f" and below {high:g}" if high < math.inf else "")
+    return holds, f"a finite number {bounds}{remark}"
+
+
+def _one_of(names: tuple[str | None, ...]) -> Rule:
+    return lambda value: (value is None or isinstance(value, str)) and value in names, "one of " + ", ".join(
+        map(repr, names)
+    )
+
+
+def _flag() -> Rule:
+    return lambda value: isinstance(value, bool | np.bool_), "True or False"
+
+
+RULES: dict[str, Rule] = {
+    "split": (
+        lambda value: callable(value) or (isinstance(value, str) and value in SPLITS),
+        "'oblique', 'axis' or a function split(input_shape) that returns a torch.nn.Module",
+    ),
+    "algorithm": _one_of(ALGORITHMS),
+    "grow": _one_of(GROW),
+    "max_depth": _whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
+    "max_leaf_nodes": _whole(2, none=True),
+    "min_samples_split": _whole(2),
+    "min_samples_leaf": _whole(1),
+    "min_weight_fraction_leaf": _number(0.0, high=0.5),
+    "min_impurity_decrease": _number(0.0),
+    "epochs": _whole(1),
+    "finetune_epochs": _whole(0, remark=" (0 keeps the greedy tree)"),
+    "min_updates": _whole(0, remark=" (0 counts epochs alone)"),
+    "learning_rate": _number(0.0, strict=True),
+    "batch_size": _whole(1),
+    "steepness": _number(0.0, strict=True),
+    "steepness_step": _number(0.0),
+    "annealing": _one_of(ANNEALING),
+    "l1": _number(0.0),
+    "l2": _number(0.0),
+    "leaf_prior": _number(0.0),
+    "roughness": _number(0.0),
+    "image_shape": (
+        lambda value: (
+            value is None
+            or (
+                isinstance(value, tuple | list)
+                and len(value) in (2, 3)
+                and all(_is_whole(side) and side > 0 for side in value)
+            )
+        ),
+        "None, (height, width) or (height, width, channels)",
+    ),
+    "scale": _one_of(SCALES),
+    "validation_fraction": _number(0.0, strict=True, high=1.0),
+    "early_stopping": _flag(),
+    "warm_start": _flag(),
+    "n_jobs": (
+        lambda value: value is None or (_is_whole(value) and (value == -1 or value >= 1)),
+        "None or -1 for all cores, or a whole number of at least 1",
+    ),
+    "verbose": (lambda value: isinstance(value, bool) or (_is_whole(value) and value >= 0), "0 or larger"),
+    "callbacks": (
+        lambda value: value is None or (isinstance(value, list | tuple) and all(map(callable, value))),
+        "None or a list of functions that take a record of an epoch",
+    ),
+}
+
+
+def check_parameters(parameters: dict[str, Any]) -> None:
+    """Hold every parameter to its rule, and those that depend on each other too."""
+    for name, (holds, sentence) in RULES.items():
+        if name in parameters and not holds(parameters[name]):
+            raise ValueError(f"`{name}` must be {sentence}; got {parameters[name]!r}.")
+    if parameters["roughness"] > 0 and parameters["image_shape"] is None:
+        raise ValueError(
+            f"`roughness` must come with `image_shape`; got roughness={parameters['roughness']!r} and no image_shape. "
+            "Say how a row is an image, e.g. image_shape=(28, 28), or set roughness=0."
+        )
+    if parameters["grow"] == "balanced":
+        if parameters["max_depth"] is None:
+            raise ValueError("`max_depth` must be a number for grow='balanced'; got None.")
+        if parameters["max_leaf_nodes"] is not None:
+            raise ValueError(
+                "`max_leaf_nodes` must be None for grow='balanced', which builds all 2^max_depth leaves; "
+                f"got {parameters['max_leaf_nodes']!r}."
+            )
+        if parameters["warm_start"]:
+            raise ValueError("`warm_start` must be False for grow='balanced': a complete tree does not grow on.")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Checked rows: float32 features, class numbers, positive weights."""
+
+    X: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.float64]
+    classes: npt.NDArray[Any]
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
+    """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
+        return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
+
+
+def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
+    """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+    with np.errstate(over="ignore"):
+        X, y = validate_data(estimator, X, y, dtype=np.float32, order="C")
+    check_classification_targets(y)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = weight * _class_factors(class_weight, y, weight)
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError(
+            "the weights must leave at least one row with a positive weight; got only zeros. "
+            "Leave sample_weight and class_weight None to weigh all rows alike."
+        )
+    if not kept.all():
+        X, y, weight = X[kept], y[kept], weight[kept]
+    classes, numbers = np.unique(y, return_inverse=True)
+    return TrainingData(X, numbers.astype(np.int64), weight, classes)
+
+
+def _class_factors(
+    class_weight: Any, y: npt.NDArray[Any], weight: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64] | float:
+    """Each row's factor; "balanced" counts rows by their weight, so that a repeated row equals a weight of two."""
+    if class_weight is None:
+        return 1.0
+    classes, numbers = np.unique(y, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(numbers, weights=weight)
+        factors = np.divide(totals.sum() / (totals > 0).sum(), totals, out=np.zeros_like(totals), where=totals > 0)
+    elif isinstance(class_weight, dict):
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
+        if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
+            raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
+    else:
+        raise ValueError(f"`class_weight` must be None, 'balanced' or a dict by class; got {class_weight!r}.")
+    return np.asarray(factors[numbers], dtype=np.float64)
+
+
+def check_validation(
+    estimator: Any, validation: Any, classes: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The explicit validation rows and their class numbers."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
+    X = check_rows(estimator, validation[0])
+    y = column_or_1d(validation[1])
+    check_consistent_length(X, y)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"validation labels must be among the training classes {classes.tolist()}; got {unknown.tolist()} too. "
+            "Leave those rows out of the validation set."
+        )
+    return X, np.searchsorted(classes, y)
+
+
+def check_image_shape(image_shape: tuple[int, ...] | None, n_features: int) -> tuple[int, ...] | None:
+    """The image shape as a tuple whose pixels are the features."""
+    if image_shape is None:
+        return None
+    shape = tuple(int(side) for side in image_shape)
+    if math.prod(shape) != n_features:
+        raise ValueError(
+            f"`image_shape` must have as many pixels as X has features; got {shape} ({math.prod(shape)} pixels) for "
+            f"{n_features} features. Leave it None to train without spatial regularisation."
+        )
+    return shape
+
+
+def check_same_features(estimator: Any, X: Any, n_features: int) -> None:
+    """A warm start goes on with the columns it knows."""
+    came = np.shape(X)[1] if np.ndim(X) == 2 else None
+    if came is not None and came != n_features:
+        raise ValueError(
+            f"`warm_start` must go on with the same columns; the tree knows {n_features} features and X has {came}. "
+            f"Use a new {type(estimator).__name__} for other data."
+        )
+
+
+def check_same_classes(known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
+    """A warm start goes on with the classes it knows."""
+    if not np.array_equal(known, classes):
+        raise ValueError(
+            f"`warm_start` must go on with the same classes; the tree knows {known.tolist()} and y has "
+            f"{classes.tolist()}. Use a new estimator for other data."
+        )

@@ -1,0 +1,1 @@
+"""A trained tree in other forms: the model file."""

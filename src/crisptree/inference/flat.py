@@ -1,0 +1,120 @@
+"""Trained trees as plain arrays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference.summation import linear_scores
+from crisptree.scaling import Scaling
+from crisptree.structure import TreeStructure
+
+Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What training left behind: all that explanations, drawings and the soft tree need.
+
+    Parameters
+    ----------
+    node_counts : ndarray of shape (n_nodes, n_classes)
+        Weighted training rows of every class that pass each node, splits first, then leaves.
+    gain : ndarray of shape (n_splits,)
+        Information gain of each split in nats, from those counts.
+    score_mean, score_spread : ndarray of shape (n_splits,)
+        Weighted mean and standard deviation of f(x) over the training rows that visit each split.
+    scaling : Scaling
+        Center and factor of every feature in training.
+    soft_leaves : ndarray of shape (n_leaves, n_classes)
+        Leaf tables of the probabilistic tree.
+    steepness : float
+        γ of the last epoch.
+    """
+
+    node_counts: Doubles
+    gain: Doubles
+    score_mean: Doubles
+    score_spread: Doubles
+    scaling: Scaling
+    soft_leaves: Doubles
+    steepness: float
+
+    @property
+    def feature_mean(self) -> Doubles:
+        """The center of every feature in training."""
+        return self.scaling.center
+
+    @property
+    def feature_spread(self) -> Doubles:
+        """The raw length of one scaled unit of every feature."""
+        return self.scaling.spread
+
+
+@dataclass(frozen=True, eq=False)
+class CrispTree(ABC):
+    """A trained tree that sends every row down one path: its structure, leaf tables and statistics."""
+
+    structure: TreeStructure
+    leaves: Doubles
+    statistics: Statistics
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """How many features a row must have."""
+
+    @abstractmethod
+    def scores(self, X: Singles, split: int) -> Singles:
+        """f(x) of one split for the rows given.  (n, n_features) → (n,)"""
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTree(CrispTree):
+    """A tree with linear splits f(x) = weight · x + bias on raw features, in single precision.
+
+    Parameters
+    ----------
+    structure : TreeStructure
+        Its children arrays are ``left`` and ``right``.
+    leaves : ndarray of shape (n_leaves, n_classes)
+        Class probabilities of every leaf.
+    statistics : Statistics
+        See there.
+    weight : ndarray of shape (n_splits, n_features), float32
+        Hyperplanes on raw features, the training scale folded in.
+    bias : ndarray of shape (n_splits,), float32
+        Their offsets.
+    """
+
+    weight: Singles = field(kw_only=True)
+    bias: Singles = field(kw_only=True)
+
+    @property
+    def left(self) -> npt.NDArray[np.int32]:
+        return self.structure.left
+
+    @property
+    def right(self) -> npt.NDArray[np.int32]:
+        return self.structure.right
+
+    @property
+    def n_features(self) -> int:
+        return self.weight.shape[1]
+
+    def scores(self, X: Singles, split: int) -> Singles:
+        return linear_scores(X, self.weight[split], self.bias[split])
+
+    def scaled_hyperplanes(self) -> tuple[Doubles, Doubles]:
+        """β in the scaled space of training: the weights to look at.  (n_splits, n_features), (n_splits,)"""
+        return self.statistics.scaling.unfold(self.weight, self.bias)
+
+
+def as_rows(X: Any) -> Singles:
+    """Rows in single precision, as every route sees them."""
+    return np.asarray(X, dtype=np.float32)

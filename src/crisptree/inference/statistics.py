@@ -1,0 +1,94 @@
+"""What the training rows do in the deterministic tree: its final leaf tables and its statistics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference.flat import CrispTree, Statistics
+from crisptree.inference.reference import route_rows
+from crisptree.scaling import Scaling, row_blocks
+from crisptree.structure import TreeStructure
+
+Doubles = npt.NDArray[np.float64]
+SomeTree = TypeVar("SomeTree", bound=CrispTree)
+
+
+def settled(
+    tree: SomeTree, X: npt.NDArray[np.float32], y: npt.NDArray[np.int64], sample_weight: Doubles, leaf_prior: float
+) -> SomeTree:
+    """The tree with leaf tables and statistics from the hard routing of its training rows.
+
+    These tables are the best ones for the tree's splits, and the counts agree with what it predicts.
+    """
+    structure, soft = tree.structure, tree.statistics.soft_leaves
+    leaf = route_rows(tree, X)
+    counts = np.zeros_like(soft)
+    np.add.at(counts, (leaf, y), sample_weight)
+    mean, spread = _score_moments(tree, X, leaf, sample_weight)
+    node_counts = structure.sums_below(counts)
+    statistics = replace(
+        tree.statistics,
+        node_counts=node_counts,
+        gain=_gains(structure, node_counts),
+        score_mean=mean,
+        score_spread=spread,
+    )
+    return replace(tree, leaves=leaf_tables(counts, soft, leaf_prior), statistics=statistics)
+
+
+def unsettled(structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float) -> Statistics:
+    """Statistics before any row has been counted."""
+    none = np.zeros(structure.n_splits)
+    return Statistics(
+        node_counts=np.zeros((structure.n_nodes, soft_leaves.shape[1])),
+        gain=none,
+        score_mean=none,
+        score_spread=none,
+        scaling=scaling,
+        soft_leaves=soft_leaves,
+        steepness=steepness,
+    )
+
+
+def leaf_tables(counts: Doubles, soft: Doubles, prior: float) -> Doubles:
+    """Class frequencies with a Dirichlet prior; a leaf that no training row reaches keeps its soft table."""
+    raised = counts + prior
+    totals = counts.sum(axis=1, keepdims=True)
+    tables = np.where(totals > 0, raised, soft)
+    return tables / tables.sum(axis=1, keepdims=True)
+
+
+def _score_moments(
+    tree: CrispTree, X: npt.NDArray[np.float32], leaf: npt.NDArray[np.int64], sample_weight: Doubles
+) -> tuple[Doubles, Doubles]:
+    structure = tree.structure
+    place = np.argsort(structure.leaves_left_to_right)[leaf]
+    moments = np.zeros((structure.n_splits, 3))
+    for block in row_blocks(len(X)):
+        order = np.argsort(place[block], kind="stable")
+        bounds = np.searchsorted(place[block][order], np.arange(structure.n_leaves + 1))
+        for split, (start, stop) in enumerate(structure.leaf_spans[: structure.n_splits]):
+            rows = order[bounds[start] : bounds[stop]]
+            if not len(rows):
+                continue
+            scores = tree.scores(X[block][rows], split).astype(np.float64)
+            weights = sample_weight[block][rows]
+            moments[split] += weights.sum(), weights @ scores, weights @ scores**2
+    total = np.maximum(moments[:, 0], np.finfo(float).tiny)
+    mean = moments[:, 1] / total
+    return mean, np.sqrt(np.maximum(moments[:, 2] / total - mean**2, 0.0))
+
+
+def _gains(structure: TreeStructure, node_counts: Doubles) -> Doubles:
+    totals = node_counts.sum(axis=1)
+    shares = node_counts / np.maximum(totals, np.finfo(float).tiny)[:, None]
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    weighted_entropy = totals * -(shares * logs).sum(axis=1)
+    splits = slice(structure.n_splits)
+    lost = weighted_entropy[structure.left_nodes] + weighted_entropy[structure.right_nodes]
+    gains = (weighted_entropy[splits] - lost) / np.maximum(totals[splits], np.finfo(float).tiny)
+    return np.maximum(gains, 0.0)

@@ -1,0 +1,129 @@
+"""Finetuning: all splits and leaves of a tree trained jointly, every row routed probabilistically to all leaves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crisptree.equations.em import leaf_distributions
+from crisptree.learning.batches import Groups
+from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.train import EpochEnd, train
+from crisptree.splits import AbstractSplits
+from crisptree.tree import Tree
+
+
+class WholeTree:
+    """A tree in training: one group that holds all rows."""
+
+    def __init__(self, tree: Tree, samples: Samples) -> None:
+        self.structure = tree.structure
+        self.splits = tree.splits.trainable()
+        self.leaves = tree.leaves
+        rows = torch.arange(len(samples), device=samples.device)
+        self.groups = Groups(rows, torch.tensor([len(samples)], device=samples.device))
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return splits(x)
+
+    def labels(self, y: Tensor, group: Tensor) -> Tensor:
+        return y
+
+    def tree(self) -> Tree:
+        """The tree as it stands now."""
+        return Tree(self.structure, self.splits.detached(), self.leaves.detach().clone())
+
+    def hard_counts(self, samples: Samples) -> Tensor:
+        return hard_counts(self.tree(), samples)
+
+
+class Finetuned(NamedTuple):
+    """A tree and the steepness γ at which it stood when its training ended."""
+
+    tree: Tree
+    steepness: float
+
+
+def finetune(
+    tree: Tree,
+    samples: Samples,
+    plan: Plan,
+    *,
+    generator: torch.Generator,
+    on_epoch: Listener | None = None,
+    validation: Samples | None = None,
+    restore_best: bool = False,
+) -> Finetuned:
+    """Train the whole tree from where it stands.
+
+    Parameters
+    ----------
+    tree : Tree
+        Usually the greedy tree; it is left as it is.
+    samples : Samples
+        The training rows.
+    plan : Plan
+        Every number of the phase.
+    generator : torch.Generator
+        Shuffles the batches.
+    on_epoch : callable, optional
+        Hears of every epoch.
+    validation : Samples, optional
+        Rows on which the deterministic tree is scored after every epoch.
+    restore_best : bool, default=False
+        Give back the tree of the epoch with the highest validation score (the first such), the start included.
+    """
+    start = Finetuned(tree, plan.steepness_at(0))
+    if tree.structure.n_splits == 0 or plan.epochs == 0:
+        return start
+    trainee = WholeTree(tree, samples)
+    best, best_score = start, hard_score(tree, samples, validation) if validation else None
+
+    def report(end: EpochEnd) -> None:
+        nonlocal best, best_score
+        score = None
+        if validation is not None:
+            now = trainee.tree()
+            score = hard_score(now, samples, validation)
+            if best_score is None or score > best_score:
+                best, best_score = Finetuned(now, end.steepness), score
+        if on_epoch is not None:
+            on_epoch(
+                EpochRecord(
+                    phase="finetune",
+                    level=tree.structure.depth,
+                    n_levels=tree.structure.depth,
+                    n_splits=tree.structure.n_splits,
+                    epoch=end.epoch + 1,
+                    n_epochs=plan.epochs,
+                    steepness=end.steepness,
+                    loss=end.loss,
+                    validation_score=score,
+                )
+            )
+
+    train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning")
+    return best if restore_best and validation else Finetuned(trainee.tree(), plan.final_steepness)
+
+
+def hard_counts(tree: Tree, samples: Samples) -> Tensor:
+    """N_{ℓ,k}: the weight of every class in every leaf under deterministic routing.  (n_leaves, n_classes)"""
+    counts = torch.zeros(tree.structure.n_leaves, samples.n_classes, dtype=tree.leaves.dtype, device=samples.device)
+    for rows in samples.pieces():
+        leaf = tree.route(samples.batch(rows))
+        counts.index_put_((leaf, samples.y[rows]), samples.weight[rows], accumulate=True)
+    return counts
+
+
+def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
+    """Weighted accuracy on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
+    tables = leaf_distributions(hard_counts(tree, samples), tree.leaves)
+    right = torch.zeros((), dtype=torch.float64, device=validation.device)
+    for rows in validation.pieces():
+        correct = tables.argmax(dim=1)[tree.route(validation.batch(rows))] == validation.y[rows]
+        right += (validation.weight[rows] * correct).sum()
+    return float(right / validation.weight.double().sum())

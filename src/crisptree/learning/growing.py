@@ -1,0 +1,181 @@
+"""Structure learning: which leaves become splits, level by level or best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crisptree.learning.batches import Groups, group_rows
+from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.stumps import Outcome, Stumps, random_tables
+from crisptree.learning.train import EpochEnd, train
+from crisptree.splits import AbstractSplits, SplitKind
+from crisptree.structure import TreeStructure
+from crisptree.tree import Tree
+
+TRIES = 6
+"""A stump that leaves one side empty starts again from another random direction: one try, and five more."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a leaf stays a leaf; the names are scikit-learn's. Rows count as rows, whatever their weight."""
+
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A trained stump that waits at a leaf. ``decrease`` is its gain times the leaf's share of all samples."""
+
+    leaf: int
+    splits: AbstractSplits
+    table: Tensor
+    decrease: float
+    right_rows: Tensor
+
+
+def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
+    """The tree before it grows: one leaf with the class frequencies."""
+    splits = kind.initial(samples.mean()[None][:0], generator)
+    frequencies = samples.class_weights() / samples.class_weights().sum()
+    return Tree(TreeStructure.single_leaf(), splits, frequencies.to(samples.weight)[None])
+
+
+def grow_balanced(samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator) -> Tree:
+    """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
+    structure = TreeStructure.balanced(depth)
+    tables = random_tables(structure.n_leaves, samples.n_classes, generator)
+    splits = kind.initial(samples.mean().expand(structure.n_splits, -1), generator)
+    return Tree(structure, splits, tables.to(samples.weight))
+
+
+def grow(
+    tree: Tree,
+    samples: Samples,
+    plan: Plan,
+    limits: Limits,
+    kind: SplitKind,
+    *,
+    generator: torch.Generator,
+    on_epoch: Listener | None = None,
+) -> Tree:
+    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
+
+    Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
+    the tree's log-likelihood (gain times share of the samples) comes first.
+    """
+    growth = _Growth(samples, plan, limits, kind, generator, on_epoch)
+    leaf_of_row = torch.cat([tree.route(samples.batch(rows)) for rows in samples.pieces()])
+    waiting: dict[int, Candidate] = {}
+    fresh = list(range(tree.structure.n_leaves))
+    while fresh:
+        for candidate in growth.candidates(tree.structure, fresh, leaf_of_row):
+            waiting[candidate.leaf] = candidate
+        chosen = _choose(waiting, limits)
+        fresh = []
+        for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
+            leaf_of_row[candidate.right_rows] = number
+            fresh += [candidate.leaf, number]
+            del waiting[candidate.leaf]
+        if chosen:
+            splits = AbstractSplits.concatenated([candidate.splits for candidate in chosen])
+            tables = torch.stack([candidate.table for candidate in chosen])
+            tree = tree.grown([candidate.leaf for candidate in chosen], splits, tables)
+        if limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes:
+            break
+    return tree
+
+
+def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
+    if limits.max_leaf_nodes is None or not waiting:
+        return list(waiting.values())
+    return [max(waiting.values(), key=lambda candidate: candidate.decrease)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Growth:
+    """What stays the same while a tree grows."""
+
+    samples: Samples
+    plan: Plan
+    limits: Limits
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+
+    def candidates(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> Iterator[Candidate]:
+        """Trained stumps for those of the fresh leaves that may be split; useless ones are tried again."""
+        leaves = self._open(structure, fresh, leaf_of_row)
+        for _ in range(TRIES):
+            if not leaves:
+                return
+            level = int(structure.leaf_depths[leaves].max()) + 1
+            groups = group_rows(leaf_of_row, leaves)
+            outcome = self._train(groups, level)
+            yield from self._accepted(outcome, groups, leaves)
+            leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
+
+    def _open(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> list[int]:
+        """Leaves that are shallow, large and mixed enough."""
+        n_classes = self.samples.n_classes
+        cells = torch.bincount(leaf_of_row * n_classes + self.samples.y, minlength=structure.n_leaves * n_classes)
+        counts = cells.reshape(-1, n_classes).cpu().numpy()
+        limits = self.limits
+        enough = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+        good = (counts.sum(axis=1) >= enough) & ((counts > 0).sum(axis=1) > 1)
+        if limits.max_depth is not None:
+            good &= structure.leaf_depths < limits.max_depth
+        return [leaf for leaf in fresh if good[leaf]]
+
+    def _train(self, groups: Groups, level: int) -> Outcome:
+        samples, n_nodes = self.samples, len(groups.sizes)
+        n_candidates = samples.n_features if self.kind.compete_by_feature else 1
+        splits = self.kind.candidates(samples.group_means(groups), self.generator)
+        tables = random_tables(2 * n_nodes * n_candidates, samples.n_classes, self.generator)
+        stumps = Stumps(splits, tables.reshape(2, -1).to(samples.weight), groups, n_candidates)
+
+        def report(end: EpochEnd) -> None:
+            if self.on_epoch is not None:
+                self.on_epoch(
+                    EpochRecord(
+                        phase="grow",
+                        level=level,
+                        n_levels=self.limits.max_depth,
+                        n_splits=n_nodes,
+                        epoch=end.epoch + 1,
+                        n_epochs=self.plan.epochs,
+                        steepness=end.steepness,
+                        loss=end.loss,
+                    )
+                )
+
+        train(stumps, samples, self.plan, generator=self.generator, on_epoch=report, name=f"growth at level {level}")
+        least_weight = self.limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
+        return stumps.outcome(samples, self.limits.min_samples_leaf, least_weight)
+
+    def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
+        total = float(self.samples.weight.double().sum())
+        decreases = (outcome.gains * outcome.weights / total).tolist()
+        accepted = outcome.accepted.tolist()
+        sizes = groups.sizes.tolist()
+        pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
+        for number, (rows, turns) in enumerate(pieces):
+            if accepted[number] and decreases[number] >= self.limits.min_impurity_decrease:
+                yield Candidate(
+                    leaf=leaves[number],
+                    splits=outcome.splits.select([number]),
+                    table=outcome.tables[number],
+                    decrease=decreases[number],
+                    right_rows=rows[turns],
+                )

@@ -1,0 +1,44 @@
+"""What a listener hears after every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch of one phase.
+
+    Parameters
+    ----------
+    phase : {"grow", "finetune"}
+        What was trained: stumps, or the whole tree.
+    level : int
+        Depth of the deepest stump in training, or of the whole tree.
+    n_levels : int or None
+        How many levels the phase has; None where only purity ends the growth.
+    n_splits : int
+        How many splits were trained.
+    epoch, n_epochs : int
+        Counted from 1.
+    steepness : float
+        γ of the epoch.
+    loss : float
+        Mean negative log-likelihood of the training rows during the epoch.
+    validation_score : float or None
+        Accuracy of the deterministic tree on the validation rows after the epoch.
+    """
+
+    phase: str
+    level: int
+    n_levels: int | None
+    n_splits: int
+    epoch: int
+    n_epochs: int
+    steepness: float
+    loss: float
+    validation_score: float | None = None
+
+
+Listener = Callable[[EpochRecord], None]

@@ -1,0 +1,35 @@
+"""Every number a training phase needs. A plan travels whole, so nothing is lost on the way to a deep node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crisptree.equations.annealing import SCHEDULES
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train a batch of stumps or a whole tree; the estimator's page explains each number."""
+
+    algorithm: str = "em"
+    epochs: int = 20
+    learning_rate: float = 0.001
+    batch_size: int = 1000
+    min_updates: int = 0
+    steepness: float = 1.0
+    steepness_step: float = 0.1
+    annealing: str = "linear"
+    l1: float = 0.0
+    l2: float = 0.0
+    leaf_prior: float = 0.0
+    roughness: float = 0.0
+    image_shape: tuple[int, ...] | None = None
+
+    def steepness_at(self, epoch: int) -> float:
+        """γ during an epoch, the first one being 0."""
+        return SCHEDULES[self.annealing](self.steepness, self.steepness_step, epoch)
+
+    @property
+    def final_steepness(self) -> float:
+        """γ of the last epoch."""
+        return self.steepness_at(max(self.epochs - 1, 0))

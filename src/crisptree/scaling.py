@@ -1,0 +1,90 @@
+"""How features are brought to one scale before training, and how the scale is folded out of the weights again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+
+ROWS_AT_ONCE = 8192
+"""Statistics in double precision are taken over this many rows at a time, to keep memory near the data's own."""
+
+SMALLEST_SPREAD = 1e-35
+"""A column that varies less than this counts as constant: its folded weight would leave float32's range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """x ↦ (x − center) · factor, feature by feature; the factor is 0 for columns constant in training."""
+
+    center: Doubles
+    factor: Doubles
+
+    @classmethod
+    def learn(cls, X: Floats, sample_weight: Floats, kind: str | None) -> Scaling:
+        """Weighted statistics of the training rows; ``kind`` is a key of ``SCALES``."""
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        varies = high - low > SMALLEST_SPREAD
+        # Centre on the middle of the range first: squares of 1e30 or of large offsets would lose everything.
+        middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
+        total = sample_weight.sum()
+        first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        for rows in row_blocks(len(X)):
+            unit = (X[rows] - middle) / half
+            first += sample_weight[rows] @ unit
+            second += sample_weight[rows] @ unit**2
+        mean = first / total
+        spread = half * np.sqrt(np.maximum(second / total - mean**2, 0.0))
+        varies &= spread > SMALLEST_SPREAD
+        return SCALES[kind](middle + half * mean, spread, varies)
+
+    def apply(self, X: Floats) -> npt.NDArray[np.float32]:
+        """The scaled rows, computed in double precision, kept in single."""
+        scaled = np.empty(X.shape, dtype=np.float32)
+        for rows in row_blocks(len(X)):
+            scaled[rows] = (X[rows] - self.center) * self.factor
+        return scaled
+
+    def fold(self, weight: Doubles, bias: Doubles) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Hyperplanes of the scaled space as hyperplanes of the raw one."""
+        raw = weight * self.factor
+        return raw.astype(np.float32), (bias - raw @ self.center).astype(np.float32)
+
+    def unfold(self, weight: Floats, bias: Floats) -> tuple[Doubles, Doubles]:
+        """The reverse of ``fold``; columns constant in training have weight zero."""
+        raw = weight.astype(np.float64)
+        return raw * self.spread, bias + raw @ self.center
+
+    @property
+    def spread(self) -> Doubles:
+        """The raw length of one scaled unit, 0 for columns constant in training."""
+        return np.divide(1.0, self.factor, out=np.zeros_like(self.factor), where=self.factor != 0)
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices that cover the rows a few thousand at a time."""
+    return (slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE))
+
+
+def _by_feature(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
+    return Scaling(mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies))
+
+
+def _by_one_number(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
+    largest = spread.max(initial=0.0)
+    if largest == 0:
+        return Scaling(mean, np.zeros_like(mean))
+    common = largest * np.sqrt(np.mean((spread[varies] / largest) ** 2))
+    return Scaling(mean, varies / common)
+
+
+def _not_at_all(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
+    return Scaling(np.zeros_like(mean), varies.astype(np.float64))
+
+
+SCALES = {"feature": _by_feature, "global": _by_one_number, None: _not_at_all}

@@ -1,0 +1,39 @@
+"""Learnable split features f(x): what a split asks of a sample.
+
+``AbstractSplits`` is the contract. All splits of a tree are one object whose parameters are stacked along their
+first dimension, so a level of stumps or a whole tree trains as one batch.
+"""
+
+from crisptree.splits.axis import AxisCandidates, AxisSplits
+from crisptree.splits.base import AbstractSplits, SplitKind, random_directions
+from crisptree.splits.module import Factory, ModuleSplits
+from crisptree.splits.oblique import ObliqueSplits
+
+KINDS = {
+    "oblique": SplitKind(ObliqueSplits.initial, ObliqueSplits.initial),
+    "axis": SplitKind(AxisSplits.initial, AxisCandidates.initial, compete_by_feature=True),
+}
+LINEAR: dict[str, type[ObliqueSplits] | type[AxisSplits]] = {"oblique": ObliqueSplits, "axis": AxisSplits}
+
+
+def kind_of(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
+    """The kind behind the estimator's ``split``: a name of ``KINDS``, or a factory of modules."""
+    if isinstance(split, str):
+        return KINDS[split]
+    modules = ModuleSplits.initialiser(split, input_shape)
+    return SplitKind(modules, modules)
+
+
+__all__ = [
+    "KINDS",
+    "LINEAR",
+    "AbstractSplits",
+    "AxisCandidates",
+    "AxisSplits",
+    "Factory",
+    "ModuleSplits",
+    "ObliqueSplits",
+    "SplitKind",
+    "kind_of",
+    "random_directions",
+]

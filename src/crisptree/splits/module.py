@@ -1,0 +1,114 @@
+"""Splits whose feature is any ``torch.nn.Module`` that maps a batch to one number per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from crisptree.splits.base import AbstractSplits
+
+Factory = Callable[[tuple[int, ...]], nn.Module]
+
+
+class ModuleSplits(AbstractSplits):
+    """Copies of one module, their parameters stacked.
+
+    Parameters
+    ----------
+    skeleton : torch.nn.Module
+        The module whose code is run; its own parameters are never used.
+    parameters : dict of Tensor
+        Every parameter of the module with a leading dimension n_splits.
+    input_shape : tuple of int
+        What the module is given for one row: (n_features,), or (channels, height, width) for images whose rows
+        are flat (height, width, channels).
+    """
+
+    def __init__(self, skeleton: nn.Module, parameters: dict[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        self.skeleton = skeleton
+        self.parameters = parameters
+        self.input_shape = input_shape
+
+    @classmethod
+    def build(
+        cls, factory: Factory, n_splits: int, input_shape: tuple[int, ...], generator: torch.Generator
+    ) -> ModuleSplits:
+        """Fresh modules from ``factory(input_shape)``; the global random state is left as it was."""
+        seed = int(torch.randint(2**31, (1,), generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
+        _check(modules[0], input_shape)
+        parameters, _ = stack_module_state(modules)
+        values = {name: value.detach()[:n_splits] for name, value in parameters.items()}
+        return cls(modules[0], values, input_shape)
+
+    @classmethod
+    def initialiser(
+        cls, factory: Factory, input_shape: tuple[int, ...]
+    ) -> Callable[[Tensor, torch.Generator], ModuleSplits]:
+        """``build`` in the form of ``SplitKind.initial``: as many modules as there are centers, where those are."""
+
+        def initial(centers: Tensor, generator: torch.Generator) -> ModuleSplits:
+            return cls.build(factory, len(centers), input_shape, generator).on(centers.device)
+
+        return initial
+
+    def _inputs(self, x: Tensor) -> Tensor:
+        if len(self.input_shape) == 1:
+            return x
+        channels, height, width = self.input_shape
+        return x.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.n_splits == 0:
+            return x.new_zeros(len(x), 0)
+        inputs = self._inputs(x)
+
+        def one(parameters: dict[str, Tensor]) -> Tensor:
+            return cast(Tensor, functional_call(self.skeleton, parameters, (inputs,))).reshape(len(x))
+
+        return vmap(one, randomness="different")(self.parameters).T
+
+    def at(self, x: Tensor, split: Tensor) -> Tensor:
+        """Every module sees only its own rows."""
+        inputs = self._inputs(x)
+        scores = x.new_zeros(len(x))
+        for number in torch.unique(split).tolist():
+            rows = torch.nonzero(split == number)[:, 0]
+            parameters = {name: value[number] for name, value in self.parameters.items()}
+            result = cast(Tensor, functional_call(self.skeleton, parameters, (inputs[rows],)))
+            scores = scores.index_add(0, rows, result.reshape(len(rows)))
+        return scores
+
+    def replaced(self, parameters: dict[str, Tensor]) -> ModuleSplits:
+        return ModuleSplits(self.skeleton, parameters, self.input_shape)
+
+
+def _check(module: nn.Module, input_shape: tuple[int, ...]) -> None:
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"split(input_shape) must return a torch.nn.Module; got {type(module).__name__}. "
+            "Return the module itself, not its output."
+        )
+    if not any(True for _ in module.parameters()):
+        raise ValueError("split(input_shape) must return a module with parameters to train; it has none.")
+    if any(True for _ in module.buffers()):
+        raise TypeError(
+            "split(input_shape) must return a module without buffers, because the copies of a tree's splits train "
+            "as one stack; got "
+            + ", ".join(name for name, _ in module.named_buffers())
+            + ". Replace batch norm by group or layer norm."
+        )
+    with torch.no_grad():
+        output = module(torch.zeros(2, *input_shape))
+    if not isinstance(output, Tensor) or output.numel() != 2 or output.shape[0] != 2:
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise ValueError(
+            f"the split module must give one number per row, shape (n,) or (n, 1); for 2 rows it gave {shape}. "
+            "End it with a layer of one output."
+        )

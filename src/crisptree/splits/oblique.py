@@ -1,0 +1,54 @@
+"""Oblique splits f(x) = (x, 1)·β: hyperplanes of any direction."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from crisptree.splits.base import AbstractSplits, random_directions
+
+FEW_SPLITS = 8
+"""Up to this many splits one matrix product over all of them is quicker than fetching each row its own."""
+
+
+class ObliqueSplits(AbstractSplits):
+    """Hyperplanes: ``weight`` (n_splits, n_features) and ``bias`` (n_splits,)."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self.parameters = {"weight": weight, "bias": bias}
+
+    @classmethod
+    def initial(cls, centers: Tensor, generator: torch.Generator) -> ObliqueSplits:
+        """Random directions, one through each center.  (n_splits, n_features)"""
+        weight = random_directions(len(centers), centers.shape[1], generator).to(centers)
+        return cls(weight, -(weight * centers).sum(dim=1))
+
+    @classmethod
+    def from_hyperplanes(cls, weight: Tensor, bias: Tensor) -> ObliqueSplits:
+        """The reverse of ``hyperplanes``."""
+        return cls(weight, bias)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.addmm(self.parameters["bias"], x, self.parameters["weight"].T)
+
+    def at(self, x: Tensor, split: Tensor) -> Tensor:
+        if self.n_splits == 1:
+            return self(x)[:, 0]
+        if self.n_splits <= FEW_SPLITS:
+            return self(x).gather(1, split[:, None])[:, 0]
+        weight = self.parameters["weight"].index_select(0, split)
+        return torch.linalg.vecdot(x, weight) + self.parameters["bias"].index_select(0, split)
+
+    def replaced(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
+        return ObliqueSplits(parameters["weight"], parameters["bias"])
+
+    def penalised_weight(self) -> Tensor:
+        return self.parameters["weight"]
+
+    @property
+    def sparse_parameter(self) -> str:
+        return "weight"
+
+    def hyperplanes(self) -> tuple[Tensor, Tensor]:
+        """β as (n_splits, n_features) and (n_splits,)."""
+        return self.parameters["weight"], self.parameters["bias"]

@@ -1,0 +1,210 @@
+"""The shape of a binary tree in two integer arrays.
+
+Splits are numbered from 0 (the root), leaves from 0 on their own. A child that is >= 0 is a split, a child
+that is negative is the leaf ``~child``. Every split comes after its parent, so one pass over the numbers
+goes down the tree and one pass backwards goes up; a cycle cannot be written down at all.
+
+Where splits and leaves must share one numbering (columns of ``decision_path``, rows of the class counts) the
+splits come first: node i is split i for i < n_splits and leaf i - n_splits otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeStructure:
+    """Children of every split; see the module's page for the numbering.
+
+    Examples
+    --------
+    The paper's figure 1: leaves A, B, C, D, E are 0 … 4, splits 1, 2, 3, 4 are 0 … 3.
+
+    >>> figure_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
+    >>> figure_1.n_leaves, figure_1.depth
+    (5, 3)
+    >>> figure_1.path(1)  # to B: left at split 1, right at 2, left at 4
+    [(0, False), (1, True), (3, False)]
+    """
+
+    left: Ints
+    right: Ints
+
+    def __init__(self, left: npt.ArrayLike, right: npt.ArrayLike) -> None:
+        for name, children in (("left", left), ("right", right)):
+            array = np.array(children, dtype=np.int32).reshape(-1)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        if len(self.left) != len(self.right):
+            raise ValueError(
+                f"a tree needs as many left as right children; got {len(self.left)} left and {len(self.right)} right."
+            )
+        children = np.concatenate([self.left, self.right]).astype(np.int64)
+        parents = np.tile(np.arange(self.n_splits), 2)
+        inner = children >= 0
+        if np.any(children[inner] <= parents[inner]):
+            raise ValueError("every split must be numbered after its parent, and the root is split 0.")
+        expected_splits = np.arange(1, self.n_splits)
+        if not np.array_equal(np.sort(children[inner]), expected_splits):
+            raise ValueError(f"each of the splits 1 … {self.n_splits - 1} must be the child of exactly one split.")
+        if self.n_splits and not np.array_equal(np.sort(~children[~inner]), np.arange(self.n_leaves)):
+            raise ValueError(f"each of the leaves 0 … {self.n_leaves - 1} must be the child of exactly one split.")
+
+    @classmethod
+    def single_leaf(cls) -> TreeStructure:
+        """The tree that asks nothing."""
+        return cls([], [])
+
+    @classmethod
+    def stump(cls) -> TreeStructure:
+        """One split and its two leaves."""
+        return cls([~0], [~1])
+
+    @classmethod
+    def balanced(cls, depth: int) -> TreeStructure:
+        """The complete tree: 2^depth leaves, numbered from left to right."""
+        n_splits = 2**depth - 1
+        children = np.arange(1, 2 * n_splits + 1).reshape(n_splits, 2)
+        children[children >= n_splits] = ~(children[children >= n_splits] - n_splits)
+        return cls(children[:, 0], children[:, 1])
+
+    @property
+    def n_splits(self) -> int:
+        return len(self.left)
+
+    @property
+    def n_leaves(self) -> int:
+        return self.n_splits + 1
+
+    @property
+    def n_nodes(self) -> int:
+        return self.n_splits + self.n_leaves
+
+    def split_leaf(self, leaf: int) -> TreeStructure:
+        """A new tree with a split (numbered n_splits) in place of ``leaf``.
+
+        The left child keeps the leaf's number, the right child becomes leaf n_leaves.
+        """
+        if not 0 <= leaf < self.n_leaves:
+            raise ValueError(f"leaf must be one of 0 … {self.n_leaves - 1}; got {leaf}.")
+        left, right = (np.where(side == ~leaf, self.n_splits, side) for side in (self.left, self.right))
+        return TreeStructure(np.append(left, ~leaf), np.append(right, ~self.n_leaves))
+
+    def split_leaves(self, leaves: Sequence[int]) -> TreeStructure:
+        """``split_leaf`` for each of the leaves in turn."""
+        structure = self
+        for leaf in leaves:
+            structure = structure.split_leaf(leaf)
+        return structure
+
+    @cached_property
+    def left_nodes(self) -> npt.NDArray[np.int64]:
+        """The left child of every split as a node number (splits first, then leaves)."""
+        return self._as_nodes(self.left)
+
+    @cached_property
+    def right_nodes(self) -> npt.NDArray[np.int64]:
+        """The right child of every split as a node number (splits first, then leaves)."""
+        return self._as_nodes(self.right)
+
+    def _as_nodes(self, children: Ints) -> npt.NDArray[np.int64]:
+        wide = children.astype(np.int64)
+        return np.where(wide >= 0, wide, self.n_splits + ~wide)
+
+    @cached_property
+    def parents(self) -> npt.NDArray[np.int64]:
+        """The split above every node; -1 above the root."""
+        parents = np.full(self.n_nodes, -1, dtype=np.int64)
+        parents[self.left_nodes] = np.arange(self.n_splits)
+        parents[self.right_nodes] = np.arange(self.n_splits)
+        return parents
+
+    @cached_property
+    def node_depths(self) -> npt.NDArray[np.int64]:
+        """How many splits lie above every node (splits first, then leaves)."""
+        depths = np.zeros(self.n_nodes, dtype=np.int64)
+        for split in range(self.n_splits):
+            depths[self.left_nodes[split]] = depths[self.right_nodes[split]] = depths[split] + 1
+        return depths
+
+    @property
+    def leaf_depths(self) -> npt.NDArray[np.int64]:
+        """The number of splits that a sample of each leaf has visited."""
+        return self.node_depths[self.n_splits :]
+
+    @property
+    def depth(self) -> int:
+        """The largest number of splits on a path."""
+        return int(self.leaf_depths.max())
+
+    @cached_property
+    def levels(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """The splits of every depth, from the root down."""
+        depths = self.node_depths[: self.n_splits]
+        return tuple(np.flatnonzero(depths == depth) for depth in range(self.depth))
+
+    @cached_property
+    def leaves_left_to_right(self) -> npt.NDArray[np.int64]:
+        """The leaf numbers as they stand in a drawing."""
+        order, stack = [], [0 if self.n_splits else -1]
+        while stack:
+            child = stack.pop()
+            if child < 0:
+                order.append(~child)
+            else:
+                stack += [int(self.right[child]), int(self.left[child])]
+        return np.array(order, dtype=np.int64)
+
+    @cached_property
+    def leaf_spans(self) -> npt.NDArray[np.int64]:
+        """Every node's leaves as a range [start, stop) of ``leaves_left_to_right``.  (n_nodes, 2)"""
+        spans = np.zeros((self.n_nodes, 2), dtype=np.int64)
+        places = np.arange(self.n_leaves)
+        spans[self.n_splits + self.leaves_left_to_right] = np.stack([places, places + 1], axis=1)
+        for split in range(self.n_splits - 1, -1, -1):
+            spans[split] = spans[self.left_nodes[split], 0], spans[self.right_nodes[split], 1]
+        return spans
+
+    def path(self, leaf: int) -> list[tuple[int, bool]]:
+        """The splits on the way to a leaf, each with True where the way turns right (ℛ_ℓ and ℒ_ℓ)."""
+        return list(reversed(list(self._way_up(leaf))))
+
+    def _way_up(self, leaf: int) -> Iterator[tuple[int, bool]]:
+        node = self.n_splits + leaf
+        while (parent := int(self.parents[node])) >= 0:
+            yield parent, bool(self.right_nodes[parent] == node)
+            node = parent
+
+    def sums_below(self, leaf_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """For every node (splits first, then leaves) the sum of ``leaf_values`` over the leaves under it."""
+        sums = np.zeros((self.n_nodes, *leaf_values.shape[1:]))
+        sums[self.n_splits :] = leaf_values
+        for split in range(self.n_splits - 1, -1, -1):
+            sums[split] = sums[self.left_nodes[split]] + sums[self.right_nodes[split]]
+        return sums
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeStructure):
+            return NotImplemented
+        return np.array_equal(self.left, other.left) and np.array_equal(self.right, other.right)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.left.tobytes(), self.right.tobytes()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[TreeStructure], tuple[Ints, Ints]]:
+        return TreeStructure, (self.left, self.right)

@@ -1,0 +1,130 @@
+"""Tree = structure + splits + leaf distributions: the object that learning changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
+from crisptree.inference.flat import CrispTree, FlatTree
+from crisptree.inference.statistics import unsettled
+from crisptree.scaling import Scaling
+from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
+from crisptree.structure import TreeStructure
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A probabilistic tree on scaled features; growth returns a new one.
+
+    Parameters
+    ----------
+    structure : TreeStructure
+        The shape.
+    splits : AbstractSplits
+        The split features, in the structure's order.
+    leaves : Tensor of shape (n_leaves, n_classes)
+        Leaf distributions π.
+    """
+
+    structure: TreeStructure
+    splits: AbstractSplits
+    leaves: Tensor
+
+    def log_path_probabilities(self, x: Tensor, steepness: float) -> Tensor:
+        """log μ_ℓ(x).  (n, n_features) → (n, n_leaves)"""
+        return log_path_probabilities(self.splits(x), self.structure, steepness)
+
+    def log_class_probabilities(self, x: Tensor, steepness: float) -> Tensor:
+        """log p(y∣x).  (n, n_features) → (n, n_classes)"""
+        return log_class_probabilities(self.log_path_probabilities(x, steepness), self.leaves)
+
+    @torch.no_grad()
+    def route(self, x: Tensor) -> Tensor:
+        """The leaf of every row, deterministically: each row asks only the splits on its own path.  (n,)"""
+        left, right = (
+            torch.from_numpy(np.array(children, dtype=np.int64)).to(x.device)
+            for children in (self.structure.left, self.structure.right)
+        )
+        node = torch.full((len(x),), 0 if self.structure.n_splits else -1, device=x.device)
+        rows = torch.nonzero(node >= 0)[:, 0]
+        while len(rows):
+            here = node[rows]
+            turns = goes_right(self.splits.at(x[rows] if len(rows) < len(x) else x, here))
+            node[rows] = torch.where(turns, right[here], left[here])
+            rows = rows[node[rows] >= 0]
+        return ~node
+
+    def grown(self, leaves: Sequence[int], stumps: AbstractSplits, tables: Tensor) -> Tree:
+        """The tree with a trained stump in place of each of the leaves.
+
+        Parameters
+        ----------
+        leaves : sequence of int
+            Which leaves to split; see ``TreeStructure.split_leaf`` for the new numbers.
+        stumps : AbstractSplits
+            One split for each of them.
+        tables : Tensor of shape (len(leaves), 2, n_classes)
+            The stumps' left and right leaf distributions.
+        """
+        kept = self.leaves.clone()
+        kept[torch.as_tensor(list(leaves), device=kept.device)] = tables[:, 0]
+        splits = AbstractSplits.concatenated([self.splits, stumps])
+        return Tree(self.structure.split_leaves(leaves), splits, torch.cat([kept, tables[:, 1]]))
+
+    def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
+        """The deterministic tree on raw features, not yet settled on its training rows."""
+        soft = self.leaves.detach().cpu().double().numpy()
+        statistics = unsettled(self.structure, scaling, soft, steepness)
+        if isinstance(self.splits, ModuleSplits):
+            return ModuleTree(self.structure, soft, statistics, splits=self.splits.on(torch.device("cpu")))
+        if not isinstance(self.splits, ObliqueSplits | AxisSplits):
+            raise TypeError(f"{type(self.splits).__name__} cannot be made crisp; choose winners first.")
+        hyperplanes = (part.detach().cpu().double().numpy() for part in self.splits.hyperplanes())
+        weight, bias = scaling.fold(*hyperplanes)
+        return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias)
+
+    @classmethod
+    def soft(
+        cls,
+        tree: CrispTree,
+        device: torch.device | str = "cpu",
+        linear: type[ObliqueSplits] | type[AxisSplits] = ObliqueSplits,
+    ) -> Tree:
+        """The probabilistic tree, on scaled features, that a crisp one came from.
+
+        ``linear`` says as which kind of splits the hyperplanes of a flat tree are taken up.
+        """
+        leaves = torch.as_tensor(tree.statistics.soft_leaves, dtype=torch.float32, device=device)
+        splits: AbstractSplits
+        if isinstance(tree, ModuleTree):
+            splits = tree.splits.on(torch.device(device))
+        elif isinstance(tree, FlatTree):
+            weight, bias = (
+                torch.as_tensor(part, dtype=torch.float32, device=device) for part in tree.scaled_hyperplanes()
+            )
+            splits = linear.from_hyperplanes(weight, bias)
+        else:
+            raise TypeError(f"no probabilistic tree is known for {type(tree).__name__}.")
+        return cls(tree.structure, splits, leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleTree(CrispTree):
+    """A deterministic tree whose splits are modules on scaled features."""
+
+    splits: ModuleSplits = field(kw_only=True)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.statistics.scaling.center)
+
+    @torch.no_grad()
+    def scores(self, X: npt.NDArray[np.float32], split: int) -> npt.NDArray[np.float32]:
+        scaled = torch.from_numpy(self.statistics.scaling.apply(X))
+        return np.asarray(self.splits.score(scaled, split).numpy(), dtype=np.float32)

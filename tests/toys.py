@@ -1,0 +1,77 @@
+"""Trees and data with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from crisptree.splits import ObliqueSplits
+from crisptree.structure import TreeStructure
+from crisptree.tree import Tree
+
+FIGURE_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
+"""The paper's figure 1: splits 1 … 4 are 0 … 3, leaves A … E are 0 … 4."""
+
+CHAIN = TreeStructure([~0, ~1, ~2, ~3], [1, 2, 3, ~4])
+"""Every left child is a leaf."""
+
+SHAPES = [TreeStructure.single_leaf(), TreeStructure.stump(), FIGURE_1, CHAIN, TreeStructure.balanced(4)]
+
+
+def random_structure(n_splits: int, seed: int) -> TreeStructure:
+    """Any shape: random leaves are split one after the other."""
+    rng = np.random.default_rng(seed)
+    structure = TreeStructure.single_leaf()
+    for _ in range(n_splits):
+        structure = structure.split_leaf(int(rng.integers(structure.n_leaves)))
+    return structure
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def random_tables(n_leaves: int, n_classes: int, seed: int = 0) -> torch.Tensor:
+    raw = torch.rand(n_leaves, n_classes, generator=generator(seed), dtype=torch.float64) + 0.05
+    return raw / raw.sum(dim=1, keepdim=True)
+
+
+def random_tree(structure: TreeStructure, n_features: int, n_classes: int, seed: int = 0) -> Tree:
+    """Random hyperplanes and leaf tables, in double precision."""
+    weight = torch.randn(structure.n_splits, n_features, generator=generator(seed), dtype=torch.float64)
+    bias = torch.randn(structure.n_splits, generator=generator(seed + 1), dtype=torch.float64) / 2
+    return Tree(structure, ObliqueSplits(weight, bias), random_tables(structure.n_leaves, n_classes, seed))
+
+
+def brute_force_paths(scores: torch.Tensor, structure: TreeStructure, steepness: float) -> torch.Tensor:
+    """μ as the product along every path, straight from the paper's definition."""
+    turn = torch.sigmoid(steepness * scores)
+    columns = []
+    for leaf in range(structure.n_leaves):
+        product = torch.ones(len(scores), dtype=scores.dtype)
+        for split, right in structure.path(leaf):
+            product = product * (turn[:, split] if right else 1 - turn[:, split])
+        columns.append(product)
+    return torch.stack(columns, dim=1)
+
+
+def diagonal(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes on either side of x_0 = x_1, with a gap: one oblique split is enough."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (4 * n, 2))
+    X = X[np.abs(X[:, 0] - X[:, 1]) > 0.2][:n].astype(np.float32)
+    return X, (X[:, 0] > X[:, 1]).astype(int)
+
+
+def checkerboard(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Exclusive or: the class is the sign of x_0 x_1, with a gap."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (6 * n, 2))
+    X = X[np.abs(X).min(axis=1) > 0.1][:n].astype(np.float32)
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def clouds(n: int = 300, n_features: int = 5, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian clouds around one centre per class, overlapping a little."""
+    rng = np.random.default_rng(seed)
+    centers = 2.5 * rng.normal(size=(n_classes, n_features))
+    y = np.arange(n) % n_classes
+    return (centers[y] + rng.normal(size=(n, n_features))).astype(np.float32), y
