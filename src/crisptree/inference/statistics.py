@@ -24,9 +24,9 @@ def settled(
 
     These tables are the best ones for the tree's splits, and the counts agree with what it predicts.
     """
-    structure, soft = tree.structure, tree.statistics.soft_leaves
+    structure = tree.structure
     leaf = route_rows(tree, X)
-    counts = np.zeros_like(soft)
+    counts = np.zeros_like(tree.leaves)
     np.add.at(counts, (leaf, y), sample_weight)
     mean, spread = _score_moments(tree, X, leaf, sample_weight)
     node_counts = structure.sums_below(counts)
@@ -37,7 +37,7 @@ def settled(
         score_mean=mean,
         score_spread=spread,
     )
-    return replace(tree, leaves=leaf_tables(counts, soft, leaf_prior), statistics=statistics)
+    return replace(tree, leaves=leaf_tables(structure, node_counts, leaf_prior), statistics=statistics)
 
 
 def unsettled(structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float) -> Statistics:
@@ -54,11 +54,16 @@ def unsettled(structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, 
     )
 
 
-def leaf_tables(counts: Doubles, soft: Doubles, prior: float) -> Doubles:
-    """Class frequencies with a Dirichlet prior; a leaf that no training row reaches keeps its soft table."""
-    raised = counts + prior
-    totals = counts.sum(axis=1, keepdims=True)
-    tables = np.where(totals > 0, raised, soft)
+def leaf_tables(structure: TreeStructure, node_counts: Doubles, prior: float) -> Doubles:
+    """Class frequencies with a Dirichlet prior; a leaf that no training row reaches takes those of the last split
+    above it that some row does reach.
+    """
+    counts = node_counts.copy()
+    for split in range(structure.n_splits):
+        for child in (structure.left_nodes[split], structure.right_nodes[split]):
+            if not counts[child].any():
+                counts[child] = counts[split]
+    tables = counts[structure.n_splits :] + prior
     return tables / tables.sum(axis=1, keepdims=True)
 
 

@@ -21,6 +21,9 @@ from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 
+GAIN_DIGITS = 9
+"""Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
+
 
 class Stumps:
     """m stumps, each with its own rows; every node may have several candidates for its split.
@@ -93,7 +96,7 @@ class Stumps:
         right_weight, node_weight = right_counts.sum(dim=2), all_counts.sum(dim=2)
         accepted = torch.minimum(n_right, self.groups.sizes[:, None] - n_right) >= min_rows
         accepted &= torch.minimum(right_weight, node_weight - right_weight) >= min_weight
-        best = torch.where(accepted, gains, -1.0).argmax(dim=1)
+        best = torch.where(accepted, gains.round(decimals=GAIN_DIGITS), -1.0).argmax(dim=1)
         nodes = torch.arange(n_nodes, device=device)
         tables = self.leaves.reshape(2, n_nodes, n_candidates, n_classes).permute(1, 2, 0, 3)
         return Outcome(

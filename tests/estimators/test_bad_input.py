@@ -1,0 +1,194 @@
+"""Bad input either works or raises one error that says what must hold, what came and what to do."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from crisptree import CrispTreeClassifier
+from tests.toys import clouds
+
+QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
+X, Y = clouds(60)
+
+
+def fit(X=X, y=Y, fit_arguments=None, **parameters):
+    return CrispTreeClassifier(**QUICK | parameters).fit(X, y, **(fit_arguments or {}))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"split": "curved"}, r"`split` must be 'oblique', 'axis' or a function.*got 'curved'"),
+        ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', 'alternating', 'likelihood'; got 'sgd'"),
+        ({"grow": "wild"}, "`grow` must be one of 'greedy', 'balanced'"),
+        ({"max_depth": -1}, r"`max_depth` must be a whole number of at least 0 or None.*got -1"),
+        ({"max_depth": 2.5}, "`max_depth` must be a whole number"),
+        ({"max_depth": True}, "`max_depth` must be a whole number"),
+        ({"max_leaf_nodes": 1}, "`max_leaf_nodes` must be a whole number of at least 2"),
+        ({"min_samples_split": 1}, "`min_samples_split`"),
+        ({"min_weight_fraction_leaf": 0.5}, "`min_weight_fraction_leaf` must be .* below 0.5"),
+        ({"epochs": 0}, "`epochs`"),
+        ({"learning_rate": 0}, "`learning_rate` must be a finite number above 0"),
+        ({"learning_rate": float("nan")}, "`learning_rate`"),
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"steepness": -1.0}, "`steepness`"),
+        ({"annealing": "cold"}, "`annealing` must be one of 'linear', 'geometric'"),
+        ({"l1": -0.1}, "`l1`"),
+        ({"roughness": 0.1}, "`roughness` must come with `image_shape`"),
+        (
+            {"image_shape": (2, 2)},
+            r"`image_shape` must have as many pixels .* got \(2, 2\) \(4 pixels\) for 5 features",
+        ),
+        ({"image_shape": (5,)}, "`image_shape` must be None, "),
+        ({"scale": "log"}, "`scale` must be one of 'feature', 'global', None"),
+        ({"class_weight": "heavy"}, "`class_weight` must be None, 'balanced' or a dict"),
+        ({"class_weight": {0: -1.0}}, "`class_weight` must hold finite numbers of at least 0"),
+        ({"validation_fraction": 1.0}, "`validation_fraction`"),
+        ({"early_stopping": "yes"}, "`early_stopping` must be True or False"),
+        ({"n_jobs": 0}, "`n_jobs`"),
+        ({"device": "quantum"}, "`device` must be 'auto', 'cpu' or a device that torch finds"),
+        ({"callbacks": print}, "`callbacks` must be None or a list"),
+        ({"grow": "balanced", "max_depth": None}, "`max_depth` must be a number for grow='balanced'"),
+        ({"grow": "balanced", "max_leaf_nodes": 4}, "`max_leaf_nodes` must be None for grow='balanced'"),
+        ({"grow": "balanced", "warm_start": True}, "`warm_start` must be False for grow='balanced'"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_must_hold_and_what_came(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**parameters)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_values_that_are_not_finite_numbers_are_refused(value):
+    broken = X.astype(np.float64)
+    broken[3, 2] = value
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        fit(X=broken)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        fit().predict(broken)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"X": np.zeros((0, 5)), "y": []}, ValueError, "0 sample"),
+        ({"X": np.zeros((60, 0))}, ValueError, "0 feature"),
+        ({"X": X[0]}, ValueError, "1D array"),
+        ({"X": X.reshape(12, 5, 5), "y": Y[:12]}, ValueError, "dim 3"),
+        ({"y": Y[:-1]}, ValueError, "inconsistent numbers of samples"),
+        ({"y": None}, ValueError, "requires y to be passed"),
+        ({"y": np.linspace(0, 1, 60)}, ValueError, "continuous"),
+        ({"y": np.stack([Y, Y], axis=1)}, ValueError, "1d array"),
+        ({"X": sparse.csr_matrix(X)}, TypeError, "dense data is required"),
+        ({"X": np.array([["a"] * 5] * 60)}, ValueError, "could not convert|dtype='numeric'"),
+        ({"fit_arguments": {"sample_weight": -np.ones(60)}}, ValueError, "[Nn]egative"),
+        ({"fit_arguments": {"sample_weight": np.zeros(60)}}, ValueError, "positive weight|all zero|zero"),
+        ({"fit_arguments": {"sample_weight": np.ones(59)}}, ValueError, "sample_weight.shape"),
+        ({"fit_arguments": {"validation": (X, Y + 5)}}, ValueError, "must be among the training classes"),
+        ({"fit_arguments": {"validation": (X[:, :3], Y)}}, ValueError, "3 features"),
+        ({"fit_arguments": {"validation": X}}, ValueError, r"must be a pair \(X, y\)"),
+    ],
+)
+def test_wrong_rows_labels_and_weights_are_refused_with_the_reason(arguments, error, message):
+    with pytest.raises(error, match=message):
+        fit(**arguments)
+
+
+def test_predicting_before_fitting_says_so():
+    for method in ("predict", "predict_proba", "apply", "decision_path", "soft_predict_proba"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(CrispTreeClassifier(), method)(X)
+    for method in ("get_depth", "get_n_leaves", "greedy"):
+        with pytest.raises(NotFittedError):
+            getattr(CrispTreeClassifier(), method)()
+
+
+def test_wrong_or_reordered_columns_are_refused_by_name():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = fit(X=frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("edcba")])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="4 features"):
+        fit().predict(X[:, :4])
+
+
+def test_a_warm_start_on_other_data_is_refused():
+    model = fit(warm_start=True)
+    with pytest.raises(ValueError, match="same columns; the tree knows 5 features and X has 4"):
+        model.fit(X[:, :4], Y)
+    with pytest.raises(ValueError, match="same classes"):
+        model.fit(X, Y + 1)
+
+
+def test_one_class_only_gives_a_single_leaf():
+    model = fit(y=np.full(60, "only"))
+    assert model.get_n_leaves() == 1
+    assert set(model.predict(X)) == {"only"}
+    assert model.predict_proba(X).tolist() == [[1.0]] * 60
+    assert model.soft_predict_proba(X).tolist() == [[1.0]] * 60
+    assert model.decision_path(X).shape == (60, 1)
+
+
+def test_a_depth_of_zero_gives_a_single_leaf_with_the_class_frequencies():
+    model = fit(max_depth=0)
+    assert (model.get_depth(), model.get_n_leaves()) == (0, 1)
+    np.testing.assert_allclose(model.predict_proba(X[:1]), [[1 / 3, 1 / 3, 1 / 3]])
+
+
+def test_fewer_rows_than_leaves_are_enough():
+    model = fit(X=X[:4], y=Y[:4], max_depth=8)
+    assert model.get_n_leaves() <= 4
+    assert fit(X=X[:1], y=Y[:1]).get_n_leaves() == 1
+
+
+def test_columns_constant_in_training_get_weight_zero():
+    padded = np.concatenate([X, np.full((60, 1), 7.0), np.zeros((60, 1))], axis=1)
+    for scale in ("feature", "global", None):
+        model = fit(X=padded, scale=scale)
+        assert not model.tree_.weight[:, 5:].any()
+        moved = padded.copy()
+        moved[:, 5:] = 1e6
+        assert np.array_equal(model.apply(moved), model.apply(padded))
+
+
+def test_only_constant_columns_give_a_single_leaf():
+    assert fit(X=np.ones((60, 3))).get_n_leaves() == 1
+
+
+def test_duplicated_rows_with_different_labels_share_a_leaf():
+    doubled = np.concatenate([X, X])
+    labels = np.concatenate([Y, (Y + 1) % 3])
+    model = fit(X=doubled, y=labels)
+    assert np.array_equal(model.apply(X), model.apply(doubled[60:]))
+
+
+@pytest.mark.parametrize("size", [1e30, 1e-30])
+def test_huge_and_tiny_values_train_like_others(size):
+    model = fit(X=X.astype(np.float64) * size)
+    assert model.score(X.astype(np.float64) * size, Y) > 0.9
+    mixed = X.astype(np.float64) * np.array([size, 1, 1 / size, 1, size])
+    assert fit(X=mixed).score(mixed, Y) > 0.9
+
+
+def test_one_feature_and_26_classes_work():
+    rng = np.random.default_rng(0)
+    y = np.arange(520) % 26
+    column = (y + rng.normal(scale=0.1, size=520))[:, None]
+    model = CrispTreeClassifier(max_depth=6, epochs=10, finetune_epochs=5, random_state=0).fit(column, y)
+    assert len(model.classes_) == 26
+    assert model.score(column, y) > 0.5
+
+
+def test_a_rate_that_breaks_the_training_ends_in_an_error_that_names_phase_and_epoch():
+    with pytest.raises(ValueError, match=r"(growth at level \d|finetuning) stopped in epoch \d+"):
+        fit(learning_rate=1e38, scale=None, X=X * 1e10)
+
+
+def test_early_stopping_needs_rows_to_hold_out():
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        fit(X=X[:1], y=Y[:1], early_stopping=True)
+    assert fit(X=X[:5], y=Y[:5], early_stopping=True).get_n_leaves() >= 1

@@ -1,0 +1,297 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from crisptree import CrispTreeClassifier
+from crisptree.equations.penalties import grid_laplacian
+from crisptree.estimators import validation
+from crisptree.estimators.classifier import PAPER
+from crisptree.inference import FlatTree, route_rows
+from tests.toys import checkerboard, clouds, diagonal
+
+QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = clouds(300, n_classes=4)
+    return CrispTreeClassifier(**QUICK).fit(X, y), X, y
+
+
+def test_one_split_solves_a_diagonal_and_three_solve_a_checkerboard():
+    X, y = diagonal()
+    assert CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y).score(X, y) == 1.0
+    X, y = checkerboard()
+    assert CrispTreeClassifier(max_depth=3, random_state=0).fit(X, y).score(X, y) > 0.97
+
+
+def test_there_are_at_most_as_many_distinct_predictions_as_leaves(fitted):
+    model, X, _ = fitted
+    distinct = np.unique(model.predict_proba(X), axis=0)
+    assert len(distinct) <= model.get_n_leaves() == len(model.tree_.leaves)
+
+
+def test_prediction_is_the_table_of_one_leaf_and_not_a_mixture(fitted):
+    model, X, _ = fitted
+    assert np.array_equal(model.predict_proba(X), model.tree_.leaves[model.apply(X)])
+    assert not np.allclose(model.soft_predict_proba(X), model.predict_proba(X), atol=1e-3)
+
+
+def test_at_high_steepness_the_soft_tree_predicts_what_the_hard_one_does(fitted):
+    model, X, _ = fitted
+    steep = model.soft_predict_proba(X, steepness=1e6)
+    soft_tables = model.tree_.statistics.soft_leaves[model.apply(X)]
+    assert np.mean(np.abs(steep - soft_tables).max(axis=1) < 1e-6) > 0.99
+    np.testing.assert_allclose(model.soft_predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_decision_path_has_the_splits_of_the_path_and_one_leaf(fitted):
+    model, X, _ = fitted
+    structure = model.tree_.structure
+    paths, leaf = model.decision_path(X), model.apply(X)
+    assert paths.shape == (len(X), structure.n_nodes)
+    visited = np.asarray(paths.sum(axis=1)).ravel() - 1
+    assert visited.max() <= model.get_depth()
+    assert np.array_equal(visited, structure.leaf_depths[leaf])
+    assert paths[np.arange(len(X)), structure.n_splits + leaf].all()
+
+
+def test_training_counts_agree_with_predictions(fitted):
+    model, X, y = fitted
+    counts = np.zeros_like(model.tree_.leaves)
+    np.add.at(counts, (model.apply(X), y), 1)
+    assert np.array_equal(model.tree_.statistics.node_counts[model.tree_.structure.n_splits :], counts)
+
+
+def test_the_same_seed_gives_bit_equal_trees_with_any_verbosity(capsys):
+    X, y = clouds(150)
+    trees = [CrispTreeClassifier(**QUICK, verbose=verbose).fit(X, y).tree_ for verbose in (0, 0, 1)]
+    for other in trees[1:]:
+        assert np.array_equal(trees[0].weight, other.weight)
+        assert np.array_equal(trees[0].bias, other.bias)
+        assert np.array_equal(trees[0].leaves, other.leaves)
+
+
+def test_another_seed_gives_another_tree():
+    X, y = clouds(150)
+    first, second = (CrispTreeClassifier(**QUICK | {"random_state": seed}).fit(X, y).tree_ for seed in (0, 1))
+    assert not np.array_equal(first.weight, second.weight)
+
+
+def test_float64_rows_take_the_leaves_of_their_float32_values(fitted):
+    model, X, _ = fitted
+    fine = X.astype(np.float64) * (1 + 1e-9)
+    assert np.array_equal(model.apply(fine), model.apply(fine.astype(np.float32)))
+
+
+def test_read_only_strided_and_single_rows_are_welcome(fitted):
+    model, X, y = fitted
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((len(X), 2 * X.shape[1]), dtype=np.float32)
+    wide[:, ::2] = X
+    expected = model.apply(X)
+    for rows in (frozen, wide[:, ::2], np.asfortranarray(X)):
+        assert np.array_equal(model.apply(rows), expected)
+        assert np.array_equal(CrispTreeClassifier(**QUICK).fit(rows, y).apply(X), expected)
+    assert model.predict(X[:1]).shape == (1,)
+
+
+def test_pickling_keeps_every_bit_of_the_predictions(fitted):
+    model, X, _ = fitted
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.history_ == model.history_
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [-5, 0, 7], [True, False], [2.0, 4.0]])
+def test_labels_may_be_strings_numbers_or_booleans(labels):
+    X, y = clouds(90, n_classes=len(labels))
+    named = np.array(labels)[y]
+    model = CrispTreeClassifier(**QUICK).fit(X, named)
+    assert set(model.predict(X)) <= set(labels)
+    assert model.classes_.dtype == named.dtype
+    assert model.score(X, named) > 0.8
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_keep_their_column_names(frame):
+    X, y = clouds(90)
+    names = [f"column {j}" for j in range(5)]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    model = CrispTreeClassifier(**QUICK).fit(table, y)
+    assert model.feature_names_in_.tolist() == names
+    assert np.array_equal(model.predict(table), CrispTreeClassifier(**QUICK).fit(X, y).predict(X))
+
+
+def test_it_clones_searches_grids_and_sits_in_a_pipeline():
+    X, y = clouds(120)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), CrispTreeClassifier(**QUICK)),
+        {"crisptreeclassifier__max_depth": [1, 3]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_params_ == {"crisptreeclassifier__max_depth": 3}
+    assert clone(search.best_estimator_).get_params()["crisptreeclassifier__max_depth"] == 3
+
+
+def test_zero_finetuning_epochs_give_the_greedy_tree():
+    X, y = clouds(150)
+    model = CrispTreeClassifier(**QUICK | {"finetune_epochs": 0}).fit(X, y)
+    assert model.tree_ is model.greedy_tree_
+    full = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert np.array_equal(full.greedy().predict_proba(X), model.predict_proba(X))
+    assert not np.array_equal(full.tree_.weight, full.greedy_tree_.weight)
+
+
+def test_a_warm_start_grows_the_greedy_tree_further():
+    X, y = checkerboard()
+    model = CrispTreeClassifier(**QUICK | {"max_depth": 2, "warm_start": True}).fit(X, y)
+    shallow = model.greedy_tree_
+    model.set_params(max_depth=4).fit(X, y)
+    n = shallow.structure.n_splits
+    assert model.greedy_tree_.structure.n_splits > n
+    np.testing.assert_allclose(model.greedy_tree_.weight[:n], shallow.weight, rtol=1e-5)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("split", ["axis", lambda shape: torch.nn.Linear(shape[0], 1)])
+def test_a_warm_start_keeps_the_kind_of_split(split):
+    X, y = checkerboard(150)
+    model = CrispTreeClassifier(**QUICK | {"split": split, "max_depth": 1, "warm_start": True}).fit(X, y)
+    model.set_params(max_depth=2).fit(X, y)
+    assert model.get_n_leaves() > 2
+    if split == "axis":
+        assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()
+
+
+def test_finetuning_an_axis_tree_keeps_the_axes_and_moves_the_thresholds():
+    X, y = clouds(150)
+    model = CrispTreeClassifier(**QUICK | {"split": "axis"}).fit(X, y)
+    assert np.array_equal(model.tree_.weight != 0, model.greedy_tree_.weight != 0)
+    assert not np.array_equal(model.tree_.bias, model.greedy_tree_.bias)
+
+
+def test_a_balanced_tree_learned_by_likelihood_is_a_soft_tree():
+    X, y = clouds(200)
+    model = CrispTreeClassifier(
+        grow="balanced", algorithm="likelihood", max_depth=3, finetune_epochs=30, random_state=0
+    ).fit(X, y)
+    assert model.get_n_leaves() == 8
+    assert np.mean(model.soft_predict_proba(X).argmax(axis=1) == y) > 0.9
+    assert {record.phase for record in model.history_} == {"finetune"}
+
+
+def test_split_modules_train_predict_and_pickle():
+    X, y = checkerboard(200)
+    model = CrispTreeClassifier(
+        split=module_factory, max_depth=2, epochs=10, finetune_epochs=5, learning_rate=0.05, random_state=0
+    ).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(route_rows(model.tree_, X), model.apply(X))
+
+
+def module_factory(input_shape):
+    return torch.nn.Sequential(torch.nn.Linear(input_shape[0], 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+
+def test_l1_gives_exact_zeros_and_roughness_gives_smooth_weight_images():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 64))
+    blob = np.exp(-((np.mgrid[:8, :8] - 3.5) ** 2).sum(axis=0) / 4).ravel()
+    y = (X @ blob > 0).astype(int)
+    sparse = CrispTreeClassifier(max_depth=1, l1=0.1, random_state=0).fit(X, y)
+    assert (sparse.tree_.weight == 0).mean() > 0.5
+    assert sparse.score(X, y) > 0.9
+    rough, smooth = (
+        CrispTreeClassifier(max_depth=1, image_shape=(8, 8), roughness=strength, random_state=0).fit(X, y)
+        for strength in (0.0, 0.1)
+    )
+
+    def relative_roughness(model):
+        weights = model.tree_.scaled_hyperplanes()[0][0]
+        return weights @ grid_laplacian((8, 8)) @ weights / (weights @ weights)
+
+    assert relative_roughness(smooth) < 0.7 * relative_roughness(rough)
+
+
+def test_a_leaf_prior_smooths_the_final_tables():
+    X, y = diagonal()
+    tables = CrispTreeClassifier(max_depth=1, leaf_prior=1.0, random_state=0).fit(X, y).tree_.leaves
+    assert 0 < tables.min() < 0.05
+
+
+def test_validation_scores_are_recorded_and_early_stopping_keeps_the_best():
+    X, y = clouds(300)
+    model = CrispTreeClassifier(**QUICK | {"finetune_epochs": 15, "early_stopping": True})
+    model.fit(X[:200], y[:200], validation=(X[200:], y[200:]))
+    scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
+    assert model.score(X[200:], y[200:]) >= max(scores) - 1e-9
+    model.fit(X, y)  # holds out its own rows
+    counted = model.tree_.statistics.node_counts[0].sum()
+    assert counted == 270
+
+
+def test_class_weights_shift_the_decision():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.arange(300) % 2
+    keen = CrispTreeClassifier(**QUICK, class_weight={0: 50.0, 1: 1.0}, min_weight_fraction_leaf=0.1).fit(X, y)
+    assert (keen.predict(X) == 0).mean() > 0.9
+
+
+def test_every_epoch_reaches_the_callbacks_and_the_history():
+    X, y = clouds(100)
+    heard = []
+    model = CrispTreeClassifier(**QUICK, callbacks=[heard.append]).fit(X, y)
+    assert heard == model.history_
+    assert [record.epoch for record in heard[-5:]] == [1, 2, 3, 4, 5]
+    assert heard[-1].phase == "finetune"
+
+
+def test_the_paper_protocol_is_the_papers():
+    model = CrispTreeClassifier.paper(max_depth=4, epochs=20)
+    parameters = model.get_params()
+    assert all(parameters[name] == value for name, value in PAPER.items() if name not in ("max_depth", "epochs"))
+    assert (model.batch_size, model.learning_rate, model.steepness, model.steepness_step) == (1000, 0.001, 1.0, 0.1)
+    assert (model.max_depth, model.epochs) == (4, 20)
+
+
+def test_every_parameter_has_a_rule_and_every_name_is_known_where_it_is_used():
+    from crisptree.equations.annealing import SCHEDULES
+    from crisptree.learning.train import ALGORITHMS
+    from crisptree.scaling import SCALES
+    from crisptree.splits import KINDS
+
+    free = {"class_weight", "random_state", "device"}
+    assert set(CrispTreeClassifier().get_params()) == set(validation.RULES) | free
+    assert set(validation.ALGORITHMS) == set(ALGORITHMS)
+    assert set(validation.ANNEALING) == set(SCHEDULES)
+    assert set(validation.SCALES) == set(SCALES)
+    assert set(validation.SPLITS) == set(KINDS)
+
+
+def test_an_interrupted_fit_leaves_the_estimator_unfitted():
+    X, y = clouds(100)
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callbacks=[interrupt]).fit(X, y)
+    assert not hasattr(model, "tree_")
+
+
+def test_linear_trees_are_flat_arrays_without_torch(fitted):
+    model, _, _ = fitted
+    assert isinstance(model.tree_, FlatTree)
+    assert model.tree_.weight.dtype == model.tree_.bias.dtype == np.float32

@@ -1,0 +1,25 @@
+"""scikit-learn's own checks: none fails, none is declared as expected to fail."""
+
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from crisptree import CrispTreeClassifier
+
+SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imported"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        CrispTreeClassifier(),
+        CrispTreeClassifier(split="axis", max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+    ],
+    ids=["default", "axis"],
+)
+def test_no_check_of_scikit_learn_fails(model):
+    results = check_estimator(model, on_fail=None, on_skip=None)
+    assert len(results) > 40
+    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    assert not failed
+    assert {result["check_name"] for result in results if result["status"] == "skipped"} <= set(SKIPPED)
