@@ -63,9 +63,6 @@ def _scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Da
 
 
 def _draw(model: CrispTreeClassifier, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     from crisptree.plots import plot_tree
 
     figure = plot_tree(model).get_figure(root=True)

@@ -58,7 +58,12 @@ def load(path: str | PathLike[str]) -> CrispTreeClassifier:
     if header.get("class") != CrispTreeClassifier.__name__:
         raise ModelFileError(f"{path} holds a {header.get('class')!r}, which this version of crisptree does not know.")
     known = CrispTreeClassifier().get_params(deep=False)
-    model = CrispTreeClassifier(**{name: value for name, value in header["parameters"].items() if name in known})
+    parameters: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in header["parameters"].items()
+        if name in known
+    }
+    model = CrispTreeClassifier(**parameters)
     model.tree_ = tree_from_arrays(file.arrays, "tree")
     model.greedy_tree_ = tree_from_arrays(file.arrays, "greedy")
     model.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])

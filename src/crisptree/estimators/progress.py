@@ -48,18 +48,17 @@ class ProgressLine:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.phase = ""
-        self.started = clock()
+        self.started = self.latest = clock()
 
     def text(self, record: EpochRecord) -> str:
         now = self.clock()
         if record.phase != self.phase:
-            # The phase began one epoch before its first record; that epoch is counted from the record's end.
-            self.phase, self.started = record.phase, now if self.phase else self.started
+            # A later phase begins where the earlier one ended.
+            self.started = self.latest
+        self.phase, self.latest = record.phase, now
         levels = "?" if record.n_levels is None else record.n_levels
         parts = [
-            f"{record.phase:<8}",
-            f"level {record.level}/{levels}",
-            f"splits {record.n_splits}",
+            f"{record.phase:<8} level {record.level}/{levels}",
             f"epoch {record.epoch}/{record.n_epochs}",
             f"steepness {record.steepness:.1f}",
             f"loss {record.loss:.4f}",
@@ -67,7 +66,7 @@ class ProgressLine:
         if record.validation_score is not None:
             parts.append(f"validation {record.validation_score:.4f}")
         left = self._seconds_left(record, now)
-        parts.append("time left ?" if left is None else f"time left {_clock_face(left)}")
+        parts.append("? left" if left is None else f"{_clock_face(left)} left")
         return " · ".join(parts)
 
     def _seconds_left(self, record: EpochRecord, now: float) -> float | None:

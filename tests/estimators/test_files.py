@@ -1,0 +1,72 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import crisptree
+from crisptree import CrispTreeClassifier, ModelFileError
+from tests.toys import clouds
+
+QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
+X, Y = clouds(90)
+
+
+@pytest.mark.parametrize("labels", [np.array(["red", "green", "blue"]), np.array([5, 7, 9]), np.array([0.0, 1.0, 2.0])])
+def test_a_reloaded_model_predicts_the_same_bits(tmp_path, labels):
+    model = CrispTreeClassifier(**QUICK, image_shape=(5, 1)).fit(X, labels[Y])
+    model.save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(again.soft_predict_proba(X), model.soft_predict_proba(X))
+    assert np.array_equal(again.greedy().predict(X), model.greedy().predict(X))
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.get_params() == model.get_params()
+
+
+def test_a_single_leaf_saves_and_loads(tmp_path):
+    model = CrispTreeClassifier(max_depth=0).fit(X, Y)
+    model.save(tmp_path / "leaf.crisp")
+    assert np.array_equal(crisptree.load(tmp_path / "leaf.crisp").predict_proba(X), model.predict_proba(X))
+
+
+def test_column_names_survive(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    CrispTreeClassifier(**QUICK).fit(frame, Y).save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert again.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[list("edcba")])
+
+
+def test_loading_and_predicting_does_not_import_torch(tmp_path):
+    model = CrispTreeClassifier(**QUICK).fit(X, Y)
+    model.save(tmp_path / "x.crisp")
+    np.save(tmp_path / "rows.npy", X)
+    code = (
+        "import sys, numpy, crisptree\n"
+        f"model = crisptree.load({str(tmp_path / 'x.crisp')!r})\n"
+        f"print(model.predict(numpy.load({str(tmp_path / 'rows.npy')!r})).tolist())\n"
+        "print('torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    predictions, torch_was_there = result.stdout.strip().splitlines()
+    assert predictions == str(model.predict(X).tolist())
+    assert torch_was_there == "False"
+
+
+def test_what_is_not_a_model_file_is_refused_with_a_sentence(tmp_path):
+    with pytest.raises(ModelFileError, match=r"nothing\.crisp cannot be read"):
+        crisptree.load(tmp_path / "nothing.crisp")
+    (tmp_path / "text.crisp").write_text("hello, I am a text")
+    with pytest.raises(ModelFileError, match="not a crisptree model file"):
+        crisptree.load(tmp_path / "text.crisp")
+
+
+def test_only_a_fitted_model_is_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        CrispTreeClassifier().save(tmp_path / "x.crisp")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,106 @@
+"""Which room may open which door: the imports of every file, read without running it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crisptree
+
+ROOT = Path(crisptree.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py"))
+
+ALLOWED = {
+    "structure": set(),
+    "scaling": set(),
+    "warning": set(),
+    "equations": {"structure"},
+    "splits": set(),
+    "images": set(),
+    "inference": {"structure", "scaling", "native", "warning"},
+    "tree": {"structure", "scaling", "splits", "equations", "inference"},
+    "learning": {"structure", "tree", "splits", "equations"},
+    "baselines": {"structure", "tree", "splits", "equations", "learning"},
+    "explain": {"structure", "inference", "tree"},
+    "export": {"structure", "scaling", "inference", "tree"},
+    "plots": {"structure", "inference", "tree"},
+    "report": {"structure", "inference", "explain", "plots"},
+    "datasets": set(),
+    "estimators": {"structure", "images", "inference", "warning"},
+    "cli": None,
+}
+"""What a room may import at the top of its files, beside itself; None for everything."""
+
+TRAINS = {
+    "estimators/fitting.py": {"learning", "tree", "splits", "scaling"},
+    "estimators/progress.py": {"learning"},
+}
+"""Files that are themselves imported only inside the method that needs them; learning.history is free of torch."""
+
+LIBRARIES = {
+    "torch": {"equations", "splits", "tree", "learning", "baselines", "estimators/fitting.py"},
+    "matplotlib": {"plots"},
+    "sklearn": {"estimators", "baselines", "datasets", "explain"},
+    "rich": {"cli", "estimators/progress.py"},
+    "typer": {"cli"},
+}
+
+
+def room_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path, *, top_only):
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if top_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_room_has_a_rule():
+    rooms = {room_of(path) for path in FILES} - {"__init__", "__main__"}
+    assert rooms <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    room, name = room_of(path), path.relative_to(ROOT).as_posix()
+    allowed = ALLOWED.get(room)
+    if allowed is None:
+        return
+    for module in imports(path, top_only=True):
+        if module.startswith("crisptree."):
+            door = module.split(".")[1]
+            assert door == room or door in allowed | TRAINS.get(name, set()), f"{name} may not import {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_libraries_stay_in_their_rooms(path):
+    room, name = room_of(path), path.relative_to(ROOT).as_posix()
+    for module in imports(path, top_only=False):
+        homes = LIBRARIES.get(module.split(".")[0])
+        assert homes is None or room in homes or name in homes, f"{name} may not import {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_are_short_enough_to_read(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_importing_the_package_and_its_names_does_not_import_torch():
+    code = "import crisptree, sys; crisptree.CrispTreeClassifier, crisptree.load; print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(AttributeError, match="it offers CrispTreeClassifier"):
+        _ = crisptree.CrispForest
+    assert "load" in dir(crisptree)
