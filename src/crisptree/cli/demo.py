@@ -33,7 +33,7 @@ def demo(
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
     started = time.perf_counter()
     model = CrispTreeClassifier(
-        max_depth=depth, image_shape=digits.image_shape, roughness=1e-3, random_state=seed, verbose=1
+        max_depth=depth, image_shape=digits.image_shape, roughness=1e-2, random_state=seed, verbose=1
     ).fit(X, y)
     console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
     console.print(_scores(model, X, y, digits))

@@ -28,6 +28,10 @@ from crisptree.tree import Tree
 if TYPE_CHECKING:
     from crisptree.estimators.classifier import CrispTreeClassifier
 
+VALUES_FOR_THREADS = 2**22
+"""Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
+cores they wait for each other a hundred times as long as they work."""
+
 Held = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
 
 
@@ -56,7 +60,7 @@ def fit_tree(
     plan = _plan(estimator, image_shape, estimator.epochs)
     finetuning = _plan(estimator, image_shape, estimator.finetune_epochs)
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
-    with _threads(estimator.n_jobs), listening(estimator.verbose, estimator.callbacks) as ears:
+    with _threads(estimator.n_jobs, data.X.size), listening(estimator.verbose, estimator.callbacks) as ears:
         greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
         tuned = finetune(
             greedy,
@@ -176,10 +180,11 @@ def _device(name: str) -> torch.device:
 
 
 @contextmanager
-def _threads(n_jobs: int | None) -> Iterator[None]:
-    """Torch works on ``n_jobs`` threads inside, and on as many as before outside."""
+def _threads(n_jobs: int | None, n_values: int) -> Iterator[None]:
+    """Torch works on at most ``n_jobs`` threads inside, and on as many as before outside."""
     before = torch.get_num_threads()
-    torch.set_num_threads(os.cpu_count() or 1 if n_jobs in (None, -1) else int(n_jobs or 1))
+    allowed = (os.cpu_count() or 1) if n_jobs in (None, -1) else int(n_jobs or 1)
+    torch.set_num_threads(allowed if n_values > VALUES_FOR_THREADS else 1)
     try:
         yield
     finally:
