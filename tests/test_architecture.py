@@ -19,6 +19,7 @@ ALLOWED = {
     "equations": {"structure"},
     "splits": set(),
     "images": set(),
+    "native": set(),
     "inference": {"structure", "scaling", "native", "warning"},
     "tree": {"structure", "scaling", "splits", "equations", "inference"},
     "learning": {"structure", "tree", "splits", "equations"},

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.flat import CrispTree, FlatTree
+from crisptree.inference.routing import route_rows
 from crisptree.inference.statistics import unsettled
-from crisptree.scaling import Scaling
+from crisptree.scaling import Scaling, row_blocks
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 
@@ -128,3 +129,14 @@ class ModuleTree(CrispTree):
     def scores(self, X: npt.NDArray[np.float32], split: int) -> npt.NDArray[np.float32]:
         scaled = torch.from_numpy(self.statistics.scaling.apply(X))
         return np.asarray(self.splits.score(scaled, split).numpy(), dtype=np.float32)
+
+
+@route_rows.register
+def _(tree: ModuleTree, X: npt.NDArray[np.floating], n_jobs: int | None = None) -> npt.NDArray[np.int64]:
+    """In groups: a module sees only the rows whose path leads through it, scaled once."""
+    modules = Tree(tree.structure, tree.splits, torch.as_tensor(tree.leaves))
+    leaves = np.empty(len(X), dtype=np.int64)
+    for rows in row_blocks(len(X)):
+        scaled = tree.statistics.scaling.apply(np.asarray(X[rows], dtype=np.float32))
+        leaves[rows] = modules.route(torch.from_numpy(scaled)).numpy()
+    return leaves

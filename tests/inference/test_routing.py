@@ -46,7 +46,7 @@ def test_each_sample_visits_at_most_depth_splits():
 
 
 def test_no_rows_give_no_leaves():
-    assert route_rows(crisp(FIGURE_1), np.zeros((0, 3))).shape == (0,)
+    assert route_rows(crisp(FIGURE_1), np.zeros((0, 3), dtype=np.float32)).shape == (0,)
 
 
 @pytest.mark.parametrize("n_features", [1, 15, 16, 17, 64, 100])

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.inference import CrispTree, route_rows
+from crisptree.inference import CrispTree, FlatTree, compiled, route_rows
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
@@ -39,6 +40,8 @@ PAPER = {
     "scale": "feature",
 }
 """The protocol of the paper's section 4.1."""
+
+FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
@@ -276,7 +279,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)"""
         leaf = self.apply(X)
-        return self.classes_[self.tree_.leaves.argmax(axis=1)[leaf]]
+        return self.classes_[self.tree_.majority[leaf]]
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
@@ -290,8 +293,30 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
+        leaves = self._fast_lane(X)
+        if leaves is not None:
+            return leaves
         check_is_fitted(self, "tree_")
-        return route_rows(self.tree_, checks.check_rows(self, X))
+        return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
+
+    def _fast_lane(self, X: Any) -> npt.NDArray[np.int64] | None:
+        """The leaves of a plain float array of the right width, checked for finite values while it is routed.
+
+        None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
+        """
+        tree = self.__dict__.get("tree_")
+        if (
+            type(X) is not np.ndarray
+            or X.ndim != 2
+            or X.dtype not in FAST_TYPES
+            or not isinstance(tree, FlatTree)
+            or X.shape[1] != tree.n_features
+            or not len(X)
+            or "feature_names_in_" in self.__dict__
+        ):
+            return None
+        check_finite = not get_config()["assume_finite"]
+        return compiled.route_rows(tree, X, n_jobs=self.n_jobs, check_finite=check_finite)
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""

@@ -1,10 +1,10 @@
 """Deterministic prediction, without torch: a row visits one path and ends in one leaf.
 
-``flat`` holds trained trees as arrays, ``reference`` defines which leaf a row reaches, ``statistics`` counts what
-the training rows did.
+``flat`` holds trained trees as arrays, ``summation`` and ``reference`` define which leaf a row reaches, ``compiled`` is
+the fast way to the same leaf, ``statistics`` counts what the training rows did.
 """
 
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
-from crisptree.inference.reference import route_rows
+from crisptree.inference.routing import route_rows
 
 __all__ = ["CrispTree", "FlatTree", "Statistics", "route_rows"]

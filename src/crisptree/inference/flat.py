@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,15 @@ class CrispTree(ABC):
     def scores(self, X: Singles, split: int) -> Singles:
         """f(x) of one split for the rows given.  (n, n_features) → (n,)"""
 
+    @cached_property
+    def majority(self) -> npt.NDArray[np.intp]:
+        """The number of the most frequent class of every leaf.  (n_leaves,)"""
+        return self.leaves.argmax(axis=1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was derived from the fields is derived again; the kernel's own form cannot be pickled.
+        return {name.name: getattr(self, name.name) for name in fields(self)}
+
 
 @dataclass(frozen=True, eq=False)
 class FlatTree(CrispTree):
@@ -113,8 +123,3 @@ class FlatTree(CrispTree):
     def scaled_hyperplanes(self) -> tuple[Doubles, Doubles]:
         """β in the scaled space of training: the weights to look at.  (n_splits, n_features), (n_splits,)"""
         return self.statistics.scaling.unfold(self.weight, self.bias)
-
-
-def as_rows(X: Any) -> Singles:
-    """Rows in single precision, as every route sees them."""
-    return np.asarray(X, dtype=np.float32)

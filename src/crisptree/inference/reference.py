@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference.flat import CrispTree, as_rows
+from crisptree.inference.flat import CrispTree
 
 
-def route_rows(tree: CrispTree, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def route_rows(tree: CrispTree, X: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """The leaf of every row. A score above zero goes right; zero goes left.  (n, n_features) → (n,)"""
-    rows_in = as_rows(X)
-    leaves = np.zeros(len(rows_in), dtype=np.int64)
-    for split, rows, scores in visits(tree, rows_in):
+    leaves = np.zeros(len(X), dtype=np.int64)
+    for split, rows, scores in visits(tree, X):
         children = np.where(scores > 0, tree.structure.right[split], tree.structure.left[split])
         leaves[rows] = ~children
     return leaves

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference.flat import CrispTree, Statistics
-from crisptree.inference.reference import route_rows
+from crisptree.inference.routing import route_rows
 from crisptree.scaling import Scaling, row_blocks
 from crisptree.structure import TreeStructure
 

@@ -1,9 +1,11 @@
 """The order in which a score is summed up, which is part of the model.
 
 Floating-point sums depend on their order, and a row near a hyperplane can change sides with it. So the order is
-fixed once: term j goes to lane j mod 16, each lane adds its terms from left to right, and the lanes are added
+fixed once: term j goes to lane j mod 32, each lane adds its terms from left to right, and the lanes are added
 pairwise, the upper half to the lower half, until one is left; the bias comes last. Products and sums are rounded to
 single precision one by one (no fused multiply-add). Any other implementation must give these very bits.
+
+Thirty-two lanes are enough for the widest vector units to add without waiting for the sum before.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-LANES = 16
+LANES = 32
 
 
 def linear_scores(

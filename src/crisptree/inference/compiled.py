@@ -1,0 +1,77 @@
+"""Which leaf a row reaches: the compiled kernel, bit for bit the reference."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import reference
+from crisptree.inference.flat import FlatTree
+from crisptree.native import router
+from crisptree.warning import CrispTreeWarning
+
+CORES = os.cpu_count() or 1  # asked once: the question takes longer than a row
+
+
+def route_rows(
+    tree: FlatTree,
+    X: npt.NDArray[np.floating],
+    *,
+    n_jobs: int | None = None,
+    check_finite: bool = False,
+    instruction_set: str = "",
+) -> npt.NDArray[np.int64] | None:
+    """The leaf of every row of float32 or float64 values at any strides; each value becomes float32 as it is read.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        A tree with linear splits.
+    X : ndarray of shape (n, n_features)
+        Rows.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take all cores.
+    check_finite : bool, default=False
+        Give None, and no leaves, if any value is infinite or not a number in float32.
+    instruction_set : str, default=""
+        One of ``native.router.instruction_sets()``; the empty string takes the widest.
+    """
+    if router is None:
+        return _by_reference(tree, X, check_finite)
+    leaves = np.empty(len(X), dtype=np.int64)
+    n_threads = CORES if n_jobs is None or n_jobs < 0 else n_jobs
+    finite = prepared(tree).route(X, leaves, n_threads, check_finite, instruction_set)
+    return leaves if finite else None
+
+
+def prepared(tree: FlatTree) -> Any:
+    """The tree in the kernel's own form, made once and kept with it."""
+    kept = tree.__dict__.get("_router")
+    if kept is None:
+        assert router is not None
+        kept = router.Router(tree.left, tree.right, np.ascontiguousarray(tree.weight), tree.bias)
+        tree.__dict__["_router"] = kept
+    return kept
+
+
+_said: set[str] = set()
+
+
+def _by_reference(tree: FlatTree, X: npt.NDArray[np.floating], check_finite: bool) -> npt.NDArray[np.int64] | None:
+    if not _said:
+        _said.add("once")
+        warnings.warn(
+            "crisptree was installed without its compiled kernel and predicts with NumPy: the same leaves, but many "
+            "times slower. Reinstall it where a C++ compiler is at hand.",
+            CrispTreeWarning,
+            stacklevel=4,
+        )
+    with np.errstate(over="ignore"):
+        rows = np.asarray(X, dtype=np.float32)
+    if check_finite and not np.isfinite(rows).all():
+        return None
+    return reference.route_rows(tree, rows)

@@ -1,0 +1,24 @@
+"""The one way to a leaf: the kernel for linear splits, the definition for any others."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import compiled, reference
+from crisptree.inference.flat import CrispTree, FlatTree
+
+
+@singledispatch
+def route_rows(tree: CrispTree, X: npt.NDArray[np.floating], n_jobs: int | None = None) -> npt.NDArray[np.int64]:
+    """The leaf of every row. A score above zero goes right; zero goes left.  (n, n_features) → (n,)"""
+    return reference.route_rows(tree, np.asarray(X, dtype=np.float32))
+
+
+@route_rows.register
+def _(tree: FlatTree, X: npt.NDArray[np.floating], n_jobs: int | None = None) -> npt.NDArray[np.int64]:
+    leaves = compiled.route_rows(tree, X, n_jobs=n_jobs)
+    assert leaves is not None  # only a check for finite values can fail
+    return leaves

@@ -1,0 +1,73 @@
+// Python's door to the router.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "router.h"
+
+namespace nb = nanobind;
+using crisptree::Kernel;
+using crisptree::Router;
+using crisptree::Rows;
+
+namespace {
+
+template <class Value, int Dimensions>
+using Array = nb::ndarray<const Value, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
+using AnyRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+using Leaves = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+const Kernel& kernel_named(const std::string& name) {
+  const auto kernels = crisptree::available_kernels();
+  if (name.empty()) return *kernels.back();
+  for (const Kernel* kernel : kernels) {
+    if (name == kernel->name) return *kernel;
+  }
+  throw std::invalid_argument("this processor has no instruction set '" + name + "'");
+}
+
+Rows rows_of(const AnyRows& X, const Router& router) {
+  const bool is_double = X.dtype() == nb::dtype<double>();
+  if (!is_double && X.dtype() != nb::dtype<float>()) throw std::invalid_argument("rows must be float32 or float64");
+  if (static_cast<int64_t>(X.shape(1)) != router.n_features()) throw std::invalid_argument("rows have another width");
+  return {X.data(), is_double, static_cast<int64_t>(X.shape(0)), X.stride(0), X.stride(1)};
+}
+
+}  // namespace
+
+NB_MODULE(_router, m) {
+  m.doc() = "Which leaf a row reaches; see crisptree.inference.compiled.";
+  m.def("instruction_sets", [] {
+    std::vector<std::string> names;
+    for (const Kernel* kernel : crisptree::available_kernels()) names.push_back(kernel->name);
+    return names;
+  });
+  nb::class_<Router>(m, "Router")
+      .def(
+          "__init__",
+          [](Router* self, Array<int32_t, 1> left, Array<int32_t, 1> right, Array<float, 2> weight, Array<float, 1> bias) {
+            const size_t n = left.shape(0);
+            if (right.shape(0) != n || weight.shape(0) != n || bias.shape(0) != n) {
+              throw std::invalid_argument("left, right, weight and bias must have one entry per split");
+            }
+            new (self) Router(left.data(), right.data(), weight.data(), bias.data(), static_cast<int64_t>(n),
+                              static_cast<int64_t>(weight.shape(1)));
+          },
+          nb::arg("left"), nb::arg("right"), nb::arg("weight"), nb::arg("bias"))
+      .def_prop_ro("n_sparse", &Router::n_sparse)
+      .def(
+          "route",
+          [](const Router& self, AnyRows X, Leaves leaves, int n_threads, bool check_finite,
+             const std::string& instruction_set) {
+            const Rows rows = rows_of(X, self);
+            if (leaves.shape(0) != X.shape(0)) throw std::invalid_argument("one leaf per row");
+            const Kernel& kernel = kernel_named(instruction_set);
+            nb::gil_scoped_release released;
+            return self.route(rows, leaves.data(), n_threads, check_finite, kernel);
+          },
+          nb::arg("X"), nb::arg("leaves"), nb::arg("n_threads"), nb::arg("check_finite"),
+          nb::arg("instruction_set") = "");
+}

@@ -1,0 +1,12 @@
+// Sixteen floats at a time; run only where the processor says it can.
+#if defined(__GNUC__) && defined(__x86_64__)
+namespace {
+constexpr int kWidth = 16;
+constexpr int kRowsAtOnce = 4;
+}
+#include "kernel.inc"
+
+namespace crisptree {
+const Kernel avx512_kernel = {"avx512", route};
+}
+#endif

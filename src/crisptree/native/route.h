@@ -1,0 +1,45 @@
+// What the kernels share: the tree as they read it, and the functions that each instruction set provides.
+#pragma once
+
+#include <cstdint>
+
+namespace crisptree {
+
+// A score is summed up in this many lanes; see inference/summation.py, which defines the order.
+constexpr int kLanes = 32;
+
+// Splits are dense (count < 0: `start` is the first of `stride` padded weights) or sparse (`count` pairs of index and
+// value from `start`, in the order of the index).
+struct TreeView {
+  const int32_t* left;
+  const int32_t* right;
+  const float* bias;
+  const int64_t* start;
+  const int32_t* count;
+  const float* dense;
+  const int32_t* index;
+  const float* value;
+  int64_t n_features;
+  bool single_leaf;
+};
+
+// Writes the leaves of rows of contiguous floats, `stride` apart. False where `check_finite` found a value that is not
+// finite; the leaves mean nothing then.
+using Route = bool (*)(const TreeView& tree, const float* rows, int64_t stride, int64_t n_rows, int64_t* leaves,
+                       bool check_finite);
+
+struct Kernel {
+  const char* name;
+  Route route;
+};
+
+extern const Kernel scalar_kernel;
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__))
+extern const Kernel vector128_kernel;  // SSE2 or NEON: every machine of the kind has it
+#endif
+#if defined(__GNUC__) && defined(__x86_64__)
+extern const Kernel avx2_kernel;
+extern const Kernel avx512_kernel;
+#endif
+
+}  // namespace crisptree

@@ -1,0 +1,121 @@
+#include "router.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace crisptree {
+namespace {
+
+// A split is kept as (index, value) pairs where it has fewer than one weight in so many: measured, a pair costs about as
+// much as six dense terms.
+constexpr int64_t kDenseTermsPerPair = 6;
+
+// Rows that are not contiguous floats are brought into that form so many at a time: enough to use whole cache lines of
+// a transposed array, few enough to stay in the cache.
+constexpr int64_t kBlock = 32;
+
+// A thread is worth its start for so many values.
+constexpr int64_t kValuesPerThread = int64_t{1} << 18;
+
+template <class Value>
+void copy_block(const Rows& rows, int64_t begin, int64_t end, int64_t n_features, float* block) {
+  const Value* data = static_cast<const Value*>(rows.data);
+  const int64_t n = end - begin;
+  if (rows.column_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      const Value* row = data + (begin + i) * rows.row_stride;
+      for (int64_t j = 0; j < n_features; ++j) block[i * n_features + j] = static_cast<float>(row[j]);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < n_features; ++j) {
+    const Value* column = data + j * rows.column_stride;
+    for (int64_t i = 0; i < n; ++i) {
+      block[i * n_features + j] = static_cast<float>(column[(begin + i) * rows.row_stride]);
+    }
+  }
+}
+
+}  // namespace
+
+Router::Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
+               int64_t n_features)
+    : n_features_(n_features), left_(left, left + n_splits), right_(right, right + n_splits), bias_(bias, bias + n_splits) {
+  const int64_t stride = (n_features + kLanes - 1) / kLanes * kLanes;
+  for (int64_t split = 0; split < n_splits; ++split) {
+    const float* row = weight + split * n_features;
+    const int64_t terms = n_features - std::count(row, row + n_features, 0.0f);
+    if (terms > 0 && terms * kDenseTermsPerPair < n_features) {
+      start_.push_back(static_cast<int64_t>(index_.size()));
+      count_.push_back(static_cast<int32_t>(terms));
+      for (int64_t j = 0; j < n_features; ++j) {
+        if (row[j] == 0.0f) continue;
+        index_.push_back(static_cast<int32_t>(j));
+        value_.push_back(row[j]);
+      }
+      ++n_sparse_;
+    } else {
+      start_.push_back(static_cast<int64_t>(dense_.size()));
+      count_.push_back(-1);
+      dense_.insert(dense_.end(), row, row + n_features);
+      dense_.resize(dense_.size() + (stride - n_features), 0.0f);
+    }
+  }
+}
+
+TreeView Router::view() const {
+  return {left_.data(), right_.data(), bias_.data(),  start_.data(), count_.data(),
+          dense_.data(), index_.data(), value_.data(), n_features_,  left_.empty()};
+}
+
+bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
+                         const Kernel& kernel) const {
+  const TreeView tree = view();
+  const bool ready = !rows.is_double && (rows.column_stride == 1 || n_features_ <= 1);
+  if (ready) {
+    const float* first = static_cast<const float*>(rows.data) + begin * rows.row_stride;
+    return kernel.route(tree, first, rows.row_stride, end - begin, leaves + begin, check_finite);
+  }
+  std::vector<float> block(kBlock * n_features_);
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int64_t last = std::min(end, first + kBlock);
+    if (rows.is_double) {
+      copy_block<double>(rows, first, last, n_features_, block.data());
+    } else {
+      copy_block<float>(rows, first, last, n_features_, block.data());
+    }
+    if (!kernel.route(tree, block.data(), n_features_, last - first, leaves + first, check_finite)) return false;
+  }
+  return true;
+}
+
+bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
+  const int64_t worth = rows.n_rows * std::max<int64_t>(n_features_, 1) / kValuesPerThread;
+  const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(rows.n_rows, 1));
+  if (threads == 1) return route_range(rows, 0, rows.n_rows, leaves, check_finite, kernel);
+  std::atomic<bool> finite{true};
+  const auto work = [&](int64_t number) {
+    const int64_t begin = rows.n_rows * number / threads, end = rows.n_rows * (number + 1) / threads;
+    if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+  };
+  std::vector<std::thread> others;
+  for (int64_t number = 1; number < threads; ++number) others.emplace_back(work, number);
+  work(0);
+  for (std::thread& other : others) other.join();
+  return finite;
+}
+
+std::vector<const Kernel*> available_kernels() {
+  std::vector<const Kernel*> kernels = {&scalar_kernel};
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__))
+  kernels.push_back(&vector128_kernel);
+#endif
+#if defined(__GNUC__) && defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) kernels.push_back(&avx2_kernel);
+  if (__builtin_cpu_supports("avx512f")) kernels.push_back(&avx512_kernel);
+#endif
+  return kernels;
+}
+
+}  // namespace crisptree

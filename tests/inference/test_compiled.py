@@ -1,0 +1,236 @@
+"""The kernel reaches the reference's leaf for every row, bit for bit, on every instruction set."""
+
+import pickle
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn import config_context
+
+from crisptree import CrispTreeClassifier, CrispTreeWarning
+from crisptree.inference import FlatTree, compiled, reference, route_rows
+from crisptree.inference.statistics import unsettled
+from crisptree.native import router
+from crisptree.scaling import Scaling
+from crisptree.structure import TreeStructure
+from tests.toys import SHAPES, clouds, random_structure
+
+if router is None:
+    pytest.skip("crisptree was installed without its kernel", allow_module_level=True)
+
+SETS = router.instruction_sets()
+
+
+def flat_tree(structure, weight, bias):
+    leaves = np.full((structure.n_leaves, 2), 0.5)
+    n_features = np.shape(weight)[1]
+    statistics = unsettled(structure, Scaling(np.zeros(n_features), np.ones(n_features)), leaves, 1.0)
+    return FlatTree(structure, leaves, statistics, weight=np.float32(weight), bias=np.float32(bias))
+
+
+def random_flat_tree(structure, n_features, seed=0, density=1.0):
+    rng = np.random.default_rng(seed)
+    weight = rng.normal(size=(structure.n_splits, n_features)) * (
+        rng.random((structure.n_splits, n_features)) < density
+    )
+    return flat_tree(structure, weight, rng.normal(size=structure.n_splits) * 0.1)
+
+
+def rows_of(n, n_features, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, n_features)).astype(np.float32)
+
+
+def test_a_wide_and_a_narrow_instruction_set_are_at_hand():
+    assert SETS[0] == "scalar"
+    assert len(SETS) >= 2
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_a_million_rows_reach_the_leaves_of_the_reference(instruction_set, million):
+    tree, X, expected = million
+    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+
+
+@pytest.fixture(scope="module")
+def million():
+    """Half of the rows are random, half are small whole numbers that often lie exactly on a hyperplane."""
+    rng = np.random.default_rng(0)
+    structure = random_structure(40, 3)
+    tree = flat_tree(structure, rng.integers(-2, 3, (40, 37)), rng.integers(-2, 3, 40))
+    X = np.concatenate([rows_of(500_000, 37), rng.integers(-1, 2, (500_000, 37)).astype(np.float32)])
+    on_the_root = X @ tree.weight[0] + tree.bias[0] == 0
+    assert on_the_root.sum() > 10_000
+    return tree, X, reference.route_rows(tree, X)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("n_features", [1, 3, 31, 32, 33, 64, 100, 784])
+@pytest.mark.parametrize("density", [1.0, 0.03])
+def test_any_width_and_any_sparsity_give_the_reference_leaf(instruction_set, n_features, density):
+    tree, X = random_flat_tree(TreeStructure.balanced(5), n_features, density=density), rows_of(301, n_features)
+    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), reference.route_rows(tree, X))
+
+
+def test_ties_go_left():
+    tree = flat_tree(TreeStructure.stump(), [[1.0, -1.0]], [0.0])
+    assert compiled.route_rows(tree, np.float32([[2, 2], [2, 1], [1, 2]])).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("structure", SHAPES)
+def test_trees_of_any_shape_and_any_number_of_rows_work(structure):
+    tree = random_flat_tree(structure, 5)
+    for n in (0, 1, 2, 3, 4, 5, 100):
+        X = rows_of(n, 5)
+        assert np.array_equal(compiled.route_rows(tree, X), reference.route_rows(tree, X))
+
+
+def test_few_weights_are_kept_as_pairs():
+    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 200, density=0.02)).n_sparse > 0
+    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 200)).n_sparse == 0
+
+
+LAYOUTS = {
+    "float64": lambda X: X.astype(np.float64),
+    "transposed": np.asfortranarray,
+    "transposed float64": lambda X: np.asfortranarray(X.astype(np.float64)),
+    "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "read-only": lambda X: np.frombuffer(X.tobytes(), dtype=np.float32).reshape(X.shape),
+    "misaligned": lambda X: np.frombuffer(b"x" + X.tobytes(), dtype=np.float32, offset=1).reshape(X.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_rows_of_any_layout_and_any_number_of_threads_give_the_same_leaves(layout, n_jobs):
+    tree, X = random_flat_tree(TreeStructure.balanced(5), 40), rows_of(20_001, 40)
+    expected = reference.route_rows(tree, X)
+    assert np.array_equal(compiled.route_rows(tree, LAYOUTS[layout](X), n_jobs=n_jobs), expected)
+
+
+def test_a_transposed_array_is_not_copied_whole():
+    tree, X = random_flat_tree(TreeStructure.balanced(3), 50), np.asfortranarray(rows_of(200_000, 50))
+    compiled.prepared(tree)
+    tracemalloc.start()
+    compiled.route_rows(tree, X, check_finite=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * X.nbytes  # the leaves themselves are 0.04 of it
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("column", [0, 30, 39])
+def test_every_value_is_checked_also_those_that_no_split_reads(value, instruction_set, column):
+    tree = flat_tree(TreeStructure.stump(), np.eye(1, 40, 5), [0.0])
+    X = rows_of(100, 40)
+    arguments = {"check_finite": True, "instruction_set": instruction_set}
+    assert compiled.route_rows(tree, X, **arguments) is not None
+    X[77, column] = value
+    assert compiled.route_rows(tree, X, **arguments) is None
+    assert compiled.route_rows(tree, X.astype(np.float64), **arguments) is None
+    assert compiled.route_rows(tree, X, instruction_set=instruction_set) is not None
+
+
+def test_a_double_that_float32_cannot_hold_is_not_finite():
+    tree = random_flat_tree(TreeStructure.stump(), 2)
+    assert compiled.route_rows(tree, np.array([[1e300, 0.0]]), check_finite=True) is None
+
+
+def test_other_python_threads_run_while_rows_are_routed():
+    tree, X = random_flat_tree(TreeStructure.balanced(10), 400), rows_of(20_000, 400)
+    compiled.prepared(tree)
+    done = threading.Event()
+
+    def work():
+        for _ in range(10):
+            compiled.route_rows(tree, X, n_jobs=1)
+        done.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    turns = 0
+    while not done.is_set():
+        turns += 1
+        done.wait(0.001)
+    worker.join()
+    assert turns > 10  # holding the lock, the ten calls would leave room for about ten turns at most
+
+
+def test_without_the_kernel_the_leaves_are_the_same_and_it_is_said_once(monkeypatch):
+    tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
+    expected = route_rows(tree, X)
+    monkeypatch.setattr(compiled, "router", None)
+    monkeypatch.setattr(compiled, "_said", set())
+    with pytest.warns(CrispTreeWarning, match="without its compiled kernel"):
+        assert np.array_equal(route_rows(tree, X), expected)
+    assert np.array_equal(route_rows(tree, X.astype(np.float64)), expected)
+    X[3, 3] = np.nan
+    assert compiled.route_rows(tree, X, check_finite=True) is None
+
+
+def test_the_kernels_own_form_is_not_pickled():
+    tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
+    expected = route_rows(tree, X)
+    again = pickle.loads(pickle.dumps(tree))
+    assert "_router" not in again.__dict__
+    assert np.array_equal(route_rows(again, X), expected)
+
+
+def test_wrong_arrays_are_refused():
+    tree = random_flat_tree(TreeStructure.stump(), 3)
+    with pytest.raises(ValueError, match="another width"):
+        compiled.route_rows(tree, rows_of(2, 4))
+    with pytest.raises(ValueError, match="float32 or float64"):
+        compiled.route_rows(tree, np.zeros((2, 3), dtype=np.int32))
+    with pytest.raises(ValueError, match="no instruction set 'mmx'"):
+        compiled.route_rows(tree, rows_of(2, 3), instruction_set="mmx")
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = clouds(100)
+    return CrispTreeClassifier(max_depth=3, epochs=3, finetune_epochs=2, min_updates=5, random_state=0).fit(X, y)
+
+
+def test_plain_float_arrays_take_the_fast_lane_and_others_do_not(model):
+    X, _ = clouds(100)
+    assert model._fast_lane(X) is not None
+    assert model._fast_lane(X.astype(np.float64)) is not None
+    for other in (X.astype(np.float16), X.tolist(), X[:, :3], X[0], X[:0], X.astype(">f4")):
+        assert model._fast_lane(other) is None
+
+
+def test_both_lanes_give_the_same_leaves(model):
+    X, _ = clouds(100)
+    assert np.array_equal(model.apply(X), model.apply(X.tolist()))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_both_lanes_give_the_same_error(model, value):
+    X, _ = clouds(100)
+    X[5, 1] = value
+    messages = []
+    for rows in (X, X.tolist()):
+        with pytest.raises(ValueError, match="Input X contains") as caught:
+            model.predict(rows)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_assume_finite_turns_the_check_off(model):
+    X, _ = clouds(100)
+    X[5, 1] = np.nan
+    with config_context(assume_finite=True):
+        assert model.predict(X).shape == (100,)
+
+
+def test_names_of_columns_are_still_asked_for():
+    pandas = pytest.importorskip("pandas")
+    X, y = clouds(60)
+    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=2)
+    model.fit(pandas.DataFrame(X, columns=list("abcde")), y)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.predict(X)
