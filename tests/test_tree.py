@@ -8,7 +8,7 @@ from crisptree.splits import AbstractSplits, AxisSplits
 from crisptree.tree import Tree
 from tests.toys import FIGURE_1, SHAPES, generator, random_tree
 
-SCALING = Scaling(np.array([10.0, -3.0, 0.0]), np.array([0.5, 2.0, 1.0]))
+SCALING = Scaling(np.array([10.0, -3.0, 0.0]), np.array([0.5, 2.0, 1.0]), np.zeros(3), np.ones(3))
 
 
 def test_splitting_a_leaf_breaks_the_symmetry_of_its_children():
@@ -82,6 +82,7 @@ def test_candidates_must_be_chosen_before_a_tree_is_crisp():
 
         def __call__(self, x): ...
         def at(self, x, split): ...
+        def weights(self): ...
         def replaced(self, parameters): ...
 
     with pytest.raises(TypeError, match="cannot be made crisp"):

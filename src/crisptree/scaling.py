@@ -14,16 +14,23 @@ Doubles = npt.NDArray[np.float64]
 ROWS_AT_ONCE = 8192
 """Statistics in double precision are taken over this many rows at a time, to keep memory near the data's own."""
 
+LARGEST = float(np.finfo(np.float32).max)
+
 SMALLEST_SPREAD = 1e-35
 """A column that varies less than this counts as constant: its folded weight would leave float32's range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """x ↦ (x − center) · factor, feature by feature; the factor is 0 for columns constant in training."""
+    """x ↦ (x − center) · factor, feature by feature; the factor is 0 for columns constant in training.
+
+    ``mean`` and ``spread`` are the weighted mean and standard deviation of the training rows, whatever the scale is.
+    """
 
     center: Doubles
     factor: Doubles
+    mean: Doubles
+    spread: Doubles
 
     @classmethod
     def learn(cls, X: Floats, sample_weight: Floats, kind: str | None) -> Scaling:
@@ -41,13 +48,21 @@ class Scaling:
         mean = first / total
         spread = half * np.sqrt(np.maximum(second / total - mean**2, 0.0))
         varies &= spread > SMALLEST_SPREAD
-        return SCALES[kind](middle + half * mean, spread, varies)
+        center = middle + half * mean
+        return cls(*SCALES[kind](center, spread, varies), center, spread)
+
+    @classmethod
+    def none(cls, n_features: int) -> Scaling:
+        """Leaves every row as it is."""
+        zeros, ones = np.zeros(n_features), np.ones(n_features)
+        return cls(zeros, ones, zeros, ones)
 
     def apply(self, X: Floats) -> npt.NDArray[np.float32]:
         """The scaled rows, computed in double precision, kept in single."""
         scaled = np.empty(X.shape, dtype=np.float32)
         for rows in row_blocks(len(X)):
-            scaled[rows] = (X[rows] - self.center) * self.factor
+            # A row far from those of training must not become infinite.
+            scaled[rows] = np.clip((X[rows] - self.center) * self.factor, -LARGEST, LARGEST)
         return scaled
 
     def fold(self, weight: Doubles, bias: Doubles) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -58,10 +73,10 @@ class Scaling:
     def unfold(self, weight: Floats, bias: Floats) -> tuple[Doubles, Doubles]:
         """The reverse of ``fold``; columns constant in training have weight zero."""
         raw = weight.astype(np.float64)
-        return raw * self.spread, bias + raw @ self.center
+        return raw * self.unit, bias + raw @ self.center
 
     @property
-    def spread(self) -> Doubles:
+    def unit(self) -> Doubles:
         """The raw length of one scaled unit, 0 for columns constant in training."""
         return np.divide(1.0, self.factor, out=np.zeros_like(self.factor), where=self.factor != 0)
 
@@ -71,20 +86,20 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
     return (slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE))
 
 
-def _by_feature(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
-    return Scaling(mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies))
+def _by_feature(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+    return mean, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
 
 
-def _by_one_number(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
-    largest = spread.max(initial=0.0)
-    if largest == 0:
-        return Scaling(mean, np.zeros_like(mean))
+def _by_one_number(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+    if not varies.any():
+        return mean, np.zeros_like(mean)
+    largest = spread.max()
     common = largest * np.sqrt(np.mean((spread[varies] / largest) ** 2))
-    return Scaling(mean, varies / common)
+    return mean, varies / common
 
 
-def _not_at_all(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> Scaling:
-    return Scaling(np.zeros_like(mean), varies.astype(np.float64))
+def _not_at_all(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+    return np.zeros_like(mean), varies.astype(np.float64)
 
 
 SCALES = {"feature": _by_feature, "global": _by_one_number, None: _not_at_all}

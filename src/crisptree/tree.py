@@ -13,7 +13,7 @@ from torch import Tensor
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.flat import CrispTree, FlatTree
 from crisptree.inference.routing import route_rows
-from crisptree.inference.statistics import unsettled
+from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.scaling import Scaling, row_blocks
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -77,6 +77,11 @@ class Tree:
         kept[torch.as_tensor(list(leaves), device=kept.device)] = tables[:, 0]
         splits = AbstractSplits.concatenated([self.splits, stumps])
         return Tree(self.structure.split_leaves(leaves), splits, torch.cat([kept, tables[:, 1]]))
+
+    def hard_tables(self, counts: Tensor) -> Tensor:
+        """The leaf tables of the deterministic tree, from the classes that reach every leaf.  (n_leaves, n_classes)"""
+        nodes = self.structure.sums_below(counts.detach().cpu().double().numpy())
+        return torch.from_numpy(leaf_tables(self.structure, nodes, prior=0.0)).to(counts)
 
     def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
         """The deterministic tree on raw features, not yet settled on its training rows."""

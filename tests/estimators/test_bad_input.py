@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from torch import nn
 
 from crisptree import CrispTreeClassifier
 from tests.toys import clouds
@@ -19,7 +21,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"split": "curved"}, r"`split` must be 'oblique', 'axis' or a function.*got 'curved'"),
+        ({"split": "curved"}, r"`split` must be 'oblique', 'axis', 'conv' or a function.*got 'curved'"),
         ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', 'alternating', 'likelihood'; got 'sgd'"),
         ({"grow": "wild"}, "`grow` must be one of 'greedy', 'balanced'"),
         ({"max_depth": -1}, r"`max_depth` must be a whole number of at least 0 or None.*got -1"),
@@ -29,13 +31,18 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"min_samples_split": 1}, "`min_samples_split`"),
         ({"min_weight_fraction_leaf": 0.5}, "`min_weight_fraction_leaf` must be .* below 0.5"),
         ({"epochs": 0}, "`epochs`"),
-        ({"learning_rate": 0}, "`learning_rate` must be a finite number above 0"),
+        ({"learning_rate": 0}, "`learning_rate` must be a number above 0"),
         ({"learning_rate": float("nan")}, "`learning_rate`"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"steepness": -1.0}, "`steepness`"),
         ({"annealing": "cold"}, "`annealing` must be one of 'linear', 'geometric'"),
         ({"l1": -0.1}, "`l1`"),
         ({"roughness": 0.1}, "`roughness` must come with `image_shape`"),
+        ({"roughness": 0.1, "split": "axis", "image_shape": (5, 1)}, "`roughness` must be 0 unless split='oblique'"),
+        ({"l1": 0.1, "split": lambda shape: None}, "`l1` must be 0 for split modules"),
+        ({"split": "conv"}, "needs images of at least 16 × 16 pixels"),
+        ({"annealing": "geometric", "steepness_step": 1e6}, "would take it to 1e.*Lower the step"),
+        ({"leaf_prior": 1e39}, "`leaf_prior` must be a number at least 0 and below 1e"),
         (
             {"image_shape": (2, 2)},
             r"`image_shape` must have as many pixels .* got \(2, 2\) \(4 pixels\) for 5 features",
@@ -47,9 +54,11 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"validation_fraction": 1.0}, "`validation_fraction`"),
         ({"early_stopping": "yes"}, "`early_stopping` must be True or False"),
         ({"n_jobs": 0}, "`n_jobs`"),
+        ({"device": "meta"}, "`device` must be 'auto', 'cpu' or a device that torch finds"),
         ({"device": "quantum"}, "`device` must be 'auto', 'cpu' or a device that torch finds"),
         ({"callbacks": print}, "`callbacks` must be None or a list"),
-        ({"grow": "balanced", "max_depth": None}, "`max_depth` must be a number for grow='balanced'"),
+        ({"grow": "balanced", "max_depth": None}, "`max_depth` must be a number of at most 16 for grow='balanced'"),
+        ({"grow": "balanced", "max_depth": 40}, "`max_depth` must be a number of at most 16 for grow='balanced'"),
         ({"grow": "balanced", "max_leaf_nodes": 4}, "`max_leaf_nodes` must be None for grow='balanced'"),
         ({"grow": "balanced", "warm_start": True}, "`warm_start` must be False for grow='balanced'"),
     ],
@@ -117,11 +126,34 @@ def test_wrong_or_reordered_columns_are_refused_by_name():
 
 
 def test_a_warm_start_on_other_data_is_refused():
+    pandas = pytest.importorskip("pandas")
     model = fit(warm_start=True)
-    with pytest.raises(ValueError, match="same columns; the tree knows 5 features and X has 4"):
+    with pytest.raises(ValueError, match="X has 4 features"):
         model.fit(X[:, :4], Y)
     with pytest.raises(ValueError, match="same classes"):
         model.fit(X, Y + 1)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    named = fit(X=frame, warm_start=True)
+    with pytest.raises(ValueError, match="feature names"):
+        named.fit(frame[list("edcba")], Y)
+    assert model.predict(X).shape == named.predict(frame).shape  # a refusal leaves the tree as it was
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ({}, {"max_depth": 1}, "`max_depth` must be at least [23] with warm_start"),
+        ({"max_leaf_nodes": 3}, {"max_leaf_nodes": 2}, "`max_leaf_nodes` must be at least 3 with warm_start"),
+        ({}, {"split": "axis"}, "same kind of split.*several"),
+        ({}, {"split": lambda shape: nn.Linear(shape[0], 1)}, "same kind of split"),
+        ({"split": lambda shape: nn.Linear(shape[0], 1)}, {"split": "oblique"}, "same kind of split"),
+        ({}, {"early_stopping": True, "random_state": None}, "`random_state` must be a whole number"),
+    ],
+)
+def test_a_warm_start_to_a_smaller_tree_or_another_kind_of_split_is_refused(first, then, message):
+    model = fit(warm_start=True, **first)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**then).fit(X, Y)
 
 
 def test_one_class_only_gives_a_single_leaf():
@@ -159,11 +191,42 @@ def test_only_constant_columns_give_a_single_leaf():
     assert fit(X=np.ones((60, 3))).get_n_leaves() == 1
 
 
-def test_duplicated_rows_with_different_labels_share_a_leaf():
+def test_duplicated_rows_with_different_labels_leave_both_labels_in_their_leaf():
     doubled = np.concatenate([X, X])
     labels = np.concatenate([Y, (Y + 1) % 3])
     model = fit(X=doubled, y=labels)
-    assert np.array_equal(model.apply(X), model.apply(doubled[60:]))
+    tables = model.predict_proba(X)
+    assert (tables[np.arange(60), Y] > 0).all()
+    assert (tables[np.arange(60), (Y + 1) % 3] > 0).all()
+
+
+@pytest.mark.parametrize("size", [1e-50, 1e-30, 1e30, 1e300])
+def test_only_the_ratios_of_the_weights_matter(size):
+    plain = fit(leaf_prior=0.0)
+    weighted = fit(fit_arguments={"sample_weight": np.full(60, size)})
+    assert np.array_equal(weighted.predict(X), plain.predict(X))
+
+
+def test_columns_too_small_for_single_precision_count_as_constant():
+    for scale in ("feature", "global", None):
+        assert fit(X=X.astype(np.float64) * 1e-40, scale=scale).get_n_leaves() == 1
+
+
+@pytest.mark.parametrize("steepness", [0.0, -1.0, float("nan"), "steep"])
+def test_the_soft_tree_needs_a_positive_steepness(steepness):
+    with pytest.raises(ValueError, match="`steepness` must be a number above 0"):
+        fit().soft_predict_proba(X, steepness=steepness)
+
+
+def test_a_row_far_from_those_of_training_has_soft_probabilities_all_the_same():
+    far = np.full((1, 5), 1e30)
+    assert np.isfinite(fit(X=X * 1e-20).soft_predict_proba(far)).all()
+
+
+def test_training_does_not_depend_on_the_callers_torch_settings():
+    expected = fit().tree_.weight
+    with torch.no_grad():
+        assert np.array_equal(fit().tree_.weight, expected)
 
 
 @pytest.mark.parametrize("size", [1e30, 1e-30])
@@ -185,7 +248,7 @@ def test_one_feature_and_26_classes_work():
 
 def test_a_rate_that_breaks_the_training_ends_in_an_error_that_names_phase_and_epoch():
     with pytest.raises(ValueError, match=r"(growth at level \d|finetuning) stopped in epoch \d+"):
-        fit(learning_rate=1e38, scale=None, X=X * 1e10)
+        fit(learning_rate=1e29, scale=None, X=X * 1e25)
 
 
 def test_early_stopping_needs_rows_to_hold_out():

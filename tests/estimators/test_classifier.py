@@ -269,14 +269,14 @@ def test_every_parameter_has_a_rule_and_every_name_is_known_where_it_is_used():
     from crisptree.equations.annealing import SCHEDULES
     from crisptree.learning.train import ALGORITHMS
     from crisptree.scaling import SCALES
-    from crisptree.splits import KINDS
+    from crisptree.splits import KINDS, MODULES
 
     free = {"class_weight", "random_state", "device"}
     assert set(CrispTreeClassifier().get_params()) == set(validation.RULES) | free
     assert set(validation.ALGORITHMS) == set(ALGORITHMS)
     assert set(validation.ANNEALING) == set(SCHEDULES)
     assert set(validation.SCALES) == set(SCALES)
-    assert set(validation.SPLITS) == set(KINDS)
+    assert set(validation.SPLITS) == set(KINDS) | set(MODULES)
 
 
 def test_an_interrupted_fit_leaves_the_estimator_unfitted():
@@ -295,3 +295,87 @@ def test_linear_trees_are_flat_arrays_without_torch(fitted):
     model, _, _ = fitted
     assert isinstance(model.tree_, FlatTree)
     assert model.tree_.weight.dtype == model.tree_.bias.dtype == np.float32
+
+
+def dropout_factory(input_shape):
+    return torch.nn.Sequential(torch.nn.Linear(input_shape[0], 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+
+
+def test_modules_with_dropout_train_repeatably_and_predict_without_it():
+    X, y = clouds(100)
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    first, second = (CrispTreeClassifier(**QUICK | {"split": dropout_factory}).fit(X, y) for _ in range(2))
+    assert torch.equal(torch.rand(1), expected)  # the caller's random state is left alone
+    assert np.array_equal(first.apply(X), first.apply(X))
+    assert np.array_equal(first.soft_predict_proba(X), second.soft_predict_proba(X))
+
+
+def test_light_batches_take_small_steps():
+    # 20 heavy rows follow another rule than 1980 light ones: they must win, whatever the batches are.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    heavy = np.arange(2000) < 20
+    y = np.where(heavy, X[:, 0] > 0, X[:, 1] > 0).astype(int)
+    weight = np.where(heavy, 1e4, 1.0)
+    model = CrispTreeClassifier(max_depth=1, batch_size=20, random_state=0).fit(X, y, sample_weight=weight)
+    assert model.score(X, y, sample_weight=weight) > 0.95
+
+
+def test_the_recorded_validation_score_is_the_score_of_the_deterministic_tree():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    for seed in range(4):
+        model = CrispTreeClassifier(**QUICK | {"grow": "balanced", "random_state": seed})
+        model.fit(X[:40], y[:40], validation=(X[40:], y[40:]))
+        assert model.history_[-1].validation_score == pytest.approx(model.score(X[40:], y[40:]))
+
+
+def test_held_out_rows_keep_their_weights(monkeypatch):
+    seen = []
+    from crisptree.learning import finetuning
+
+    original = finetuning.hard_score
+    monkeypatch.setattr(
+        finetuning, "hard_score", lambda *arguments: seen.append(arguments[2].weight) or original(*arguments)
+    )
+    X, y = clouds(100)
+    weight = np.where(y == 0, 3.0, 1.0)
+    CrispTreeClassifier(**QUICK, early_stopping=True).fit(X, y, sample_weight=weight)
+    ratio = seen[0].max() / seen[0].min()
+    assert ratio.item() == pytest.approx(3.0)
+
+
+def test_a_balanced_tree_before_training_has_the_first_steepness():
+    X, y = clouds(60)
+    model = CrispTreeClassifier(**QUICK | {"grow": "balanced"}).fit(X, y)
+    assert model.greedy_tree_.statistics.steepness == 1.0
+    greedy = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert greedy.greedy_tree_.statistics.steepness == pytest.approx(1.4)
+    assert greedy.tree_.statistics.steepness == pytest.approx(1.4)
+
+
+def test_early_stopping_gives_back_an_earlier_epoch_where_that_was_better():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 5))
+    y = ((X[:, 0] > 0) ^ (rng.random(400) < 0.2)).astype(int)
+    settings = QUICK | {"max_depth": 6, "finetune_epochs": 40, "learning_rate": 0.1}
+    validation = (X[200:], y[200:])
+    last = CrispTreeClassifier(**settings).fit(X[:200], y[:200], validation=validation)
+    best = CrispTreeClassifier(**settings, early_stopping=True).fit(X[:200], y[:200], validation=validation)
+    assert best.score(*validation) > last.score(*validation)
+
+
+def test_warm_starts_stay_within_the_largest_number_of_leaves():
+    X, y = checkerboard(200)
+    model = CrispTreeClassifier(**QUICK | {"max_leaf_nodes": 4, "max_depth": None, "warm_start": True})
+    assert [model.fit(X, y).get_n_leaves() for _ in range(3)] == [4, 4, 4]
+
+
+def test_statistics_hold_mean_and_spread_of_the_features_whatever_the_scale():
+    X, y = clouds(80)
+    for scale in ("feature", "global", None):
+        scaling = CrispTreeClassifier(**QUICK, scale=scale).fit(X, y).tree_.statistics.scaling
+        np.testing.assert_allclose(scaling.mean, X.mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(scaling.spread, X.std(axis=0), rtol=1e-5)

@@ -25,7 +25,7 @@ SETS = router.instruction_sets()
 def flat_tree(structure, weight, bias):
     leaves = np.full((structure.n_leaves, 2), 0.5)
     n_features = np.shape(weight)[1]
-    statistics = unsettled(structure, Scaling(np.zeros(n_features), np.ones(n_features)), leaves, 1.0)
+    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
     return FlatTree(structure, leaves, statistics, weight=np.float32(weight), bias=np.float32(bias))
 
 

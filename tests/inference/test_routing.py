@@ -8,7 +8,7 @@ from tests.toys import FIGURE_1, SHAPES, random_tree
 
 
 def crisp(structure, n_features=3, seed=0):
-    return random_tree(structure, n_features, 2, seed).crisp(Scaling(np.zeros(n_features), np.ones(n_features)), 1.0)
+    return random_tree(structure, n_features, 2, seed).crisp(Scaling.none(n_features), 1.0)
 
 
 def rows(n=100, n_features=3, seed=0):

@@ -11,7 +11,7 @@ from tests.toys import FIGURE_1, SHAPES, clouds, random_tree
 def settled_tree(structure, prior=0.0):
     X, y = clouds(150)
     weight = np.random.default_rng(0).uniform(0.5, 2, 150)
-    tree = random_tree(structure, 5, 3).crisp(Scaling(np.zeros(5), np.ones(5)), 1.0)
+    tree = random_tree(structure, 5, 3).crisp(Scaling.none(5), 1.0)
     return settled(tree, X, y, weight, prior), X, y, weight
 
 

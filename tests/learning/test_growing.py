@@ -129,3 +129,33 @@ def test_a_balanced_tree_is_complete_and_random():
     assert tree.structure.n_leaves == 8
     torch.testing.assert_close(tree.leaves.sum(dim=1), torch.ones(8))
     assert len(torch.unique(tree.leaves, dim=0)) == 8
+
+
+def test_best_first_growth_takes_the_split_that_gains_most_before_others():
+    # After the root separates the clouds, the left one is a clean diagonal and the right one is noise.
+    left, labels = diagonal(200)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([left - np.array([10, 0]), rng.uniform(-1, 1, (200, 2)) + np.array([10, 0])])
+    y = np.concatenate([labels, 2 + rng.integers(0, 2, 200)])
+    tree = grown(X, y, max_leaf_nodes=3, plan=Plan(epochs=20, learning_rate=0.05, min_updates=300))
+    root_children = (tree.structure.left[0], tree.structure.right[0])
+    assert 1 in root_children
+    scores = tree.splits(torch.from_numpy(X.astype(np.float32)))[:200, 1]
+    side = (scores > 0).numpy()
+    assert max((side == labels).mean(), (side != labels).mean()) > 0.97
+
+
+def test_each_side_keeps_its_share_of_the_weights():
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    tree = grown(X, y, max_depth=6, min_weight_fraction_leaf=0.2)
+    sizes = torch.bincount(tree.route(samples_of(X, y).x))
+    assert sizes.min() >= 40
+
+
+def test_a_leaf_prior_smooths_the_tables_of_training():
+    X, y = diagonal()
+    plain, smooth = (
+        grown(X, y, plan=Plan(epochs=20, learning_rate=0.05, min_updates=100, leaf_prior=prior), max_depth=1)
+        for prior in (0.0, 50.0)
+    )
+    assert plain.leaves.max() > 0.9 > smooth.leaves.max()

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from crisptree.splits import AbstractSplits, AxisCandidates, AxisSplits, ModuleSplits, ObliqueSplits
+from crisptree.splits import AbstractSplits, AxisCandidates, AxisSplits, ConvSplits, ModuleSplits, ObliqueSplits
 from tests.toys import generator
 
 
@@ -116,8 +116,25 @@ def test_modules_of_images_receive_channels_first():
         (lambda shape: nn.Flatten(), ValueError, "with parameters to train"),
         (lambda shape: nn.Linear(6, 2), ValueError, r"one number per row.*\(2, 2\)"),
         (lambda shape: nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 1)), TypeError, "group or layer norm"),
+        (
+            lambda shape: nn.Sequential(nn.BatchNorm1d(6, track_running_stats=False), nn.Linear(6, 1)),
+            TypeError,
+            "must not depend on other rows",
+        ),
     ],
 )
 def test_a_module_that_cannot_split_is_refused_with_advice(factory, error, message):
     with pytest.raises(error, match=message):
         ModuleSplits.build(factory, 1, (6,), generator())
+
+
+def test_the_papers_network_has_96_values_before_its_hidden_layer_on_28_by_28():
+    net = ConvSplits((1, 28, 28))
+    assert [tuple(value.shape) for value in net.parameters() if value.dim() == 2] == [(50, 96), (1, 50)]
+    assert ConvSplits((3, 16, 20))(torch.zeros(2, 3, 16, 20)).shape == (2, 1)
+
+
+def test_l2_reaches_the_weights_of_modules_and_not_their_offsets():
+    splits = make("module", 2)
+    assert sorted(value.dim() for value in splits.weights()) == [3, 3]
+    assert len(splits.parameters) == 4

@@ -62,7 +62,8 @@ def _descent(structure: TreeStructure, device: torch.device) -> tuple[list[tuple
 
 def log_class_probabilities(log_paths: Tensor, leaves: Tensor) -> Tensor:
     """log p(y∣x) = log Σ_ℓ π_ℓ(y) μ_ℓ(x).  (n, n_leaves), (n_leaves, n_classes) → (n, n_classes)"""
-    return torch.logsumexp(log_paths[:, :, None] + leaves.log()[None], dim=1)
+    likeliest = log_paths.max(dim=1, keepdim=True).values  # taken out, so that the largest path is 1 and none overflows
+    return ((log_paths - likeliest).exp() @ leaves).log() + likeliest
 
 
 def log_likelihoods(log_paths: Tensor, leaves: Tensor, y: Tensor) -> Tensor:

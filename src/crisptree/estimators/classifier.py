@@ -53,10 +53,10 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    split : {"oblique", "axis"} or callable, default="oblique"
-        What a split asks: a hyperplane, a threshold on one feature, or the module that ``split(input_shape)``
-        returns, which maps a batch to one number per row. ``input_shape`` is (n_features,), or (channels, height,
-        width) with ``image_shape``.
+    split : {"oblique", "axis", "conv"} or callable, default="oblique"
+        What a split asks: a hyperplane, a threshold on one feature, the paper's small convolutional network (needs
+        ``image_shape``), or the module that ``split(input_shape)`` returns, which maps a batch to one number per row.
+        ``input_shape`` is (n_features,), or (channels, height, width) with ``image_shape``.
     algorithm : {"em", "alternating", "likelihood"}, default="em"
         How stumps and the whole tree are trained: expectation-maximisation, the supplement's alternating scheme
         with hard leaf counts, or the gradient of the log-likelihood itself.
@@ -86,11 +86,12 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
     annealing : {"linear", "geometric"}, default="linear"
         Add the step to γ, or multiply γ by 1 + step.
     l1, l2 : float, default=0.0
-        Strength of Σ|β| (exact zeros) and of Σβ² on scaled weights, beside the mean loss per row.
+        Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     roughness : float, default=0.0
-        Strength of the squared differences between weights of neighbouring pixels; needs ``image_shape``.
+        Strength of the squared differences between weights of neighbouring pixels, for oblique splits; needs
+        ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is.
     scale : {"feature", "global"} or None, default="feature"
@@ -103,8 +104,8 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
     early_stopping : bool, default=False
         Keep the finetuned tree of the epoch with the best accuracy of the deterministic tree on validation rows.
     warm_start : bool, default=False
-        Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows) and finetune
-        again.
+        Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows and the scale
+        learned first) and finetune again.
     random_state : int, RandomState or None, default=None
         Makes the fit repeatable.
     device : str, default="auto"
@@ -249,13 +250,11 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         checks.check_parameters(self.get_params(deep=False))
         earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
-        if earlier is not None:
-            checks.check_same_features(self, X, earlier.n_features)
-        self._forget()
-        data = checks.check_training_data(self, X, y, sample_weight, self.class_weight)
+        data = checks.check_training_data(self, X, y, sample_weight, self.class_weight, reset=earlier is None)
         held_out = None if validation is None else checks.check_validation(self, validation, data.classes)
         if earlier is not None:
-            checks.check_same_classes(self.classes_, data.classes)
+            checks.check_warm_start(self, earlier.structure, self.classes_, data.classes, held_out is not None)
+        self._forget()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         from crisptree.estimators.fitting import fit_tree
 
@@ -266,8 +265,11 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
-        for name in ("tree_", "greedy_tree_", "history_"):
+        for name in ("tree_", "greedy_tree_", "history_", "classes_"):
             self.__dict__.pop(name, None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tree_")
 
     def greedy(self) -> Self:
         """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
@@ -343,6 +345,8 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "tree_")
         rows = checks.check_rows(self, X)
+        if steepness is not None:
+            checks.check_parameter("steepness", steepness)
         from crisptree.estimators.fitting import soft_probabilities
 
         return soft_probabilities(self.tree_, rows, steepness)

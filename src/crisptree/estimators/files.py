@@ -1,44 +1,70 @@
-"""Estimators to files and back."""
+"""Estimators to model files and back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from crisptree.inference import FlatTree
+from crisptree.estimators.validation import check_parameters
+from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
     from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.export.trees import ModuleReader
 
-SECTIONS = {"estimator", "tree", "greedy"}
+SECTIONS = ("estimator", "tree", "statistics", "greedy", "greedy_statistics")
+OPTIONAL = ("greedy", "greedy_statistics")
+LABEL_TYPES: dict[str, Any] = {
+    "bool": bool,
+    "object": object,
+    "str": str,
+    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: np.dtype(name) for name in ("float16", "float32", "float64")},
+}
+"""What class labels may be in a file; a type from a file is never built from its name."""
 
 
 def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
-    """Write a fitted classifier with linear splits."""
-    from crisptree.export.model_file import ModelFile, tree_arrays, write
+    """Write a fitted classifier; see ``load``."""
+    from crisptree.export.model_file import ModelFile, write
+    from crisptree.export.trees import tree_arrays
 
-    if not isinstance(estimator.tree_, FlatTree) or not isinstance(estimator.greedy_tree_, FlatTree):
-        raise TypeError("a tree with split modules cannot be saved to a model file yet; pickle it instead.")
-    names = getattr(estimator, "feature_names_in_", None)
-    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if _is_plain(value)}
+    names = estimator.__dict__.get("feature_names_in_")
+    module = None
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for section, tree in (("tree", estimator.tree_), ("greedy", estimator.greedy_tree_)):
+        parameters = None
+        if not isinstance(tree, FlatTree):
+            from crisptree.estimators.modules import describe
+
+            module, parameters = describe(tree, estimator.split)
+        arrays |= tree_arrays(tree, section, parameters)
     sections: dict[str, Any] = {
         "estimator": {
             "class": type(estimator).__name__,
-            "parameters": parameters,
+            "parameters": _parameters_to_json(estimator.get_params(deep=False)),
             "classes": _labels_to_json(estimator.classes_),
             "feature_names": None if names is None else [str(name) for name in names],
+            "module": module,
         },
-        "tree": {},
-        "greedy": {},
+        **{section: {} for section in SECTIONS[1:]},
     }
-    arrays = tree_arrays(estimator.tree_, "tree") | tree_arrays(estimator.greedy_tree_, "greedy")
-    write(path, ModelFile(sections, arrays))
+    write(path, ModelFile(sections, arrays), OPTIONAL)
 
 
-def load(path: str | PathLike[str]) -> CrispTreeClassifier:
+def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> CrispTreeClassifier:
     """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
+
+    Parameters
+    ----------
+    path : str or path
+        The model file.
+    split : callable, default=None
+        The function that builds the split modules, needed for trees with modules of one's own and for no others.
 
     Examples
     --------
@@ -51,32 +77,104 @@ def load(path: str | PathLike[str]) -> CrispTreeClassifier:
     ['low', 'low', 'high', 'high']
     """
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.export.model_file import ModelFileError, read, tree_from_arrays
+    from crisptree.export.model_file import ModelFileError, read
+    from crisptree.export.trees import read_tree
 
     file = read(path, SECTIONS)
-    header = file.sections["estimator"]
+    header = file.section("estimator")
     if header.get("class") != CrispTreeClassifier.__name__:
-        raise ModelFileError(f"{path} holds a {header.get('class')!r}, which this version of crisptree does not know.")
-    known = CrispTreeClassifier().get_params(deep=False)
-    parameters: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in header["parameters"].items()
-        if name in known
-    }
-    model = CrispTreeClassifier(**parameters)
-    model.tree_ = tree_from_arrays(file.arrays, "tree")
-    model.greedy_tree_ = tree_from_arrays(file.arrays, "greedy")
-    model.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
+        raise ModelFileError(
+            f"{path} holds a {header.get('class')!r}, unknown to this version of crisptree. Update it."
+        )
+    classes = _labels_from_json(header.get("classes"))
+    modules = _module_reader(header.get("module"), split, path)
+    model = CrispTreeClassifier(**_parameters_from_json(header.get("parameters"), split))
+    model.tree_ = read_tree(file, "tree", len(classes), modules)
+    model.greedy_tree_ = model.tree_
+    if "greedy" in file.sections:
+        model.greedy_tree_ = read_tree(file, "greedy", len(classes), modules)
+    model.classes_ = classes
     model.n_features_in_ = model.tree_.n_features
-    if header["feature_names"] is not None:
-        model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    names = header.get("feature_names")
+    if names is not None:
+        model.feature_names_in_ = _names(names, model.tree_)
     model.history_ = []
     return model
 
 
-def _labels_to_json(classes: Any) -> dict[str, Any]:
-    return {"values": classes.tolist(), "dtype": "object" if classes.dtype == object else classes.dtype.str}
+def _module_reader(
+    module: Any, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]
+) -> ModuleReader | None:
+    if module is None:
+        return None
+    from crisptree.estimators.modules import reader
+
+    return reader(module, split, path)
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str | tuple)
+def _names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
+    from crisptree.export.model_file import ModelFileError
+
+    if not isinstance(names, list) or len(names) != tree.n_features or not all(isinstance(n, str) for n in names):
+        raise ModelFileError(f"the model file must name its {tree.n_features} columns; it does not.")
+    return np.array(names, dtype=object)
+
+
+def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Plain values as they are, class weights as pairs; functions, generators and the like are left out."""
+    plain: dict[str, Any] = {}
+    for name, value in parameters.items():
+        scalar = value.item() if isinstance(value, np.generic) else value
+        if scalar is None or isinstance(scalar, bool | int | float | str):
+            plain[name] = scalar
+        elif isinstance(scalar, tuple | list) and all(isinstance(side, int | np.integer) for side in scalar):
+            plain[name] = [int(side) for side in scalar]
+        elif isinstance(scalar, dict):
+            pairs = [[_item(key), _item(weight)] for key, weight in scalar.items()]
+            plain[name] = {"pairs": pairs}
+    return plain
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parameters_from_json(content: Any, split: Any) -> dict[str, Any]:
+    from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.export.model_file import ModelFileError
+
+    defaults = CrispTreeClassifier().get_params(deep=False)
+    if not isinstance(content, dict):
+        raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
+    parameters = dict(defaults)
+    try:
+        for name, value in content.items():
+            if isinstance(value, dict):
+                value = dict(value["pairs"])
+            if name in defaults:
+                parameters[name] = tuple(value) if isinstance(value, list) else value
+        if split is not None:
+            parameters["split"] = split
+        check_parameters(parameters)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
+    return parameters
+
+
+def _labels_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
+    kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
+    if kind not in LABEL_TYPES:
+        raise TypeError(f"class labels of type {classes.dtype} cannot be saved; use numbers, booleans or strings.")
+    return {"values": [_item(label) for label in classes.tolist()], "type": kind}
+
+
+def _labels_from_json(content: Any) -> npt.NDArray[Any]:
+    from crisptree.export.model_file import ModelFileError
+
+    try:
+        labels = np.array(content["values"], dtype=LABEL_TYPES[content["type"]])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError("the model file must hold class labels; it does not.") from error
+    if labels.ndim != 1 or not len(labels) or len(set(labels.tolist())) != len(labels):
+        raise ModelFileError("the class labels of a model file must be a list of different values.")
+    return labels

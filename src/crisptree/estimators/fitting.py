@@ -32,7 +32,12 @@ VALUES_FOR_THREADS = 2**22
 """Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
 cores they wait for each other a hundred times as long as they work."""
 
-Held = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
+STEEPEST = 1e12
+
+SMALLEST_WEIGHT = 1e-30
+"""Weights are taken relative to their mean; a lighter row would have none left in single precision."""
+
+Held = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
 class Fitted(NamedTuple):
@@ -44,23 +49,49 @@ class Fitted(NamedTuple):
 
 
 def fit_tree(
-    estimator: CrispTreeClassifier, data: TrainingData, held_out: Held | None, earlier: CrispTree | None, seed: int
+    estimator: CrispTreeClassifier,
+    data: TrainingData,
+    validation: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]] | None,
+    earlier: CrispTree | None,
+    seed: int,
 ) -> Fitted:
     """Train a tree on checked data with the estimator's parameters."""
-    image_shape = check_image_shape(estimator.image_shape, data.X.shape[1])
-    if held_out is None and estimator.early_stopping:
-        data, held_out = _split_off(data, estimator.validation_fraction, seed)
     device = _device(estimator.device)
+    # Gradients are needed whatever the caller has set, and modules may draw random numbers of their own.
+    with (
+        torch.enable_grad(),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        _threads(estimator.n_jobs, data.X.size),
+    ):
+        torch.manual_seed(seed)
+        return _fit(estimator, data, validation, earlier, seed, device)
+
+
+def _fit(
+    estimator: CrispTreeClassifier,
+    data: TrainingData,
+    given: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]] | None,
+    earlier: CrispTree | None,
+    seed: int,
+    device: torch.device,
+) -> Fitted:
+    image_shape = check_image_shape(estimator.image_shape, data.X.shape[1])
+    held_out: Held | None = None
+    if given is not None:
+        held_out = (*given, np.ones(len(given[1])))
+    elif estimator.early_stopping and estimator.finetune_epochs:
+        data, held_out = _split_off(data, estimator.validation_fraction, seed)
     generator = torch.Generator().manual_seed(seed)
     scaling = Scaling.learn(data.X, data.weight, estimator.scale) if earlier is None else earlier.statistics.scaling
     samples = _samples(scaling, data.X, data.y, data.weight, len(data.classes), device)
     validation = None
     if held_out is not None:
-        validation = _samples(scaling, *held_out, np.ones(len(held_out[1])), len(data.classes), device)
-    plan = _plan(estimator, image_shape, estimator.epochs)
-    finetuning = _plan(estimator, image_shape, estimator.finetune_epochs)
+        validation = _samples(scaling, *held_out, len(data.classes), device)
+    prior = estimator.leaf_prior / float(data.weight.mean())
+    plan = _plan(estimator, image_shape, estimator.epochs, prior)
+    finetuning = _plan(estimator, image_shape, estimator.finetune_epochs, prior)
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
-    with _threads(estimator.n_jobs, data.X.size), listening(estimator.verbose, estimator.callbacks) as ears:
+    with listening(estimator.verbose, estimator.callbacks) as ears:
         greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
         tuned = finetune(
             greedy,
@@ -71,29 +102,36 @@ def fit_tree(
             validation=validation,
             restore_best=estimator.early_stopping,
         )
-    crisp_greedy = _crisp(greedy, plan.final_steepness, scaling, data, estimator.leaf_prior)
+    steepness = plan.steepness_at(0) if estimator.grow == "balanced" else plan.final_steepness
+    crisp_greedy = _crisp(greedy, steepness, scaling, data, estimator.leaf_prior)
     if tuned.tree is greedy:
         return Fitted(crisp_greedy, crisp_greedy, ears.history)
     crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator.leaf_prior)
     return Fitted(crisp_greedy, crisp, ears.history)
 
 
-def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int) -> Plan:
-    return Plan(
+def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int, leaf_prior: float) -> Plan:
+    plan = Plan(
         algorithm=estimator.algorithm,
         epochs=epochs,
         learning_rate=estimator.learning_rate,
-        batch_size=estimator.batch_size,
+        batch_size=min(estimator.batch_size, np.iinfo(np.int32).max),
         min_updates=estimator.min_updates,
         steepness=estimator.steepness,
         steepness_step=estimator.steepness_step,
         annealing=estimator.annealing,
         l1=estimator.l1,
         l2=estimator.l2,
-        leaf_prior=estimator.leaf_prior,
+        leaf_prior=leaf_prior,
         roughness=estimator.roughness,
         image_shape=image_shape,
     )
+    if plan.final_steepness > STEEPEST:
+        raise ValueError(
+            f"`steepness` must stay below {STEEPEST:g}; {epochs} epochs of annealing={plan.annealing!r} with "
+            f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
+        )
+    return plan
 
 
 def _grown(
@@ -110,8 +148,7 @@ def _grown(
     if earlier is None:
         start = single_leaf(samples, kind, generator)
     else:
-        linear = LINEAR.get(estimator.split, ObliqueSplits) if isinstance(estimator.split, str) else ObliqueSplits
-        start = Tree.soft(earlier, samples.device, linear)
+        start = _taken_up(earlier, estimator.split, samples, kind, generator)
     limits = Limits(
         max_depth=estimator.max_depth,
         max_leaf_nodes=estimator.max_leaf_nodes,
@@ -121,6 +158,23 @@ def _grown(
         min_impurity_decrease=estimator.min_impurity_decrease,
     )
     return grow(start, samples, plan, limits, kind, generator=generator, on_epoch=hear)
+
+
+def _taken_up(earlier: CrispTree, split: object, samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
+    """The tree of an earlier fit, to be grown on with splits of the same kind."""
+    try:
+        tree = Tree.soft(earlier, samples.device, LINEAR.get(str(split), ObliqueSplits))
+        fresh = single_leaf(samples, kind, generator).splits
+        if {name: value.shape[1:] for name, value in fresh.parameters.items()} != {
+            name: value.shape[1:] for name, value in tree.splits.parameters.items()
+        }:
+            raise ValueError("the splits have other parameters.")
+    except ValueError as error:
+        raise ValueError(
+            f"`warm_start` must go on with the same kind of split; the tree that is there cannot grow on with "
+            f"split={split!r}: {error} Use a new estimator."
+        ) from error
+    return tree
 
 
 def _crisp(tree: Tree, steepness: float, scaling: Scaling, data: TrainingData, leaf_prior: float) -> CrispTree:
@@ -138,7 +192,7 @@ def _samples(
     return Samples(
         torch.from_numpy(scaling.apply(X)).to(device),
         torch.from_numpy(y).to(device),
-        torch.from_numpy(weight).to(device, torch.float32),
+        torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(device, torch.float32),
         n_classes,
     )
 
@@ -146,7 +200,7 @@ def _samples(
 def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Held]:
     """Hold out a share of the rows, of every class alike where that can be done."""
     n_rows, counts = len(data.y), np.bincount(data.y)
-    n_held = max(1, round(fraction * n_rows))
+    n_held = min(max(1, round(fraction * n_rows)), n_rows - 1)
     if n_rows < 2:
         raise ValueError("early_stopping must have at least 2 rows to hold one out; got 1. Switch it off.")
     alike = counts.min() >= 2 and len(counts) <= min(n_held, n_rows - n_held)
@@ -154,7 +208,7 @@ def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[Training
         np.arange(n_rows), test_size=n_held, random_state=seed, stratify=data.y if alike else None
     )
     rest = TrainingData(data.X[kept], data.y[kept], data.weight[kept], data.classes)
-    return rest, (data.X[held], data.y[held])
+    return rest, (data.X[held], data.y[held], data.weight[held])
 
 
 def _input_shape(image_shape: tuple[int, ...] | None, n_features: int) -> tuple[int, ...]:
@@ -170,8 +224,8 @@ def _device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         raise ValueError(
             f"`device` must be 'auto', 'cpu' or a device that torch finds here; got {name!r}. "
             "Use 'auto' to take CUDA only where it is present."

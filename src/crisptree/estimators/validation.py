@@ -19,11 +19,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from crisptree.structure import TreeStructure
+
 ALGORITHMS = ("em", "alternating", "likelihood")
 ANNEALING = ("linear", "geometric")
 GROW = ("greedy", "balanced")
 SCALES = ("feature", "global", None)
-SPLITS = ("oblique", "axis")
+DEEPEST_BALANCED = 16
+SPLITS = ("oblique", "axis", "conv")
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -41,15 +44,14 @@ def _whole(low: int, *, none: bool = False, remark: str = "") -> Rule:
     return holds, f"a whole number of at least {low}" + (" or None" if none else "") + remark
 
 
-def _number(low: float, *, strict: bool = False, high: float = math.inf, remark: str = "") -> Rule:
+def _number(low: float, *, strict: bool = False, high: float = 1e30) -> Rule:
     def holds(value: Any) -> bool:
         if not isinstance(value, Real) or not math.isfinite(value):
             return False
         number = float(value)
         return (number > low if strict else number >= low) and number < high
 
-    bounds = f"{'above' if strict else 'at least'} {low:g}" + (f" and below {high:g}" if high < math.inf else "")
-    return holds, f"a finite number {bounds}{remark}"
+    return holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}"
 
 
 def _one_of(names: tuple[str | None, ...]) -> Rule:
@@ -65,7 +67,7 @@ def _flag() -> Rule:
 RULES: dict[str, Rule] = {
     "split": (
         lambda value: callable(value) or (isinstance(value, str) and value in SPLITS),
-        "'oblique', 'axis' or a function split(input_shape) that returns a torch.nn.Module",
+        "'oblique', 'axis', 'conv' or a function split(input_shape) that returns a torch.nn.Module",
     ),
     "algorithm": _one_of(ALGORITHMS),
     "grow": _one_of(GROW),
@@ -114,19 +116,36 @@ RULES: dict[str, Rule] = {
 }
 
 
+def check_parameter(name: str, value: Any) -> None:
+    """Hold one parameter to its rule."""
+    holds, sentence = RULES[name]
+    if not holds(value):
+        raise ValueError(f"`{name}` must be {sentence}; got {value!r}.")
+
+
 def check_parameters(parameters: dict[str, Any]) -> None:
     """Hold every parameter to its rule, and those that depend on each other too."""
-    for name, (holds, sentence) in RULES.items():
-        if name in parameters and not holds(parameters[name]):
-            raise ValueError(f"`{name}` must be {sentence}; got {parameters[name]!r}.")
+    for name in RULES:
+        if name in parameters:
+            check_parameter(name, parameters[name])
+    if parameters["split"] != "oblique" and parameters["roughness"] > 0:
+        raise ValueError(
+            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
+            f"got roughness={parameters['roughness']!r}."
+        )
+    if parameters["split"] not in ("oblique", "axis") and parameters["l1"] > 0:
+        raise ValueError(f"`l1` must be 0 for split modules; got {parameters['l1']!r}. Use l2 instead.")
     if parameters["roughness"] > 0 and parameters["image_shape"] is None:
         raise ValueError(
             f"`roughness` must come with `image_shape`; got roughness={parameters['roughness']!r} and no image_shape. "
             "Say how a row is an image, e.g. image_shape=(28, 28), or set roughness=0."
         )
     if parameters["grow"] == "balanced":
-        if parameters["max_depth"] is None:
-            raise ValueError("`max_depth` must be a number for grow='balanced'; got None.")
+        if parameters["max_depth"] is None or parameters["max_depth"] > DEEPEST_BALANCED:
+            raise ValueError(
+                f"`max_depth` must be a number of at most {DEEPEST_BALANCED} for grow='balanced', which builds "
+                f"2^max_depth leaves; got {parameters['max_depth']!r}."
+            )
         if parameters["max_leaf_nodes"] is not None:
             raise ValueError(
                 "`max_leaf_nodes` must be None for grow='balanced', which builds all 2^max_depth leaves; "
@@ -152,10 +171,12 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
 
 
-def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
+def check_training_data(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, *, reset: bool = True
+) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     with np.errstate(over="ignore"):
-        X, y = validate_data(estimator, X, y, dtype=np.float32, order="C")
+        X, y = validate_data(estimator, X, y, dtype=np.float32, order="C", reset=reset)
     check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * _class_factors(class_weight, y, weight)
@@ -199,10 +220,11 @@ def check_validation(
     X = check_rows(estimator, validation[0])
     y = column_or_1d(validation[1])
     check_consistent_length(X, y)
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
+    known = set(classes.tolist())
+    unknown = [label for label in dict.fromkeys(y.tolist()) if label not in known]
+    if unknown:
         raise ValueError(
-            f"validation labels must be among the training classes {classes.tolist()}; got {unknown.tolist()} too. "
+            f"validation labels must be among the training classes {classes.tolist()}; got {unknown} too. "
             "Leave those rows out of the validation set."
         )
     return X, np.searchsorted(classes, y)
@@ -221,20 +243,28 @@ def check_image_shape(image_shape: tuple[int, ...] | None, n_features: int) -> t
     return shape
 
 
-def check_same_features(estimator: Any, X: Any, n_features: int) -> None:
-    """A warm start goes on with the columns it knows."""
-    came = np.shape(X)[1] if np.ndim(X) == 2 else None
-    if came is not None and came != n_features:
+def check_warm_start(
+    estimator: Any,
+    known: TreeStructure,
+    known_classes: npt.NDArray[Any],
+    classes: npt.NDArray[Any],
+    has_validation: bool,
+) -> None:
+    """A warm start goes on with the classes it knows, to a larger tree."""
+    if not np.array_equal(known_classes, classes):
         raise ValueError(
-            f"`warm_start` must go on with the same columns; the tree knows {n_features} features and X has {came}. "
-            f"Use a new {type(estimator).__name__} for other data."
-        )
-
-
-def check_same_classes(known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
-    """A warm start goes on with the classes it knows."""
-    if not np.array_equal(known, classes):
-        raise ValueError(
-            f"`warm_start` must go on with the same classes; the tree knows {known.tolist()} and y has "
+            f"`warm_start` must go on with the same classes; the tree knows {known_classes.tolist()} and y has "
             f"{classes.tolist()}. Use a new estimator for other data."
+        )
+    for name, size in (("max_depth", known.depth), ("max_leaf_nodes", known.n_leaves)):
+        limit = getattr(estimator, name)
+        if limit is not None and limit < size:
+            raise ValueError(
+                f"`{name}` must be at least {size} with warm_start=True, because the tree that is there has as much; "
+                f"got {limit}. Use a new estimator for a smaller tree."
+            )
+    if estimator.early_stopping and not has_validation and not _is_whole(estimator.random_state):
+        raise ValueError(
+            "`random_state` must be a whole number for warm_start with early_stopping, so that the same rows are held "
+            f"out again; got {estimator.random_state!r}. Or give fit a validation set."
         )

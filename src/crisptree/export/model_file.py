@@ -1,13 +1,16 @@
-"""The model file: safetensors arrays and a JSON header. Nothing in it can run code.
+"""The model file: safetensors arrays, a JSON header and a checksum. Nothing in it can run code.
 
-The header names sections. A reader refuses an unknown section that is required and passes over an optional one.
+The header names sections; arrays are called ``section/name``. A reader refuses an unknown section that is required and
+passes over an optional one, so files can gain sections without a new format number.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,12 +22,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from crisptree.inference.flat import FlatTree, Statistics
-from crisptree.scaling import Scaling
-from crisptree.structure import TreeStructure
-
 FORMAT = 1
-KEY = "crisptree"
+KEY, DIGEST = "crisptree", "sha256"
+NO_DIGEST = "0" * 64
+"""Stands in the place of the checksum while the checksum of the whole file is taken."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -35,92 +36,83 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """What a file holds: JSON for every section, and arrays named ``section/name``."""
+    """What a file holds: a JSON object for every section, and arrays named ``section/name``."""
 
-    sections: dict[str, Any]
+    sections: dict[str, dict[str, Any]]
     arrays: Arrays
 
+    def section(self, name: str) -> dict[str, Any]:
+        """The JSON object of a section."""
+        content = self.sections.get(name)
+        if not isinstance(content, dict):
+            raise ModelFileError(f"the section {name!r} is missing.")
+        return content
 
-def write(path: str | PathLike[str], model: ModelFile) -> None:
+    def arrays_of(self, section: str) -> Arrays:
+        """The arrays of a section, by their own names."""
+        start = section + "/"
+        return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
+
+
+def write(path: str | PathLike[str], model: ModelFile, optional: Collection[str] = ()) -> None:
     """Write atomically: a crash half-way leaves an earlier file as it was."""
-    header = {"format": FORMAT, "required": sorted(model.sections), "sections": model.sections}
+    sections = {name: {"required": name not in optional, **content} for name, content in model.sections.items()}
+    header = json.dumps({"format": FORMAT, "sections": sections}, allow_nan=False)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
-    data = save_arrays(arrays, metadata={KEY: json.dumps(header)})
+    data = save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST})
+    data = data.replace(NO_DIGEST.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def read(path: str | PathLike[str], known: set[str]) -> ModelFile:
-    """Read a file whose required sections are all among the ``known`` ones."""
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
+    """Read a whole, unchanged file whose required sections are all among the ``known`` ones."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
     try:
-        arrays = load_arrays(data)
-        header = json.loads(_metadata(data)[KEY])
-        form, required, sections = header["format"], header["required"], header["sections"]
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ModelFileError(f"{path} is not a crisptree model file, or is damaged: {error}.") from error
+        metadata = _metadata(data)
+        header, digest = json.loads(metadata[KEY]), metadata[DIGEST]
+        form, sections = header["format"], header["sections"]
+        required = [name for name, content in sections.items() if content["required"]]
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a crisptree model file, or its header is damaged.") from error
     if form != FORMAT:
-        raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}.")
-    unknown = sorted(set(required) - known)
+        raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
+    if not isinstance(digest, str) or _checksum(data, digest) != digest:
+        raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
+    unknown = sorted(set(required) - set(known))
     if unknown:
-        raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree; update it.")
-    return ModelFile(sections, arrays)
+        raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree. Update it.")
+    try:
+        return ModelFile(sections, load_arrays(data))
+    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{path} holds arrays that cannot be read: {error}.") from error
 
 
 def _metadata(data: bytes) -> dict[str, str]:
     length = int.from_bytes(data[:8], "little")
-    return dict(json.loads(data[8 : 8 + length]).get("__metadata__", {}))
+    if length > len(data) - 8:
+        raise ValueError("the file is shorter than its header says")
+    return dict(json.loads(data[8 : 8 + length])["__metadata__"])
 
 
-def tree_arrays(tree: FlatTree, section: str) -> Arrays:
-    """A tree as arrays under a section's name."""
-    statistics = tree.statistics
-    arrays: Arrays = {
-        "left": tree.left,
-        "right": tree.right,
-        "weight": tree.weight,
-        "bias": tree.bias,
-        "leaves": tree.leaves,
-        "node_counts": statistics.node_counts,
-        "gain": statistics.gain,
-        "score_mean": statistics.score_mean,
-        "score_spread": statistics.score_spread,
-        "center": statistics.scaling.center,
-        "factor": statistics.scaling.factor,
-        "soft_leaves": statistics.soft_leaves,
-        "steepness": np.array([statistics.steepness]),
-    }
-    return {f"{section}/{name}": array for name, array in arrays.items()}
-
-
-def tree_from_arrays(arrays: Arrays, section: str) -> FlatTree:
-    """The tree that ``tree_arrays`` wrote."""
-    try:
-        part = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith(section + "/")}
-        statistics = Statistics(
-            node_counts=part["node_counts"],
-            gain=part["gain"],
-            score_mean=part["score_mean"],
-            score_spread=part["score_spread"],
-            scaling=Scaling(part["center"], part["factor"]),
-            soft_leaves=part["soft_leaves"],
-            steepness=float(part["steepness"][0]),
-        )
-        structure = TreeStructure(part["left"], part["right"])
-        return FlatTree(structure, part["leaves"], statistics, weight=part["weight"], bias=part["bias"])
-    except KeyError as error:
-        raise ModelFileError(f"the section {section!r} lacks the array {error}.") from error
-    except ValueError as error:
-        raise ModelFileError(f"the section {section!r} holds no sound tree: {error}") from error
+def _checksum(data: bytes, digest: str) -> str:
+    return hashlib.sha256(data.replace(digest.encode(), NO_DIGEST.encode(), 1)).hexdigest()

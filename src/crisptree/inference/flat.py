@@ -31,7 +31,7 @@ class Statistics:
     score_mean, score_spread : ndarray of shape (n_splits,)
         Weighted mean and standard deviation of f(x) over the training rows that visit each split.
     scaling : Scaling
-        Center and factor of every feature in training.
+        Mean and spread of every feature in training, and how they were brought to one scale.
     soft_leaves : ndarray of shape (n_leaves, n_classes)
         Leaf tables of the probabilistic tree.
     steepness : float
@@ -45,16 +45,6 @@ class Statistics:
     scaling: Scaling
     soft_leaves: Doubles
     steepness: float
-
-    @property
-    def feature_mean(self) -> Doubles:
-        """The center of every feature in training."""
-        return self.scaling.center
-
-    @property
-    def feature_spread(self) -> Doubles:
-        """The raw length of one scaled unit of every feature."""
-        return self.scaling.spread
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crisptree.equations.em import leaf_distributions
 from crisptree.learning.batches import Groups
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
@@ -121,7 +120,7 @@ def hard_counts(tree: Tree, samples: Samples) -> Tensor:
 
 def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
     """Weighted accuracy on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
-    tables = leaf_distributions(hard_counts(tree, samples), tree.leaves)
+    tables = tree.hard_tables(hard_counts(tree, samples))
     right = torch.zeros((), dtype=torch.float64, device=validation.device)
     for rows in validation.pieces():
         correct = tables.argmax(dim=1)[tree.route(validation.batch(rows))] == validation.y[rows]

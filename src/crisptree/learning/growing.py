@@ -79,7 +79,7 @@ def grow(
     leaf_of_row = torch.cat([tree.route(samples.batch(rows)) for rows in samples.pieces()])
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
-    while fresh:
+    while fresh and not _is_full(tree, limits):
         for candidate in growth.candidates(tree.structure, fresh, leaf_of_row):
             waiting[candidate.leaf] = candidate
         chosen = _choose(waiting, limits)
@@ -92,9 +92,11 @@ def grow(
             splits = AbstractSplits.concatenated([candidate.splits for candidate in chosen])
             tables = torch.stack([candidate.table for candidate in chosen])
             tree = tree.grown([candidate.leaf for candidate in chosen], splits, tables)
-        if limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes:
-            break
     return tree
+
+
+def _is_full(tree: Tree, limits: Limits) -> bool:
+    return limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes
 
 
 def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
@@ -151,7 +153,7 @@ class _Growth:
                     EpochRecord(
                         phase="grow",
                         level=level,
-                        n_levels=self.limits.max_depth,
+                        n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
                         n_splits=n_nodes,
                         epoch=end.epoch + 1,
                         n_epochs=self.plan.epochs,

@@ -72,6 +72,12 @@ class Samples:
             totals.index_add_(0, group, weight)
         return (sums / totals[:, None]).to(self.weight.dtype)
 
+    def group_mean_weight(self, groups: Groups) -> Tensor:
+        """The mean weight of every group's rows.  (n_groups,)"""
+        totals = torch.zeros(len(groups.sizes), dtype=torch.float64, device=self.device)
+        totals.index_add_(0, groups.group, self.weight[groups.rows].double())
+        return (totals / groups.sizes).to(self.weight.dtype)
+
     def class_weights(self) -> Tensor:
         """The total weight of every class.  (n_classes,)"""
         totals = torch.zeros(self.n_classes, dtype=torch.float64, device=self.device)

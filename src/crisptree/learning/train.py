@@ -17,7 +17,7 @@ from crisptree.learning.adam import Adam
 from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.splits import AbstractSplits
+from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 
 VALUES_AT_ONCE = 2**22
@@ -108,6 +108,7 @@ def train(
     adam = Adam(trainee.splits, plan.learning_rate, plan.l1)
     piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
     share = trainee.groups.passes(plan).to(samples.weight.dtype).reciprocal()
+    mean_weight = samples.group_mean_weight(trainee.groups)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
         before = None if algorithm.fresh_responsibilities else trainee.splits.detached()
@@ -117,8 +118,10 @@ def train(
         for update in trainee.groups.updates(plan, generator):
             adam.zero_grad()
             weight = samples.weight[update.rows]
-            group_weight = torch.zeros_like(share).index_add_(0, update.group, weight)
-            per_group = weight / group_weight[update.group]  # each stump's loss is a mean over its own rows
+            # Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided
+            # by the mean weight of the whole group.
+            size = torch.bincount(update.group, minlength=len(share))
+            per_group = weight / (mean_weight * size)[update.group]
             for part in torch.arange(len(update.rows), device=samples.device).split(piece):
                 rows, group = update.rows[part], update.group[part]
                 x, labels = samples.batch(rows), trainee.labels(samples.y[rows], group)
@@ -152,20 +155,20 @@ def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float
 
 
 def _add_penalty_gradient(splits: AbstractSplits, plan: Plan) -> None:
-    """l2 ‖β‖² + λ βᵀMβ of every split. l1 acts inside the optimiser."""
-    weight = splits.penalised_weight()
-    if weight is None:
-        return
+    """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
     if plan.l2:
-        (plan.l2 * l2(weight)).backward()
-    if plan.roughness and plan.image_shape is not None:
-        (plan.roughness * roughness(weight, plan.image_shape)).backward()
+        for weight in splits.weights():
+            (plan.l2 * l2(weight)).backward()
+    if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
+        (plan.roughness * roughness(splits.parameters["weight"], plan.image_shape)).backward()
 
 
 def _check_finite(loss: float, trainee: Trainee, name: str, epoch: int, steepness: float) -> None:
     finite = all(bool(torch.isfinite(value).all()) for value in trainee.splits.parameters.values())
-    if not (math.isfinite(loss) and finite):
-        raise DivergenceError(
-            f"{name} stopped in epoch {epoch + 1} (steepness {steepness:g}): the loss must stay finite and became "
-            f"{loss:g}. Lower learning_rate or steepness_step, or train with scale='feature'."
-        )
+    if math.isfinite(loss) and finite:
+        return
+    found = f"the loss became {loss:g}" if finite else "weights of splits became infinite or not a number"
+    raise DivergenceError(
+        f"{name} stopped in epoch {epoch + 1} (steepness {steepness:g}): all must stay finite, but {found}. "
+        "Lower learning_rate, steepness_step or the penalties, or train with scale='feature'."
+    )

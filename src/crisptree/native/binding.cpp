@@ -39,6 +39,7 @@ Rows rows_of(const AnyRows& X, const Router& router) {
 }  // namespace
 
 NB_MODULE(_router, m) {
+  nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
   m.doc() = "Which leaf a row reaches; see crisptree.inference.compiled.";
   m.def("instruction_sets", [] {
     std::vector<std::string> names;

@@ -52,8 +52,12 @@ def plot_tree(
     matplotlib axes
         The axes drawn on.
     """
-    tree: CrispTree = model.tree_
+    tree: CrispTree | None = getattr(model, "tree_", None)
+    if tree is None:
+        raise ValueError("plot_tree must have a fitted model; this one is not fitted. Call fit first.")
     names = [str(name) for name in (model.classes_ if class_names is None else class_names)]
+    if len(names) != tree.leaves.shape[1]:
+        raise ValueError(f"`class_names` must name all {tree.leaves.shape[1]} classes; got {len(names)} names.")
     columns = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     layout = tree_layout(tree.structure, max_depth)
     as_images = model.image_shape is not None and isinstance(tree, FlatTree)

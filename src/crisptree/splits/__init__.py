@@ -6,6 +6,7 @@ first dimension, so a level of stumps or a whole tree trains as one batch.
 
 from crisptree.splits.axis import AxisCandidates, AxisSplits
 from crisptree.splits.base import AbstractSplits, SplitKind, random_directions
+from crisptree.splits.conv import ConvSplits
 from crisptree.splits.module import Factory, ModuleSplits
 from crisptree.splits.oblique import ObliqueSplits
 
@@ -15,21 +16,26 @@ KINDS = {
 }
 LINEAR: dict[str, type[ObliqueSplits] | type[AxisSplits]] = {"oblique": ObliqueSplits, "axis": AxisSplits}
 
+MODULES: dict[str, Factory] = {"conv": ConvSplits}
+"""Split modules that a name stands for, in the estimator and in model files."""
+
 
 def kind_of(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
-    """The kind behind the estimator's ``split``: a name of ``KINDS``, or a factory of modules."""
-    if isinstance(split, str):
+    """The kind behind the estimator's ``split``: a name of ``KINDS`` or ``MODULES``, or a factory of modules."""
+    if isinstance(split, str) and split in KINDS:
         return KINDS[split]
-    modules = ModuleSplits.initialiser(split, input_shape)
+    modules = ModuleSplits.initialiser(MODULES[split] if isinstance(split, str) else split, input_shape)
     return SplitKind(modules, modules)
 
 
 __all__ = [
     "KINDS",
     "LINEAR",
+    "MODULES",
     "AbstractSplits",
     "AxisCandidates",
     "AxisSplits",
+    "ConvSplits",
     "Factory",
     "ModuleSplits",
     "ObliqueSplits",

@@ -32,6 +32,8 @@ class AxisSplits(AbstractSplits):
     @classmethod
     def from_hyperplanes(cls, weight: Tensor, bias: Tensor) -> AxisSplits:
         """The reverse of ``hyperplanes``: each row of ``weight`` has one entry that is not zero."""
+        if bool((torch.count_nonzero(weight, dim=1) > 1).any()):
+            raise ValueError("an axis-aligned split must have one weight; got hyperplanes with several.")
         axis = weight.abs().argmax(dim=1)
         return cls(weight.gather(1, axis[:, None])[:, 0], bias, axis, weight.shape[1])
 
@@ -51,8 +53,12 @@ class AxisSplits(AbstractSplits):
             values[name].requires_grad_()
         return self.replaced(values)
 
-    def penalised_weight(self) -> Tensor:
-        return self.hyperplanes()[0]
+    def weights(self) -> list[Tensor]:
+        return [self.parameters["weight"]]
+
+    @property
+    def sparse_parameter(self) -> str:
+        return "weight"
 
     def hyperplanes(self) -> tuple[Tensor, Tensor]:
         """β as (n_splits, n_features) and (n_splits,)."""
@@ -82,8 +88,12 @@ class AxisCandidates(AbstractSplits):
     def replaced(self, parameters: dict[str, Tensor]) -> AxisCandidates:
         return AxisCandidates(parameters["weight"], parameters["bias"])
 
-    def penalised_weight(self) -> Tensor:
-        return self.parameters["weight"]
+    def weights(self) -> list[Tensor]:
+        return [self.parameters["weight"]]
+
+    @property
+    def sparse_parameter(self) -> str:
+        return "weight"
 
     def chosen(self, candidate: Tensor) -> AxisSplits:
         weight, bias = (

@@ -40,9 +40,9 @@ class AbstractSplits(ABC):
     def replaced(self, parameters: dict[str, Tensor]) -> Self:
         """The same kind of splits with other parameters."""
 
-    def penalised_weight(self) -> Tensor | None:
-        """The weights β that l1, l2 and roughness act on, (n_splits, n_features); None where there are none."""
-        return None
+    @abstractmethod
+    def weights(self) -> list[Tensor]:
+        """The parameters that l2 acts on: all but the offsets."""
 
     @property
     def sparse_parameter(self) -> str | None:

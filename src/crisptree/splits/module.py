@@ -42,8 +42,8 @@ class ModuleSplits(AbstractSplits):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
-        _check(modules[0], input_shape)
-        parameters, _ = stack_module_state(modules)
+            _check(modules[0], input_shape)
+        parameters, _ = stack_module_state([module.float() for module in modules])
         values = {name: value.detach()[:n_splits] for name, value in parameters.items()}
         return cls(modules[0], values, input_shape)
 
@@ -58,7 +58,19 @@ class ModuleSplits(AbstractSplits):
 
         return initial
 
+    @classmethod
+    def from_arrays(cls, factory: Factory, parameters: dict[str, Tensor], input_shape: tuple[int, ...]) -> ModuleSplits:
+        """Stacked parameters given to the modules that ``factory(input_shape)`` builds."""
+        skeleton = cls.build(factory, 0, input_shape, torch.Generator()).skeleton
+        expected = {name: tuple(value.shape) for name, value in skeleton.named_parameters()}
+        found = {name: tuple(value.shape[1:]) for name, value in parameters.items()}
+        if expected != found:
+            raise ValueError(f"the split module must have the parameters {found}; the one given has {expected}.")
+        return cls(skeleton, parameters, input_shape)
+
     def _inputs(self, x: Tensor) -> Tensor:
+        # Dropout and the like act while gradients are taken, and never on the way to a leaf.
+        self.skeleton.train(torch.is_grad_enabled())
         if len(self.input_shape) == 1:
             return x
         channels, height, width = self.input_shape
@@ -85,6 +97,10 @@ class ModuleSplits(AbstractSplits):
             scores = scores.index_add(0, rows, result.reshape(len(rows)))
         return scores
 
+    def weights(self) -> list[Tensor]:
+        """All parameters but the offsets, which have one dimension."""
+        return [value for value in self.parameters.values() if value.dim() > 2]
+
     def replaced(self, parameters: dict[str, Tensor]) -> ModuleSplits:
         return ModuleSplits(self.skeleton, parameters, self.input_shape)
 
@@ -97,15 +113,15 @@ def _check(module: nn.Module, input_shape: tuple[int, ...]) -> None:
         )
     if not any(True for _ in module.parameters()):
         raise ValueError("split(input_shape) must return a module with parameters to train; it has none.")
-    if any(True for _ in module.buffers()):
+    norms = [name for name, part in module.named_modules() if isinstance(part, nn.modules.batchnorm._NormBase)]
+    if norms or any(True for _ in module.buffers()):
+        names = norms or [name for name, _ in module.named_buffers()]
         raise TypeError(
-            "split(input_shape) must return a module without buffers, because the copies of a tree's splits train "
-            "as one stack; got "
-            + ", ".join(name for name, _ in module.named_buffers())
-            + ". Replace batch norm by group or layer norm."
+            "split(input_shape) must return a module without batch norm and without buffers: the score of a row must "
+            f"not depend on other rows. Got {', '.join(names)}; use group or layer norm instead."
         )
     with torch.no_grad():
-        output = module(torch.zeros(2, *input_shape))
+        output = module(torch.zeros(2, *input_shape, dtype=next(module.parameters()).dtype))
     if not isinstance(output, Tensor) or output.numel() != 2 or output.shape[0] != 2:
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise ValueError(

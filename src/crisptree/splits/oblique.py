@@ -42,8 +42,8 @@ class ObliqueSplits(AbstractSplits):
     def replaced(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
         return ObliqueSplits(parameters["weight"], parameters["bias"])
 
-    def penalised_weight(self) -> Tensor:
-        return self.parameters["weight"]
+    def weights(self) -> list[Tensor]:
+        return [self.parameters["weight"]]
 
     @property
     def sparse_parameter(self) -> str:
