@@ -37,12 +37,22 @@ ALLOWED = {
 TRAINS = {
     "estimators/fitting.py": {"learning", "tree", "splits", "scaling"},
     "estimators/modules.py": {"export", "tree", "splits"},
+    "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},
 }
 """Files that are themselves imported only inside the method that needs them; learning.history is free of torch."""
 
 LIBRARIES = {
-    "torch": {"equations", "splits", "tree", "learning", "baselines", "estimators/fitting.py", "estimators/modules.py"},
+    "torch": {
+        "equations",
+        "splits",
+        "tree",
+        "learning",
+        "baselines",
+        "estimators/fitting.py",
+        "estimators/modules.py",
+        "estimators/on_device.py",
+    },
     "matplotlib": {"plots"},
     "sklearn": {"estimators", "baselines", "datasets", "explain"},
     "rich": {"cli", "estimators/progress.py"},

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from torch import nn
 
 from crisptree import CrispTreeClassifier
+from crisptree.learning.train import DivergenceError
 from tests.toys import clouds
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
@@ -246,9 +247,24 @@ def test_one_feature_and_26_classes_work():
     assert model.score(column, y) > 0.5
 
 
-def test_a_rate_that_breaks_the_training_ends_in_an_error_that_names_phase_and_epoch():
-    with pytest.raises(ValueError, match=r"(growth at level \d|finetuning) stopped in epoch \d+"):
-        fit(learning_rate=1e29, scale=None, X=X * 1e25)
+class Square(nn.Linear):
+    """A split feature without a value where its argument is negative."""
+
+    def forward(self, x):
+        return super().forward(x).sqrt()
+
+
+def test_a_training_that_breaks_ends_in_an_error_that_names_phase_and_epoch():
+    with pytest.raises(ValueError, match=r"growth at level 1 stopped in epoch 1 .* Lower learning_rate"):
+        fit(split=lambda shape: Square(shape[0], 1))
+
+
+def test_absurd_rates_and_penalties_end_in_a_tree_or_in_that_error_but_never_in_nan():
+    for changes in ({"learning_rate": 1e29, "scale": None}, {"l2": 1e29}, {"l1": 1e29}, {"leaf_prior": 1e29}):
+        try:
+            assert np.isfinite(fit(X=X * 1e10, **changes).predict_proba(X)).all()
+        except DivergenceError as error:
+            assert "stopped in epoch" in str(error)
 
 
 def test_early_stopping_needs_rows_to_hold_out():

@@ -379,3 +379,13 @@ def test_statistics_hold_mean_and_spread_of_the_features_whatever_the_scale():
         scaling = CrispTreeClassifier(**QUICK, scale=scale).fit(X, y).tree_.statistics.scaling
         np.testing.assert_allclose(scaling.mean, X.mean(axis=0), atol=1e-5)
         np.testing.assert_allclose(scaling.spread, X.std(axis=0), rtol=1e-5)
+
+
+def test_each_module_sees_only_the_rows_on_its_path():
+    X, y = checkerboard(200)
+    model = CrispTreeClassifier(**QUICK | {"split": module_factory}).fit(X, y)
+    seen = []
+    hook = model.tree_.splits.skeleton.register_forward_hook(lambda module, inputs, output: seen.append(len(inputs[0])))
+    leaf = model.apply(X)
+    hook.remove()
+    assert sum(seen) == model.tree_.structure.leaf_depths[leaf].sum()

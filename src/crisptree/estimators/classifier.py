@@ -279,13 +279,24 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         return twin
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The class of every row.  (n, n_features) → (n,)"""
+        """The class of every row.  (n, n_features) → (n,)
+
+        A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
+        """
         leaf = self.apply(X)
+        if _is_cuda(X):
+            from crisptree.estimators.on_device import labels
+
+            return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.classes_[self.tree_.majority[leaf]]
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
         leaf = self.apply(X)
+        if _is_cuda(X):
+            from crisptree.estimators.on_device import tables
+
+            return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.tree_.leaves[leaf]
 
     def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -299,6 +310,10 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         if leaves is not None:
             return leaves
         check_is_fitted(self, "tree_")
+        if _is_cuda(X):
+            from crisptree.estimators.on_device import apply
+
+            return apply(self.tree_, X)  # type: ignore[arg-type, return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
 
     def _fast_lane(self, X: Any) -> npt.NDArray[np.int64] | None:
@@ -367,3 +382,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         from crisptree.estimators.files import save
 
         save(self, path)
+
+
+def _is_cuda(X: Any) -> bool:
+    return getattr(X, "is_cuda", False) is True
