@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -40,22 +37,6 @@ def test_column_names_survive(tmp_path):
     assert again.feature_names_in_.tolist() == list("abcde")
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[list("edcba")])
-
-
-def test_loading_and_predicting_does_not_import_torch(tmp_path):
-    model = CrispTreeClassifier(**QUICK).fit(X, Y)
-    model.save(tmp_path / "x.crisp")
-    np.save(tmp_path / "rows.npy", X)
-    code = (
-        "import sys, numpy, crisptree\n"
-        f"model = crisptree.load({str(tmp_path / 'x.crisp')!r})\n"
-        f"print(model.predict(numpy.load({str(tmp_path / 'rows.npy')!r})).tolist())\n"
-        "print('torch' in sys.modules)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    predictions, torch_was_there = result.stdout.strip().splitlines()
-    assert predictions == str(model.predict(X).tolist())
-    assert torch_was_there == "False"
 
 
 def test_what_is_not_a_model_file_is_refused_with_a_sentence(tmp_path):

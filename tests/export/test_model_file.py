@@ -1,0 +1,307 @@
+"""The model file: whole and sound, or refused with a sentence."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+import crisptree
+from crisptree import CrispTreeClassifier, ModelFileError
+from crisptree.export import model_file
+from tests.toys import checkerboard, clouds
+
+QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
+X, Y = clouds(90)
+KEPT = Path(__file__).parent.parent / "data" / "format-1.crisp"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "x.crisp"
+    CrispTreeClassifier(**QUICK).fit(X, Y).save(path)
+    return path
+
+
+def rewritten(saved, path, change):
+    """The file with its header and arrays changed, and a checksum that agrees again."""
+    data = saved.read_bytes()
+    arrays = load_arrays(data)
+    header = json.loads(model_file._metadata(data)[model_file.KEY])
+    change(header, arrays)
+    metadata = {model_file.KEY: json.dumps(header), model_file.DIGEST: model_file.NO_DIGEST}
+    new = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
+    digest = model_file._checksum(new, model_file.NO_DIGEST)
+    path.write_bytes(new.replace(model_file.NO_DIGEST.encode(), digest.encode(), 1))
+    return path
+
+
+def test_rewriting_without_a_change_gives_a_sound_file(saved, tmp_path):
+    again = crisptree.load(rewritten(saved, tmp_path / "y.crisp", lambda header, arrays: None))
+    assert np.array_equal(again.predict_proba(X), crisptree.load(saved).predict_proba(X))
+
+
+def test_a_file_of_format_1_stays_readable():
+    # Written once with version 0.1 and never again: labels, probabilities and leaves are those of that day.
+    model = crisptree.load(KEPT)
+    expected = json.loads(KEPT.with_suffix(".json").read_text())
+    rows = np.array(expected["rows"], dtype=np.float32)
+    assert model.predict(rows).tolist() == expected["predict"]
+    assert model.apply(rows).tolist() == expected["apply"]
+    assert model.predict_proba(rows).tolist() == expected["predict_proba"]
+    assert model.greedy().apply(rows).tolist() == expected["greedy_apply"]
+
+
+def test_another_process_predicts_the_same_bits_without_torch(saved, tmp_path):
+    model = crisptree.load(saved)
+    np.save(tmp_path / "rows.npy", X)
+    code = (
+        "import sys, numpy, crisptree\n"
+        f"model = crisptree.load({str(saved)!r})\n"
+        f"numpy.save({str(tmp_path / 'out.npy')!r}, model.predict_proba(numpy.load({str(tmp_path / 'rows.npy')!r})))\n"
+        "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+    assert np.array_equal(np.load(tmp_path / "out.npy"), model.predict_proba(X))
+
+
+def test_ten_thousand_mutations_are_all_refused_without_large_allocations(saved, tmp_path):
+    whole = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    header_end = 8 + int.from_bytes(whole[:8], "little")
+    path = tmp_path / "mutant.crisp"
+    tracemalloc.start()
+    for number in range(10_000):
+        mutant = bytearray(whole)
+        kind = number % 4
+        if kind == 0:  # one bit anywhere
+            mutant[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        elif kind == 1:  # a byte of the header, where names, shapes and offsets are
+            mutant[rng.integers(header_end)] = rng.integers(256)
+        elif kind == 2:  # cut short
+            del mutant[rng.integers(len(whole)) :]
+        else:  # a run of bytes overwritten
+            start = rng.integers(len(whole))
+            noise = rng.integers(0, 256, rng.integers(1, 64), dtype=np.uint8).tobytes()
+            mutant[start : start + len(noise)] = noise
+        if bytes(mutant) == whole:
+            continue
+        path.write_bytes(mutant)
+        with pytest.raises(ModelFileError):
+            crisptree.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * len(whole) + 2**22
+
+
+def set_array(name, change):
+    def apply(header, arrays):
+        arrays[name] = change(arrays[name].copy())
+
+    return apply
+
+
+def put(value, *place):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+def set_header(*path, value):
+    def apply(header, arrays):
+        target = header
+        for step in path[:-1]:
+            target = target[step]
+        target[path[-1]] = value
+
+    return apply
+
+
+def remove(name):
+    def apply(header, arrays):
+        del arrays[name]
+
+    return apply
+
+
+HOSTILE = {
+    "a cycle": (set_array("tree/left", put(0, 1)), "holds no tree: every split must be numbered after its parent"),
+    "a child out of range": (set_array("tree/right", put(10**6, 0)), "holds no tree"),
+    "a leaf out of range": (set_array("tree/right", put(-(10**6), 1)), "holds no tree"),
+    "a leaf twice": (set_array("tree/left", lambda a: a * 0 + a[-1]), "holds no tree"),
+    "weights that are not numbers": (set_array("tree/weight", put(np.nan, 0, 0)), "'weight' .* not finite"),
+    "an infinite offset": (set_array("tree/bias", put(np.inf, 0)), "'bias' .* not finite"),
+    "too few weights": (set_array("tree/weight", lambda a: a[:-1]), "'weight' .* must have shape"),
+    "too few features": (set_array("tree/weight", lambda a: a[:, :-1]), "'weight' .* must have shape"),
+    "doubles as weights": (set_array("tree/weight", lambda a: a.astype(np.float64)), "must have type float32"),
+    "flat weights": (set_array("tree/weight", np.ravel), "must have type float32 and 2 dimensions"),
+    "a missing array": (remove("tree/bias"), "lacks the array 'bias'"),
+    "missing statistics": (remove("statistics/gain"), "lacks the array 'gain'"),
+    "negative probabilities": (set_array("tree/leaves", put(-1.0, 0, 0)), "leaves that are not probabilities"),
+    "no features": (set_array("statistics/center", lambda a: a[:0]), "no features"),
+    "another format": (set_header("format", value=2), "has format 2; this version of crisptree reads format 1"),
+    "a format that is a word": (set_header("format", value="one"), "has format 'one'"),
+    "an unknown required section": (
+        set_header("sections", "forest", value={"required": True}),
+        "needs forest, unknown to this version",
+    ),
+    "no estimator": (lambda header, arrays: header["sections"].pop("estimator"), "section 'estimator' is missing"),
+    "another estimator": (set_header("sections", "estimator", "class", value="Forest"), "holds a 'Forest'"),
+    "no sections": (set_header("sections", value=[]), "not a crisptree model file"),
+    "huge labels": (
+        set_header("sections", "estimator", "classes", value={"values": ["a", "b", "c"], "type": "<U1000000000"}),
+        "must hold class labels",
+    ),
+    "equal labels": (
+        set_header("sections", "estimator", "classes", value={"values": [1, 1, 1], "type": "int64"}),
+        "list of different values",
+    ),
+    "too few labels": (
+        set_header("sections", "estimator", "classes", value={"values": [1, 2], "type": "int64"}),
+        "must have shape",
+    ),
+    "labels that are objects": (
+        set_header("sections", "estimator", "classes", value={"values": [[1], [2], [3]], "type": "int64"}),
+        "list of different values",
+    ),
+    "a parameter that cannot be": (
+        set_header("sections", "estimator", "parameters", "max_depth", value=-5),
+        "a parameter that cannot be: `max_depth` must be",
+    ),
+    "parameters that are a list": (
+        set_header("sections", "estimator", "parameters", value=[]),
+        "estimator's parameters",
+    ),
+    "wrong column names": (set_header("sections", "estimator", "feature_names", value=["a"]), "name its 5 columns"),
+    "an unknown module": (
+        set_header("sections", "estimator", "module", value={"name": "own", "input_shape": [5]}),
+        "split=function",
+    ),
+    "a senseless module": (set_header("sections", "estimator", "module", value=7), "what its split modules are"),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, tmp_path, hostile):
+    change, message = HOSTILE[hostile]
+    path = rewritten(saved, tmp_path / "hostile.crisp", change)
+    with pytest.raises(ModelFileError, match=message):
+        crisptree.load(path)
+
+
+def test_huge_shapes_in_the_header_allocate_nothing(tmp_path):
+    header = {"__metadata__": {}, "tree/weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4]}}
+    text = json.dumps(header).encode()
+    for length in (len(text), 2**63, 2**64 - 1):
+        (tmp_path / "huge.crisp").write_bytes(length.to_bytes(8, "little") + text + b"\0\0\0\0")
+        with pytest.raises(ModelFileError, match="not a crisptree model file"):
+            crisptree.load(tmp_path / "huge.crisp")
+
+
+def test_deeply_nested_headers_are_refused(tmp_path):
+    text = b"[" * 100_000
+    (tmp_path / "deep.crisp").write_bytes(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(ModelFileError, match="not a crisptree model file"):
+        crisptree.load(tmp_path / "deep.crisp")
+
+
+def test_an_optional_section_that_is_unknown_is_passed_over(saved, tmp_path):
+    change = set_header("sections", "remarks", value={"required": False, "text": "from a later version"})
+    path = rewritten(saved, tmp_path / "later.crisp", change)
+    assert np.array_equal(crisptree.load(path).predict(X), crisptree.load(saved).predict(X))
+
+
+def test_without_the_optional_greedy_tree_the_rest_is_read(saved, tmp_path):
+    def drop(header, arrays):
+        for section in ("greedy", "greedy_statistics"):
+            del header["sections"][section]
+            for name in [name for name in arrays if name.startswith(section + "/")]:
+                del arrays[name]
+
+    model = crisptree.load(rewritten(saved, tmp_path / "small.crisp", drop))
+    assert np.array_equal(model.greedy().predict(X), model.predict(X))
+
+
+def test_a_crash_while_saving_leaves_the_old_file(saved, tmp_path, monkeypatch):
+    path = tmp_path / "x.crisp"
+    model = crisptree.load(saved)
+    model.save(path)
+    before = path.read_bytes()
+
+    def crash(*arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", crash)
+    with pytest.raises(OSError, match="the disk is full"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.crisp"]
+
+
+def test_a_saved_file_has_the_ordinary_permissions(saved, tmp_path):
+    (tmp_path / "ordinary").touch()
+    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE((tmp_path / "ordinary").stat().st_mode)
+
+
+def test_the_node_statistics_are_in_the_file(saved, tmp_path):
+    model = CrispTreeClassifier(**QUICK).fit(X, Y)
+    again = crisptree.load(saved).tree_.statistics
+    for name in ("node_counts", "gain", "score_mean", "score_spread", "soft_leaves"):
+        assert np.array_equal(getattr(again, name), getattr(model.tree_.statistics, name))
+    assert again.steepness == model.tree_.statistics.steepness
+    assert np.array_equal(again.scaling.mean, model.tree_.statistics.scaling.mean)
+
+
+def test_parameters_survive_whatever_their_type(tmp_path):
+    model = CrispTreeClassifier(
+        **QUICK
+        | {
+            "max_depth": np.int64(3),
+            "learning_rate": np.float32(0.5),
+            "image_shape": [5, 1],
+            "class_weight": {0: 1.0, 1: 2.0, 2: np.float64(3.0)},
+        }
+    ).fit(X, Y)
+    model.save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert (again.max_depth, again.learning_rate, again.image_shape) == (3, 0.5, (5, 1))
+    assert again.class_weight == {0: 1.0, 1: 2.0, 2: 3.0}
+
+
+def own_module(input_shape):
+    return torch.nn.Sequential(torch.nn.Linear(input_shape[0], 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+
+
+def test_a_tree_with_modules_of_ones_own_asks_for_the_function_that_builds_them(tmp_path):
+    X, y = checkerboard(120)
+    model = CrispTreeClassifier(**QUICK, split=own_module).fit(X, y)
+    model.save(tmp_path / "own.crisp")
+    with pytest.raises(ModelFileError, match=r"crisptree\.load\(path, split=function\)"):
+        crisptree.load(tmp_path / "own.crisp")
+    again = crisptree.load(tmp_path / "own.crisp", split=own_module)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.split is own_module
+    with pytest.raises(ModelFileError, match="must have the parameters"):
+        crisptree.load(tmp_path / "own.crisp", split=lambda shape: torch.nn.Linear(shape[0], 1))
+
+
+def test_built_in_modules_are_stored_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(60, 256)).astype(np.float32)
+    y = (images[:, :128].sum(axis=1) > 0).astype(int)
+    model = CrispTreeClassifier(**QUICK | {"split": "conv", "image_shape": (16, 16), "max_depth": 1}).fit(images, y)
+    model.save(tmp_path / "conv.crisp")
+    again = crisptree.load(tmp_path / "conv.crisp")
+    assert again.split == "conv"
+    assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
