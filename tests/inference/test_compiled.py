@@ -65,7 +65,7 @@ def million():
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("n_features", [1, 3, 31, 32, 33, 64, 100, 784])
+@pytest.mark.parametrize("n_features", [1, 3, 31, 32, 33, 64, 100, 784, 2000])
 @pytest.mark.parametrize("density", [1.0, 0.03])
 def test_any_width_and_any_sparsity_give_the_reference_leaf(instruction_set, n_features, density):
     tree, X = random_flat_tree(TreeStructure.balanced(5), n_features, density=density), rows_of(301, n_features)
@@ -86,8 +86,9 @@ def test_trees_of_any_shape_and_any_number_of_rows_work(structure):
 
 
 def test_few_weights_are_kept_as_pairs():
-    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 200, density=0.02)).n_sparse > 0
-    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 200)).n_sparse == 0
+    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 2000, density=0.02)).n_sparse == 15
+    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 2000)).n_sparse == 0
+    assert compiled.prepared(flat_tree(TreeStructure.stump(), np.eye(1, 4), [0.0])).n_sparse == 1
 
 
 LAYOUTS = {

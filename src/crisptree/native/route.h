@@ -8,7 +8,10 @@ namespace crisptree {
 // A score is summed up in this many lanes; see inference/summation.py, which defines the order.
 constexpr int kLanes = 32;
 
-// Splits are dense (count < 0: `start` is the first of `stride` padded weights) or sparse (`count` pairs of index and
+// Rows that a kernel may have on their way at once; each needs a desk of `padded` floats.
+constexpr int kMostRowsAtOnce = 4;
+
+// Splits are dense (count < 0: `start` is the first of `padded` weights, zeros at the end) or sparse (`count` pairs of index and
 // value from `start`, in the order of the index).
 struct TreeView {
   const int32_t* left;
@@ -20,13 +23,14 @@ struct TreeView {
   const int32_t* index;
   const float* value;
   int64_t n_features;
+  int64_t padded;  // n_features rounded up to whole blocks of kLanes
   bool single_leaf;
 };
 
 // Writes the leaves of rows of contiguous floats, `stride` apart. False where `check_finite` found a value that is not
-// finite; the leaves mean nothing then.
+// finite; the leaves mean nothing then. `desks` are kMostRowsAtOnce times `padded` floats, zeros where they pad.
 using Route = bool (*)(const TreeView& tree, const float* rows, int64_t stride, int64_t n_rows, int64_t* leaves,
-                       bool check_finite);
+                       bool check_finite, float* desks);
 
 struct Kernel {
   const char* name;

@@ -2,12 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "route.h"
 
 namespace crisptree {
+
+// Memory at the start of a cache line: a vector that crosses two lines takes twice as long to load.
+template <class Value>
+struct Aligned {
+  using value_type = Value;
+  static constexpr std::align_val_t kLine{64};
+  Aligned() = default;
+  template <class Other>
+  Aligned(const Aligned<Other>&) {}
+  Value* allocate(size_t n) { return static_cast<Value*>(::operator new(n * sizeof(Value), kLine)); }
+  void deallocate(Value* memory, size_t) { ::operator delete(memory, kLine); }
+  friend bool operator==(const Aligned&, const Aligned&) { return true; }
+  friend bool operator!=(const Aligned&, const Aligned&) { return false; }
+};
+using AlignedFloats = std::vector<float, Aligned<float>>;
 
 // Rows of floats or doubles at any strides, counted in elements.
 struct Rows {
@@ -36,10 +52,12 @@ class Router {
                    const Kernel& kernel) const;
 
   int64_t n_features_;
+  int64_t padded_;
   int64_t n_sparse_ = 0;
   std::vector<int32_t> left_, right_, count_, index_;
   std::vector<int64_t> start_;
-  std::vector<float> bias_, dense_, value_;
+  std::vector<float> bias_, value_;
+  AlignedFloats dense_;
 };
 
 // The kernels that this processor can run, the widest last.
