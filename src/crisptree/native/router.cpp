@@ -4,6 +4,11 @@
 #include <atomic>
 #include <thread>
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 namespace crisptree {
 namespace {
 
@@ -17,6 +22,32 @@ constexpr int64_t kBlock = 32;
 
 // A thread is worth its start for so many values.
 constexpr int64_t kValuesPerThread = int64_t{1} << 18;
+
+constexpr int64_t kPiecesPerThread = 16;
+
+// The cores but the caller's. A new thread often starts on the core of the one that made it, and is moved to an idle one
+// only after some milliseconds: longer than ten thousand rows take.
+class OtherCores {
+ public:
+#if defined(__linux__)
+  OtherCores() {
+    CPU_ZERO(&cores_);
+    const int here = sched_getcpu();
+    known_ = here >= 0 && sched_getaffinity(0, sizeof(cores_), &cores_) == 0;
+    if (known_) CPU_CLR(here, &cores_);
+    known_ = known_ && CPU_COUNT(&cores_) > 0;
+  }
+  void take(std::thread& thread) const {
+    if (known_) pthread_setaffinity_np(thread.native_handle(), sizeof(cores_), &cores_);
+  }
+
+ private:
+  cpu_set_t cores_;
+  bool known_;
+#else
+  void take(std::thread&) const {}
+#endif
+};
 
 template <class Value>
 void copy_block(const Rows& rows, int64_t begin, int64_t end, int64_t n_features, float* block) {
@@ -98,14 +129,23 @@ bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_
   const int64_t worth = rows.n_rows * std::max<int64_t>(n_features_, 1) / kValuesPerThread;
   const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(rows.n_rows, 1));
   if (threads == 1) return route_range(rows, 0, rows.n_rows, leaves, check_finite, kernel);
+  // Threads help themselves to pieces, so that one that starts late or is slowed down holds nobody up.
   std::atomic<bool> finite{true};
-  const auto work = [&](int64_t number) {
-    const int64_t begin = rows.n_rows * number / threads, end = rows.n_rows * (number + 1) / threads;
-    if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+  std::atomic<int64_t> taken{0};
+  const int64_t piece = std::max(kBlock, rows.n_rows / (threads * kPiecesPerThread));
+  const auto work = [&] {
+    for (int64_t begin; finite && (begin = taken.fetch_add(piece)) < rows.n_rows;) {
+      const int64_t end = std::min(begin + piece, rows.n_rows);
+      if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+    }
   };
+  const OtherCores elsewhere;
   std::vector<std::thread> others;
-  for (int64_t number = 1; number < threads; ++number) others.emplace_back(work, number);
-  work(0);
+  for (int64_t number = 1; number < threads; ++number) {
+    others.emplace_back(work);
+    elsewhere.take(others.back());
+  }
+  work();
   for (std::thread& other : others) other.join();
   return finite;
 }
