@@ -4,17 +4,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test check test-slow clean
+.PHONY: help setup demo test check test-slow bench-predict clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
 	@echo "make test       style, types and all quick tests"
 	@echo "make check      style and types only"
+	@echo "make bench-predict  how fast prediction is, beside others"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/crisptree/native/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev]"
@@ -33,6 +34,9 @@ test: check
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs
+
+bench-predict: setup
+	$(BIN)/python benchmarks/bench_predict.py
 
 clean:
 	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache
