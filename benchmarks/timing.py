@@ -13,7 +13,7 @@ PAUSE = 0.3
 
 
 def medians(calls: Mapping[str, Callable[[], object]], rounds: int = 25, repeat: int = 1) -> dict[str, float]:
-    """Seconds of one call of each: the median over several turns of ``rounds`` calls each, the first of a turn left out."""
+    """Seconds of one call of each: the median over several turns of ``rounds`` calls, a first one left out."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(PASSES):
         for name, call in calls.items():
