@@ -22,7 +22,7 @@ ALLOWED = {
     "native": set(),
     "inference": {"structure", "scaling", "native", "warning"},
     "tree": {"structure", "scaling", "splits", "equations", "inference"},
-    "learning": {"structure", "tree", "splits", "equations"},
+    "learning": {"structure", "tree", "splits", "equations", "native"},
     "baselines": {"structure", "tree", "splits", "equations", "learning"},
     "explain": {"structure", "inference", "tree"},
     "export": {"structure", "scaling", "inference", "tree"},

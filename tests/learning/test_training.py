@@ -132,7 +132,7 @@ def test_the_batch_size_acts_on_every_stump():
 def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
     results = []
     for at_once in (2**22, 7 * 5):
-        monkeypatch.setattr("crisptree.learning.train.VALUES_AT_ONCE", at_once)
+        monkeypatch.setattr("crisptree.learning.steps.VALUES_AT_ONCE", at_once)
         tree = finetune(random_tree(FIGURE_1, 5, 3), samples(), Plan(epochs=2), generator=generator()).tree
         results.append(tree.splits.parameters["weight"])
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-12)

@@ -94,6 +94,9 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is.
+    mass_threshold : float, default=1e-3
+        While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
+        evaluated nor moved for that row. 0 is exact.
     scale : {"feature", "global"} or None, default="feature"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
         are. The scale is folded into the weights after training.
@@ -173,6 +176,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         leaf_prior: float = 0.0,
         roughness: float = 0.0,
         image_shape: tuple[int, ...] | None = None,
+        mass_threshold: float = 1e-3,
         scale: str | None = "feature",
         class_weight: dict[Any, float] | str | None = None,
         validation_fraction: float = 0.1,
@@ -206,6 +210,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         self.leaf_prior = leaf_prior
         self.roughness = roughness
         self.image_shape = image_shape
+        self.mass_threshold = mass_threshold
         self.scale = scale
         self.class_weight = class_weight
         self.validation_fraction = validation_fraction

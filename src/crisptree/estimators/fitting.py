@@ -125,6 +125,7 @@ def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, e
         leaf_prior=leaf_prior,
         roughness=estimator.roughness,
         image_shape=image_shape,
+        mass_threshold=estimator.mass_threshold,
     )
     if plan.final_steepness > STEEPEST:
         raise ValueError(

@@ -100,6 +100,7 @@ RULES: dict[str, Rule] = {
         ),
         "None, (height, width) or (height, width, channels)",
     ),
+    "mass_threshold": _number(0.0, high=1.0),
     "scale": _one_of(SCALES),
     "validation_fraction": _number(0.0, strict=True, high=1.0),
     "early_stopping": _flag(),

@@ -19,6 +19,8 @@ from crisptree.tree import Tree
 class WholeTree:
     """A tree in training: one group that holds all rows."""
 
+    is_whole_tree = True
+
     def __init__(self, tree: Tree, samples: Samples) -> None:
         self.structure = tree.structure
         self.splits = tree.splits.trainable()

@@ -24,6 +24,7 @@ class Plan:
     leaf_prior: float = 0.0
     roughness: float = 0.0
     image_shape: tuple[int, ...] | None = None
+    mass_threshold: float = 0.0
 
     def steepness_at(self, epoch: int) -> float:
         """γ during an epoch, the first one being 0."""

@@ -40,6 +40,7 @@ class Stumps:
         How many splits compete at a node.
     """
 
+    is_whole_tree = False
     structure = TreeStructure.stump()
 
     def __init__(self, splits: AbstractSplits, leaves: Tensor, groups: Groups, n_candidates: int = 1) -> None:

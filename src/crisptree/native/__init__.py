@@ -1,17 +1,17 @@
-"""The C++ kernel: which leaf a row reaches, in the summation order of ``inference.summation``, on any machine.
+"""The C++ kernels: which leaf a row reaches, and the training steps of hyperplanes.
 
-``router`` is the compiled module where it was built, and None where it was not; the NumPy reference serves then.
+``router`` and ``training`` are the compiled modules where they were built, and None where they were not: NumPy and
+torch serve then.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
-from typing import cast
 
 router: ModuleType | None
+training: ModuleType | None
 try:
-    from crisptree.native import _router as _compiled  # type: ignore[attr-defined, unused-ignore]
-
-    router = cast(ModuleType, _compiled)
+    router, training = (import_module(f"crisptree.native.{name}") for name in ("_router", "_training"))
 except ImportError:
-    router = None
+    router = training = None

@@ -1,0 +1,109 @@
+"""One optimiser step on hyperplanes, with the native kernel: scores, residuals, gradients and Adam in one pass.
+
+``steps.TorchSteps`` is the definition. A row of a tree goes down only where its label's probability may come from: a
+subtree whose share of p(y∣x) stays below ``mass_threshold`` is neither evaluated nor differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.learning.batches import Update
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.steps import Trainee, Weighing
+from crisptree.native import training
+from crisptree.splits import ObliqueSplits
+from crisptree.structure import TreeStructure
+
+
+def can_train(trainee: Trainee, samples: Samples) -> bool:
+    """Whether the kernel is there and knows this kind of split and these rows."""
+    return (
+        training is not None
+        and isinstance(trainee.splits, ObliqueSplits)
+        and samples.device.type == "cpu"
+        and samples.x.dtype in (torch.float32, torch.float64)
+        and samples.x.is_contiguous()
+    )
+
+
+class NativeSteps:
+    """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
+        self.weighing = Weighing(samples, trainee.groups, plan)
+        self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
+        kind = "SingleTrainer" if samples.x.dtype == torch.float32 else "DoubleTrainer"
+        image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
+        self.kernel: Any = getattr(training, kind)(
+            _view(samples.x),
+            _view(samples.y),
+            self.weight,
+            self.bias,
+            *(np.zeros_like(part) for part in (self.weight, self.weight, self.bias, self.bias, self.bias)),
+            plan.learning_rate,
+            plan.l1,
+            plan.l2,
+            plan.roughness,
+            image,
+            torch.get_num_threads(),
+        )
+
+    def begin(self, steepness: float) -> None:
+        self.steepness = steepness
+        self.before = (self.weight, self.bias) if self.fresh else (self.weight.copy(), self.bias.copy())
+        leaves = _view(self.trainee.leaves)
+        self.tables = best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves
+        self.counts = np.zeros(leaves.shape)
+        self.log_likelihood = self.total_weight = 0.0
+        self.pairs = 0
+
+    def take(self, update: Update) -> None:
+        mass, once = self.weighing(update)
+        rows, structure = _view(update.rows), self.trainee.structure
+        if self.trainee.is_whole_tree:
+            found, pairs = self.kernel.tree(
+                rows,
+                _view(mass),
+                _view(once),
+                *self.before,
+                structure.left,
+                structure.right,
+                self.tables,
+                self.counts,
+                self.steepness,
+                self.plan.mass_threshold,
+            )
+        else:
+            group = _view(update.group)
+            found, pairs = self.kernel.stumps(
+                rows, group, _view(mass), _view(once), *self.before, self.tables, self.counts, self.steepness
+            )
+        self.log_likelihood += found
+        self.total_weight += float(once.sum())
+        self.pairs += pairs
+
+    def end(self) -> tuple[Tensor, float]:
+        counts = torch.from_numpy(self.counts).to(self.trainee.leaves)
+        return counts, -self.log_likelihood / self.total_weight
+
+
+def best_entries(structure: TreeStructure, leaves: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The largest entry of any leaf table under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
+    best = np.empty((structure.n_nodes, leaves.shape[1]), dtype=leaves.dtype)
+    best[structure.n_splits :] = leaves
+    for splits in reversed(structure.levels):
+        best[splits] = np.maximum(best[structure.left_nodes[splits]], best[structure.right_nodes[splits]])
+    return best
+
+
+def _view(tensor: Tensor) -> npt.NDArray[Any]:
+    """The tensor's own memory as an array."""
+    return tensor.detach().contiguous().numpy()

@@ -1,0 +1,137 @@
+"""One optimiser step on a trainee, with torch: the definition, for every kind of split and device."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from crisptree.equations.em import class_counts, node_masses, responsibilities, split_loss
+from crisptree.equations.penalties import l2, roughness
+from crisptree.equations.routing import log_likelihoods, log_path_probabilities
+from crisptree.learning.adam import Adam
+from crisptree.learning.batches import Groups, Update
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.splits import AbstractSplits, ObliqueSplits
+from crisptree.structure import TreeStructure
+
+VALUES_AT_ONCE = 2**22
+"""A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
+
+
+class Trainee(Protocol):
+    """What is trained: splits and leaf tables, with the rows that belong to them.
+
+    ``leaves`` is (n_leaves, n_labels) and ``structure`` is what one row goes through; a batch of stumps is a single
+    stump whose labels carry their node's number. ``is_whole_tree`` tells the two apart.
+    """
+
+    is_whole_tree: bool
+    structure: TreeStructure
+    splits: AbstractSplits
+    leaves: Tensor
+    groups: Groups
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
+
+    def labels(self, y: Tensor, group: Tensor) -> Tensor:
+        """Columns of ``leaves``.  (b,), (b,) → (b',)"""
+
+    def hard_counts(self, samples: Samples) -> Tensor:
+        """N_{ℓ,k} of the deterministic tree.  (n_leaves, n_labels)"""
+
+
+class Steps(Protocol):
+    """The steps of a training, epoch by epoch."""
+
+    def begin(self, steepness: float) -> None:
+        """An epoch begins: responsibilities may be taken from the parameters as they are now."""
+
+    def take(self, update: Update) -> None:
+        """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
+
+    def end(self) -> tuple[Tensor, float]:
+        """The epoch's leaf counts, (n_leaves, n_labels), and its mean negative log-likelihood."""
+
+
+class Weighing:
+    """How much a row counts in a step.
+
+    Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided by the
+    mean weight of the whole group. Leaf counts are shared out over the passes of an epoch.
+    """
+
+    def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
+        self.weight = samples.weight
+        self.share = groups.passes(plan).to(samples.weight.dtype).reciprocal()
+        self.mean_weight = samples.group_mean_weight(groups)
+
+    def __call__(self, update: Update) -> tuple[Tensor, Tensor]:
+        """A row's part in the loss and in the leaf counts.  (b,), (b,)"""
+        weight = self.weight[update.rows]
+        size = torch.bincount(update.group, minlength=len(self.share))
+        return weight / (self.mean_weight * size)[update.group], weight * self.share[update.group]
+
+
+class TorchSteps:
+    """Scores and their gradients by automatic differentiation."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
+        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1)
+        self.weighing = Weighing(samples, trainee.groups, plan)
+        self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
+
+    def begin(self, steepness: float) -> None:
+        self.steepness = steepness
+        self.before = None if self.fresh else self.trainee.splits.detached()
+        self.counts = torch.zeros_like(self.trainee.leaves)
+        self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
+        self.total_weight = torch.zeros_like(self.log_likelihood)
+
+    def take(self, update: Update) -> None:
+        self.adam.zero_grad()
+        mass, once = self.weighing(update)
+        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=self.samples.device)
+        for part in torch.arange(len(update.rows), device=self.samples.device).split(self.piece):
+            reached |= self._differentiate(update.rows[part], update.group[part], mass[part], once[part])
+        add_penalty_gradient(self.trainee.splits, self.plan)
+        active = update.active
+        if self.plan.mass_threshold and self.trainee.is_whole_tree:
+            active = torch.nonzero(reached)[:, 0]  # a split of a tree that no row reaches rests
+        self.adam.step(active)
+
+    def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
+        """Add the gradient of some rows; which splits any of them reaches.  (n_splits,)"""
+        trainee = self.trainee
+        x, labels = self.samples.batch(rows), trainee.labels(self.samples.y[rows], group)
+        scores = trainee.scores(trainee.splits, x, group)
+        repeats = len(labels) // len(rows)
+        with torch.no_grad():
+            basis = scores if self.before is None else trainee.scores(self.before, x, group)
+            log_paths = log_path_probabilities(basis, trainee.structure, self.steepness)
+            h = responsibilities(log_paths, trainee.leaves, labels)
+            each = once.repeat_interleave(repeats)
+            self.counts += class_counts(h * each[:, None], labels, trainee.leaves.shape[1])
+            self.log_likelihood += (each * log_likelihoods(log_paths, trainee.leaves, labels)).sum()
+            self.total_weight += each.sum()
+            left, right = node_masses(h, trainee.structure)
+            enough = left + right >= self.plan.mass_threshold
+            weight = mass.repeat_interleave(repeats)[:, None] * enough
+        split_loss(scores, left * weight, right * weight, self.steepness).backward()
+        return enough.any(dim=0)
+
+    def end(self) -> tuple[Tensor, float]:
+        return self.counts, float(-self.log_likelihood / self.total_weight)
+
+
+def add_penalty_gradient(splits: AbstractSplits, plan: Plan) -> None:
+    """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
+    if plan.l2:
+        for weight in splits.weights():
+            (plan.l2 * l2(weight)).backward()
+    if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
+        (plan.roughness * roughness(splits.parameters["weight"], plan.image_shape)).backward()

@@ -1,0 +1,139 @@
+"""The native steps against their definition with torch."""
+
+import numpy as np
+import pytest
+import torch
+
+from crisptree.equations.routing import log_likelihoods
+from crisptree.learning import train as training_loop
+from crisptree.learning.batches import Groups
+from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.native_steps import NativeSteps, best_entries, can_train
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.steps import TorchSteps
+from crisptree.learning.stumps import Stumps
+from crisptree.native import training
+from crisptree.splits import AxisCandidates, ObliqueSplits
+from tests.toys import CHAIN, FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
+
+if training is None:
+    pytest.skip("crisptree was installed without its kernel", allow_module_level=True)
+
+PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
+STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
+
+
+def samples(n=150, n_features=6, dtype=torch.float64):
+    X, y = clouds(n, n_features=n_features, n_classes=4)
+    weight = torch.rand(n, generator=generator(), dtype=dtype) + 0.5
+    return Samples(torch.from_numpy(X).to(dtype), torch.from_numpy(y), weight, 4)
+
+
+def stumps(data):
+    groups = Groups(torch.arange(150), torch.tensor([70, 50, 30]))
+    tables = random_tables(6, 4).reshape(2, -1)
+    centers = torch.zeros(3, data.n_features, dtype=torch.float64)
+    return Stumps(ObliqueSplits.initial(centers, generator()), tables.to(data.x), groups)
+
+
+def trained(make, trainee, data, plan, monkeypatch):
+    monkeypatch.setattr(training_loop, "can_train", lambda *arguments: make is NativeSteps)
+    training_loop.train(trainee, data, plan, generator=generator())
+    return trainee
+
+
+def largest_difference(one, other):
+    pairs = [(one.splits.parameters[name], other.splits.parameters[name]) for name in ("weight", "bias")]
+    return max((a - b).abs().max().item() for a, b in [*pairs, (one.leaves, other.leaves)])
+
+
+@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
+@pytest.mark.parametrize("penalties", PENALTIES)
+@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
+def test_stumps_trained_natively_equal_those_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
+    data = samples()
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
+    native, by_torch = (trained(make, stumps(data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps))
+    assert largest_difference(native, by_torch) < bound
+
+
+@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
+@pytest.mark.parametrize("penalties", PENALTIES)
+@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
+def test_a_tree_trained_natively_equals_that_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
+    data, tree = samples(), random_tree(FIGURE_1, 6, 4)
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, **penalties)
+    native, by_torch = (
+        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
+    )
+    assert largest_difference(native, by_torch) < bound
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_trees_of_any_shape_take_the_same_step(structure, monkeypatch):
+    data, tree = samples(), random_tree(structure, 6, 4)
+    plan = Plan(epochs=1, learning_rate=0.05)
+    native, by_torch = (
+        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
+    )
+    assert largest_difference(native, by_torch) < 1e-10
+
+
+@pytest.mark.parametrize("threshold", [1e-4, 1e-3])
+def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeypatch):
+    data, tree = samples(), random_tree(random_structure(25, 1), 6, 4)
+    exact, sparse = (
+        Plan(epochs=3, learning_rate=0.01, steepness=4.0, mass_threshold=mass) for mass in (0.0, threshold)
+    )
+    whole = trained(NativeSteps, WholeTree(tree, data), data, exact, monkeypatch)
+    part = trained(NativeSteps, WholeTree(tree, data), data, sparse, monkeypatch)
+    likelihood = [
+        log_likelihoods(trainee.tree().log_path_probabilities(data.x, 4.0), trainee.leaves, data.y).mean().item()
+        for trainee in (whole, part)
+    ]
+    assert likelihood[0] == pytest.approx(likelihood[1], abs=0.01)
+    steps = NativeSteps(WholeTree(tree, data), data, sparse, fresh=False)
+    steps.begin(4.0)
+    for update in whole.groups.updates(sparse, generator()):
+        steps.take(update)
+    assert steps.pairs < 0.6 * len(data) * tree.structure.n_splits
+
+
+def test_the_number_of_threads_does_not_change_a_bit():
+    data = samples()
+    results = []
+    for threads in (1, 2, 5):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        trainee = WholeTree(random_tree(CHAIN, 6, 4), data)
+        training_loop.train(trainee, data, Plan(epochs=3, batch_size=70), generator=generator())
+        torch.set_num_threads(before)
+        results.append(trainee.splits.parameters["weight"].detach().clone())
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+def test_steep_splits_and_far_rows_stay_finite():
+    data, tree = samples(), random_tree(FIGURE_1, 6, 4)
+    far = Samples(data.x * 1e6, data.y, data.weight, 4)
+    trainee = WholeTree(tree, far)
+    training_loop.train(trainee, far, Plan(epochs=2, steepness=1e3), generator=generator())
+    assert torch.isfinite(trainee.splits.parameters["weight"]).all()
+    assert torch.isfinite(trainee.leaves).all()
+
+
+def test_only_hyperplanes_on_the_cpu_train_natively():
+    data = samples()
+    assert can_train(WholeTree(random_tree(FIGURE_1, 6, 4), data), data)
+    candidates = AxisCandidates.initial(torch.zeros(1, 6, dtype=torch.float64), generator())
+    groups = Groups(torch.arange(150), torch.tensor([150]))
+    assert not can_train(Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6), data)
+
+
+def test_the_best_entry_under_a_node_is_that_of_its_best_leaf():
+    tables = random_tables(5, 3).numpy()
+    best = best_entries(FIGURE_1, tables)
+    for node, (start, stop) in enumerate(FIGURE_1.leaf_spans):
+        below = FIGURE_1.leaves_left_to_right[start:stop]
+        assert np.array_equal(best[node], tables[below].max(axis=0))
