@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test check test-slow bench-predict clean
+.PHONY: help setup demo test check test-slow bench-predict bench-fit clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
 	@echo "make test       style, types and all quick tests"
 	@echo "make check      style and types only"
-	@echo "make bench-predict  how fast prediction is, beside others"
+	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -37,6 +37,9 @@ test-slow: setup
 
 bench-predict: setup
 	$(BIN)/python benchmarks/bench_predict.py
+
+bench-fit: setup
+	$(BIN)/python benchmarks/bench_fit.py
 
 clean:
 	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache

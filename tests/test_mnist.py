@@ -29,7 +29,11 @@ def mnist():
 @pytest.mark.parametrize(("depth", "epochs", "greedy", "finetuned"), [(4, 20, 0.880, 0.900), (8, 50, 0.915, 0.943)])
 def test_the_papers_protocol_reaches_its_accuracy_with_hard_routing(mnist, depth, epochs, greedy, finetuned):
     X, y, X_test, y_test = mnist
-    model = CrispTreeClassifier.paper(max_depth=depth, epochs=epochs, finetune_epochs=epochs, random_state=0)
-    model.fit(X, y)
-    assert model.greedy().score(X_test, y_test) >= greedy
-    assert model.score(X_test, y_test) >= finetuned
+    scores = []
+    for seed in range(3):
+        model = CrispTreeClassifier.paper(max_depth=depth, epochs=epochs, finetune_epochs=epochs, random_state=seed)
+        model.fit(X, y)
+        scores.append((model.greedy().score(X_test, y_test), model.score(X_test, y_test)))
+    means = np.mean(scores, axis=0)
+    assert means[0] >= greedy
+    assert means[1] >= finetuned
