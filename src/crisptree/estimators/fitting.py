@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ from crisptree.learning.growing import Limits, grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
+from crisptree.learning.train import torch_threads
 from crisptree.scaling import Scaling, row_blocks
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.tree import Tree
@@ -61,7 +60,7 @@ def fit_tree(
     with (
         torch.enable_grad(),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        _threads(estimator.n_jobs, data.X.size),
+        torch_threads(_threads(estimator.n_jobs, data.X.size)),
     ):
         torch.manual_seed(seed)
         return _fit(estimator, data, validation, earlier, seed, device)
@@ -234,16 +233,10 @@ def _device(name: str) -> torch.device:
     return device
 
 
-@contextmanager
-def _threads(n_jobs: int | None, n_values: int) -> Iterator[None]:
-    """Torch works on at most ``n_jobs`` threads inside, and on as many as before outside."""
-    before = torch.get_num_threads()
+def _threads(n_jobs: int | None, n_values: int) -> int:
+    """How many threads are worth while, ``n_jobs`` at most."""
     allowed = (os.cpu_count() or 1) if n_jobs in (None, -1) else int(n_jobs or 1)
-    torch.set_num_threads(allowed if n_values > VALUES_FOR_THREADS else 1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return allowed if n_values > VALUES_FOR_THREADS else 1
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -77,8 +78,9 @@ class Groups:
     def _shuffled(self, n_batches: Tensor, generator: torch.Generator) -> Tensor:
         if int(n_batches.max()) == 1:
             return self.rows  # one batch holds them all: their order means nothing
-        keys = torch.rand(len(self.rows), dtype=torch.float64, generator=generator).to(self.rows.device)
-        return self.rows[torch.argsort(keys + self.group)]
+        keys = torch.rand(len(self.rows), dtype=torch.float64, generator=generator) + self.group.cpu()
+        order = torch.from_numpy(np.argsort(keys.numpy()))  # several times quicker than torch's sort
+        return self.rows[order.to(self.rows.device)]
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

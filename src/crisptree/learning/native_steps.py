@@ -36,6 +36,9 @@ def can_train(trainee: Trainee, samples: Samples) -> bool:
 class NativeSteps:
     """The same steps as ``TorchSteps``, on the same parameters in place."""
 
+    # Torch's idle threads go on spinning for a while, on the very cores that the kernel's threads need.
+    torch_threads = 1
+
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
         self.weighing = Weighing(samples, trainee.groups, plan)

@@ -47,6 +47,9 @@ class Trainee(Protocol):
 class Steps(Protocol):
     """The steps of a training, epoch by epoch."""
 
+    torch_threads: int
+    """How many threads torch may use between two steps."""
+
     def begin(self, steepness: float) -> None:
         """An epoch begins: responsibilities may be taken from the parameters as they are now."""
 
@@ -81,6 +84,7 @@ class TorchSteps:
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
+        self.torch_threads = torch.get_num_threads()
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1)
         self.weighing = Weighing(samples, trainee.groups, plan)
         self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))

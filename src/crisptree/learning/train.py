@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,16 +81,28 @@ def train(
     steps: Steps = make(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
-        steps.begin(steepness)
-        for update in trainee.groups.updates(plan, generator):
-            steps.take(update)
-        counts, loss = steps.end()
+        with torch_threads(steps.torch_threads):
+            steps.begin(steepness)
+            for update in trainee.groups.updates(plan, generator):
+                steps.take(update)
+            counts, loss = steps.end()
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
         trainee.leaves = _updated_leaves(counts, trainee.leaves, samples.n_classes, plan.leaf_prior)
         _check_finite(loss, trainee, name, epoch, steepness)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, steepness, loss))
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Torch works on so many threads inside, and on as many as before outside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float) -> Tensor:
