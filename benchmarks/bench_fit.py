@@ -140,10 +140,9 @@ def memory() -> None:
     )
     started = time.perf_counter()
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - started
     print("## 1,000,000 × 100 rows, depth 10, 10 + 10 epochs\n")
-    print(
-        f"Peak memory beyond interpreter and libraries: {result.stdout.strip()}. ({time.perf_counter() - started:.0f} s)\n"
-    )
+    print(f"Peak memory beyond interpreter and libraries: {result.stdout.strip()}. ({seconds:.0f} s)\n")
 
 
 def on_cuda(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> None:

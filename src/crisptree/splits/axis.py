@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crisptree.splits.base import AbstractSplits
+from crisptree.splits.base import LinearSplits
 
 
-class AxisSplits(AbstractSplits):
+class AxisSplits(LinearSplits):
     """``weight`` (n_splits,), ``bias`` (n_splits,) and the fixed ``axis`` (n_splits,) of n_features."""
 
     def __init__(self, weight: Tensor, bias: Tensor, axis: Tensor, n_features: int) -> None:
@@ -53,13 +53,6 @@ class AxisSplits(AbstractSplits):
             values[name].requires_grad_()
         return self.replaced(values)
 
-    def weights(self) -> list[Tensor]:
-        return [self.parameters["weight"]]
-
-    @property
-    def sparse_parameter(self) -> str:
-        return "weight"
-
     def hyperplanes(self) -> tuple[Tensor, Tensor]:
         """β as (n_splits, n_features) and (n_splits,)."""
         weight = self.parameters["weight"]
@@ -67,7 +60,7 @@ class AxisSplits(AbstractSplits):
         return dense.scatter(1, self.parameters["axis"][:, None], weight[:, None]), self.parameters["bias"]
 
 
-class AxisCandidates(AbstractSplits):
+class AxisCandidates(LinearSplits):
     """All features of every node at once: ``weight`` and ``bias`` (n_nodes, n_features)."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
@@ -87,13 +80,6 @@ class AxisCandidates(AbstractSplits):
 
     def replaced(self, parameters: dict[str, Tensor]) -> AxisCandidates:
         return AxisCandidates(parameters["weight"], parameters["bias"])
-
-    def weights(self) -> list[Tensor]:
-        return [self.parameters["weight"]]
-
-    @property
-    def sparse_parameter(self) -> str:
-        return "weight"
 
     def chosen(self, candidate: Tensor) -> AxisSplits:
         weight, bias = (

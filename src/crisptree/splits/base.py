@@ -79,6 +79,17 @@ class AbstractSplits(ABC):
         )
 
 
+class LinearSplits(AbstractSplits):
+    """Splits with one ``weight`` for every feature they ask, and a ``bias``."""
+
+    def weights(self) -> list[Tensor]:
+        return [self.parameters["weight"]]
+
+    @property
+    def sparse_parameter(self) -> str:
+        return "weight"
+
+
 @dataclass(frozen=True)
 class SplitKind:
     """How splits of one kind begin.

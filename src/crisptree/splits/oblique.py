@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crisptree.splits.base import AbstractSplits, random_directions
+from crisptree.splits.base import LinearSplits, random_directions
 
 FEW_SPLITS = 8
 """Up to this many splits one matrix product over all of them is quicker than fetching each row its own."""
 
 
-class ObliqueSplits(AbstractSplits):
+class ObliqueSplits(LinearSplits):
     """Hyperplanes: ``weight`` (n_splits, n_features) and ``bias`` (n_splits,)."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
@@ -41,13 +41,6 @@ class ObliqueSplits(AbstractSplits):
 
     def replaced(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
         return ObliqueSplits(parameters["weight"], parameters["bias"])
-
-    def weights(self) -> list[Tensor]:
-        return [self.parameters["weight"]]
-
-    @property
-    def sparse_parameter(self) -> str:
-        return "weight"
 
     def hyperplanes(self) -> tuple[Tensor, Tensor]:
         """β as (n_splits, n_features) and (n_splits,)."""
