@@ -37,7 +37,7 @@ ALLOWED = {
 TRAINS = {
     "estimators/fitting.py": {"learning", "tree", "splits", "scaling"},
     "estimators/modules.py": {"export", "tree", "splits"},
-    "estimators/on_device.py": {"tree", "splits"},
+    "estimators/on_device.py": {"tree", "splits", "scaling"},
     "estimators/progress.py": {"learning"},
 }
 """Files that are themselves imported only inside the method that needs them; learning.history is free of torch."""

@@ -40,7 +40,7 @@ def rewritten(saved, path, change):
     metadata = {model_file.KEY: json.dumps(header), model_file.DIGEST: model_file.NO_DIGEST}
     new = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
     digest = model_file._checksum(new, model_file.NO_DIGEST)
-    path.write_bytes(new.replace(model_file.NO_DIGEST.encode(), digest.encode(), 1))
+    path.write_bytes(model_file._with_digest(new, model_file.NO_DIGEST, digest))
     return path
 
 
@@ -188,6 +188,35 @@ HOSTILE = {
         set_header("sections", "estimator", "module", value={"name": "own", "input_shape": [5]}),
         "split=function",
     ),
+    "a hostile digest": (None, "damaged"),
+    "labels that cannot be compared": (
+        set_header("sections", "estimator", "classes", value={"values": [[1], [2, 3], 4], "type": "object"}),
+        "must hold class labels|different values",
+    ),
+    "one very long label": (
+        set_header(
+            "sections", "estimator", "classes", value={"values": ["x" * 10**6, *map(str, range(10**4))], "type": "str"}
+        ),
+        "differ so much in length",
+    ),
+    "a parameter beyond all numbers": (
+        set_header("sections", "estimator", "parameters", "l1", value=10**400),
+        "a parameter that cannot be",
+    ),
+    "a module whose name is a list": (
+        set_header("sections", "estimator", "module", value={"name": [], "input_shape": [5]}),
+        "what its split modules are",
+    ),
+    "two trees of different widths": (
+        lambda header, arrays: [
+            arrays.update({name: arrays[name][..., :-1]})
+            for name in (
+                "greedy/weight",
+                *(f"greedy_statistics/{part}" for part in ("center", "factor", "mean", "spread")),
+            )
+        ],
+        "two trees for rows of different widths",
+    ),
     "a senseless module": (set_header("sections", "estimator", "module", value=7), "what its split modules are"),
 }
 
@@ -195,7 +224,13 @@ HOSTILE = {
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, tmp_path, hostile):
     change, message = HOSTILE[hostile]
-    path = rewritten(saved, tmp_path / "hostile.crisp", change)
+    path = tmp_path / "hostile.crisp"
+    if change is None:
+        data = saved.read_bytes()
+        digest = model_file._metadata(data)[model_file.DIGEST].encode()
+        path.write_bytes(data.replace(digest, b"\\ud800" + digest[6:]))
+    else:
+        rewritten(saved, path, change)
     with pytest.raises(ModelFileError, match=message):
         crisptree.load(path)
 
@@ -305,3 +340,24 @@ def test_built_in_modules_are_stored_by_name(tmp_path):
     again = crisptree.load(tmp_path / "conv.crisp")
     assert again.split == "conv"
     assert np.array_equal(again.predict_proba(images), model.predict_proba(images))
+
+
+def test_a_label_of_64_zeros_does_not_spoil_the_checksum(tmp_path):
+    model = CrispTreeClassifier(**QUICK).fit(X, np.array(["0" * 64, "b", "c"])[Y])
+    for number in range(8):
+        model.save(tmp_path / f"{number}.crisp")
+        assert np.array_equal(crisptree.load(tmp_path / f"{number}.crisp").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
+def test_modules_of_another_type_are_refused(tmp_path, dtype):
+    model = CrispTreeClassifier(**QUICK, split=own_module).fit(X, Y)
+    model.save(tmp_path / "own.crisp")
+
+    def change(header, arrays):
+        for name in arrays:
+            if "/module/" in name:
+                arrays[name] = arrays[name].astype(dtype)
+
+    with pytest.raises(ModelFileError, match="must have type float32"):
+        crisptree.load(rewritten(tmp_path / "own.crisp", tmp_path / "other.crisp", change), split=own_module)

@@ -91,6 +91,12 @@ def test_few_weights_are_kept_as_pairs():
     assert compiled.prepared(flat_tree(TreeStructure.stump(), np.eye(1, 4), [0.0])).n_sparse == 1
 
 
+def _field_of_a_record(X):
+    records = np.zeros(len(X), dtype=[("name", "u1"), ("x", "f4", (X.shape[1],))])
+    records["x"] = X
+    return records["x"]
+
+
 LAYOUTS = {
     "float64": lambda X: X.astype(np.float64),
     "transposed": np.asfortranarray,
@@ -99,6 +105,7 @@ LAYOUTS = {
     "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
     "backwards": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
     "read-only": lambda X: np.frombuffer(X.tobytes(), dtype=np.float32).reshape(X.shape),
+    "a field of a record": lambda X: _field_of_a_record(X),
     "misaligned": lambda X: np.frombuffer(b"x" + X.tobytes(), dtype=np.float32, offset=1).reshape(X.shape),
 }
 
@@ -235,3 +242,8 @@ def test_names_of_columns_are_still_asked_for():
     model.fit(pandas.DataFrame(X, columns=list("abcde")), y)
     with pytest.warns(UserWarning, match="valid feature names"):
         model.predict(X)
+
+
+def test_more_threads_than_the_machine_gives_do_no_harm():
+    tree, X = random_flat_tree(TreeStructure.balanced(3), 64), rows_of(20_000, 64)
+    assert np.array_equal(compiled.route_rows(tree, X, n_jobs=2**31 - 1), reference.route_rows(tree, X))

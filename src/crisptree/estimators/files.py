@@ -27,6 +27,8 @@ LABEL_TYPES: dict[str, Any] = {
 }
 """What class labels may be in a file; a type from a file is never built from its name."""
 
+LONGEST_LABELS = 2**20
+
 
 def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
     """Write a fitted classifier; see ``load``."""
@@ -93,6 +95,8 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
     model.greedy_tree_ = model.tree_
     if "greedy" in file.sections:
         model.greedy_tree_ = read_tree(file, "greedy", len(classes), modules)
+        if model.greedy_tree_.n_features != model.tree_.n_features:
+            raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
     model.classes_ = classes
     model.n_features_in_ = model.tree_.n_features
     names = header.get("feature_names")
@@ -156,7 +160,7 @@ def _parameters_from_json(content: Any, split: Any) -> dict[str, Any]:
         if split is not None:
             parameters["split"] = split
         check_parameters(parameters)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
     return parameters
 
@@ -172,9 +176,16 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
     from crisptree.export.model_file import ModelFileError
 
     try:
-        labels = np.array(content["values"], dtype=LABEL_TYPES[content["type"]])
+        values, kind = list(content["values"]), LABEL_TYPES[content["type"]]
+        if not all(isinstance(label, str | int | float | bool) for label in values) or not 0 < len(set(values)) == len(
+            values
+        ):
+            raise ModelFileError("the class labels of a model file must be a list of different values.")
+        # An array of strings takes as much for every label as for the longest.
+        if kind is str and len(values) * max(map(len, values)) > LONGEST_LABELS + 16 * sum(map(len, values)):
+            raise ModelFileError("the class labels of a model file must not differ so much in length.")
+        return np.array(values, dtype=kind)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ModelFileError):
+            raise
         raise ModelFileError("the model file must hold class labels; it does not.") from error
-    if labels.ndim != 1 or not len(labels) or len(set(labels.tolist())) != len(labels):
-        raise ModelFileError("the class labels of a model file must be a list of different values.")
-    return labels

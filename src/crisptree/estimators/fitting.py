@@ -102,10 +102,10 @@ def _fit(
             restore_best=estimator.early_stopping,
         )
     steepness = plan.steepness_at(0) if estimator.grow == "balanced" else plan.final_steepness
-    crisp_greedy = _crisp(greedy, steepness, scaling, data, estimator.leaf_prior)
+    crisp_greedy = _crisp(greedy, steepness, scaling, data, estimator)
     if tuned.tree is greedy:
         return Fitted(crisp_greedy, crisp_greedy, ears.history)
-    crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator.leaf_prior)
+    crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator)
     return Fitted(crisp_greedy, crisp, ears.history)
 
 
@@ -177,8 +177,11 @@ def _taken_up(earlier: CrispTree, split: object, samples: Samples, kind: SplitKi
     return tree
 
 
-def _crisp(tree: Tree, steepness: float, scaling: Scaling, data: TrainingData, leaf_prior: float) -> CrispTree:
-    return settled(tree.crisp(scaling, steepness), data.X, data.y, data.weight, leaf_prior)
+def _crisp(
+    tree: Tree, steepness: float, scaling: Scaling, data: TrainingData, estimator: CrispTreeClassifier
+) -> CrispTree:
+    crisp = tree.crisp(scaling, steepness)
+    return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, estimator.n_jobs)
 
 
 def _samples(

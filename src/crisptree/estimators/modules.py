@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -31,9 +32,9 @@ def reader(module: Any, split: Callable[[tuple[int, ...]], Any] | None, path: st
     """Builds the trees of a file whose header says ``module``."""
     try:
         name, input_shape = module["name"], tuple(int(side) for side in module["input_shape"])
-    except (KeyError, TypeError, ValueError) as error:
+        factory = MODULES.get(name) if split is None else split
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} must say what its split modules are; it does not.") from error
-    factory = MODULES.get(name) if split is None else split
     if factory is None:
         raise ModelFileError(
             f"{path} holds split modules of its author's own; the function that builds them is needed: "
@@ -52,11 +53,11 @@ def reader(module: Any, split: Callable[[tuple[int, ...]], Any] | None, path: st
         }
         if wrong:
             raise ModelFileError(f"{path} must hold one module for each of {structure.n_splits} splits; got {wrong}.")
-        if np.prod(input_shape) != len(statistics.scaling.center):
+        if math.prod(input_shape) != len(statistics.scaling.center):
             raise ModelFileError(f"{path} says that its modules take inputs of shape {input_shape}, which cannot be.")
         try:
             splits = ModuleSplits.from_arrays(build, tensors, input_shape)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RuntimeError) as error:
             raise ModelFileError(f"{path}: {error}") from error
         return ModuleTree(structure, leaves, statistics, splits=splits)
 

@@ -11,11 +11,14 @@ from sklearn import get_config
 from torch import Tensor
 
 from crisptree.inference import CrispTree, FlatTree
+from crisptree.scaling import LARGEST
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import ModuleTree, Tree
 
-_kept: WeakKeyDictionary[CrispTree, dict[torch.device, tuple[Tree, Tensor, Tensor]]] = WeakKeyDictionary()
-"""Trees that are on a device already, with the center and factor that their rows need."""
+Moved = tuple[Tree, tuple[Tensor, Tensor] | None]
+
+_kept: WeakKeyDictionary[CrispTree, dict[torch.device, Moved]] = WeakKeyDictionary()
+"""Trees that are on a device already, with the center and factor that rows need where the splits take scaled ones."""
 
 VALUES_AT_ONCE = 2**28
 
@@ -29,11 +32,22 @@ def apply(tree: CrispTree, X: Tensor) -> Tensor:
     """
     if X.dim() != 2 or X.shape[1] != tree.n_features:
         raise ValueError(f"X must have shape (n, {tree.n_features}), as in training; got {tuple(X.shape)}.")
-    if not get_config()["assume_finite"] and not bool(torch.isfinite(X).all()):
-        raise ValueError("Input X contains NaN or infinity.")
-    soft, center, factor = _on_device(tree, X.device)
-    pieces = X.split(max(1, VALUES_AT_ONCE // tree.n_features))
-    return torch.cat([soft.route((piece.float() - center) * factor) for piece in pieces])
+    check = not get_config()["assume_finite"]
+    soft, scale = _on_device(tree, X.device)
+    leaves = []
+    # Convolutions in TF32 would round far beyond the bound.
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        for piece in X.split(max(1, VALUES_AT_ONCE // tree.n_features)):
+            rows = piece.float()
+            if check and not bool(torch.isfinite(rows).all()):
+                raise ValueError("Input X contains NaN, infinity or a value too large for float32.")
+            leaves.append(soft.route(rows if scale is None else _scaled(rows, *scale)))
+    return torch.cat(leaves) if leaves else torch.zeros(0, dtype=torch.long, device=X.device)
+
+
+def _scaled(rows: Tensor, center: Tensor, factor: Tensor) -> Tensor:
+    """As ``Scaling.apply``: in double precision, kept in single."""
+    return ((rows.double() - center) * factor).clamp(-LARGEST, LARGEST).float()
 
 
 def labels(classes: np.ndarray[Any, Any], tree: CrispTree, leaves: Tensor) -> Tensor:
@@ -51,22 +65,19 @@ def tables(tree: CrispTree, leaves: Tensor) -> Tensor:
     return torch.as_tensor(tree.leaves, device=leaves.device)[leaves]
 
 
-def _on_device(tree: CrispTree, device: torch.device) -> tuple[Tree, Tensor, Tensor]:
+def _on_device(tree: CrispTree, device: torch.device) -> Moved:
     kept = _kept.setdefault(tree, {})
     if device not in kept:
         kept[device] = _moved(tree, device)
     return kept[device]
 
 
-def _moved(tree: CrispTree, device: torch.device) -> tuple[Tree, Tensor, Tensor]:
+def _moved(tree: CrispTree, device: torch.device) -> Moved:
     leaves = torch.as_tensor(tree.leaves, device=device)
     if isinstance(tree, FlatTree):  # its weights are for raw rows
         splits = ObliqueSplits(torch.as_tensor(tree.weight, device=device), torch.as_tensor(tree.bias, device=device))
-        zero = torch.zeros((), device=device)
-        return Tree(tree.structure, splits, leaves), zero, zero + 1
+        return Tree(tree.structure, splits, leaves), None
     assert isinstance(tree, ModuleTree)
     scaling = tree.statistics.scaling
-    center, factor = (
-        torch.as_tensor(part, dtype=torch.float32, device=device) for part in (scaling.center, scaling.factor)
-    )
-    return Tree(tree.structure, tree.splits.on(device), leaves), center, factor
+    scale = (torch.as_tensor(scaling.center, device=device), torch.as_tensor(scaling.factor, device=device))
+    return Tree(tree.structure, tree.splits.on(device), leaves), scale

@@ -106,7 +106,7 @@ RULES: dict[str, Rule] = {
     "early_stopping": _flag(),
     "warm_start": _flag(),
     "n_jobs": (
-        lambda value: value is None or (_is_whole(value) and (value == -1 or value >= 1)),
+        lambda value: value is None or (_is_whole(value) and (value == -1 or 1 <= value < 2**31)),
         "None or -1 for all cores, or a whole number of at least 1",
     ),
     "verbose": (lambda value: isinstance(value, bool) or (_is_whole(value) and value >= 0), "0 or larger"),

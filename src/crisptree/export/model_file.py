@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def write(path: str | PathLike[str], model: ModelFile, optional: Collection[str]
     header = json.dumps({"format": FORMAT, "sections": sections}, allow_nan=False)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
     data = save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST})
-    data = data.replace(NO_DIGEST.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
+    data = _with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest())
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
@@ -96,7 +97,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
         raise ModelFileError(f"{path} is not a crisptree model file, or its header is damaged.") from error
     if form != FORMAT:
         raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
-    if not isinstance(digest, str) or _checksum(data, digest) != digest:
+    if not _is_digest(digest) or _checksum(data, digest) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
     unknown = sorted(set(required) - set(known))
     if unknown:
@@ -115,4 +116,14 @@ def _metadata(data: bytes) -> dict[str, str]:
 
 
 def _checksum(data: bytes, digest: str) -> str:
-    return hashlib.sha256(data.replace(digest.encode(), NO_DIGEST.encode(), 1)).hexdigest()
+    return hashlib.sha256(_with_digest(data, digest, NO_DIGEST)).hexdigest()
+
+
+def _with_digest(data: bytes, old: str, new: str) -> bytes:
+    """The entry of the checksum replaced; inside any other text its quotation marks would be escaped."""
+    entry = f'"{DIGEST}":"{{}}"'
+    return data.replace(entry.format(old).encode(), entry.format(new).encode(), 1)
+
+
+def _is_digest(digest: Any) -> bool:
+    return isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None

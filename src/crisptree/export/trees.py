@@ -106,8 +106,8 @@ def read_tree(file: ModelFile, section: str, n_classes: int, modules: ModuleRead
     )
     parameters = {name.removeprefix(MODULE): value for name, value in arrays.items() if name.startswith(MODULE)}
     if parameters and modules is not None:
-        for name, value in parameters.items():
-            _finite(value, section, name)
+        for name in parameters:
+            _array(arrays, section, MODULE + name, np.float32, arrays[MODULE + name].ndim)
         return modules(structure, leaves, statistics, parameters)
     weight = _sized(arrays, section, "weight", np.float32, ("splits", "features"), sizes)
     bias = _sized(arrays, section, "bias", np.float32, ("splits",), sizes)

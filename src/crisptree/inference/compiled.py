@@ -15,6 +15,7 @@ from crisptree.native import router
 from crisptree.warning import CrispTreeWarning
 
 CORES = os.cpu_count() or 1  # asked once: the question takes longer than a row
+MOST_THREADS = 1024
 
 
 def route_rows(
@@ -43,7 +44,9 @@ def route_rows(
     if router is None:
         return _by_reference(tree, X, check_finite)
     leaves = np.empty(len(X), dtype=np.int64)
-    n_threads = CORES if n_jobs is None or n_jobs < 0 else n_jobs
+    n_threads = CORES if n_jobs is None or n_jobs < 0 else min(n_jobs, MOST_THREADS)
+    if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
+        X = np.ascontiguousarray(X)  # a field of a record: the kernel counts strides in whole values
     finite = prepared(tree).route(X, leaves, n_threads, check_finite, instruction_set)
     return leaves if finite else None
 

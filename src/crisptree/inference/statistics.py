@@ -18,14 +18,19 @@ SomeTree = TypeVar("SomeTree", bound=CrispTree)
 
 
 def settled(
-    tree: SomeTree, X: npt.NDArray[np.float32], y: npt.NDArray[np.int64], sample_weight: Doubles, leaf_prior: float
+    tree: SomeTree,
+    X: npt.NDArray[np.float32],
+    y: npt.NDArray[np.int64],
+    sample_weight: Doubles,
+    leaf_prior: float,
+    n_jobs: int | None = None,
 ) -> SomeTree:
     """The tree with leaf tables and statistics from the hard routing of its training rows.
 
     These tables are the best ones for the tree's splits, and the counts agree with what it predicts.
     """
     structure = tree.structure
-    leaf = route_rows(tree, X)
+    leaf = route_rows(tree, X, n_jobs)
     counts = np.zeros_like(tree.leaves)
     np.add.at(counts, (leaf, y), sample_weight)
     mean, spread = _score_moments(tree, X, leaf, sample_weight)

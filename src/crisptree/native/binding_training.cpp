@@ -64,7 +64,10 @@ class Trainer {
                                     Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> tables,
                                     Array<double, 2> counts, double steepness) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_labels = static_cast<int64_t>(tables.shape(1));
-    must(group.shape(0) == rows.shape(0) && counts.shape(1) == tables.shape(1) && n_labels % n == 0, "shapes must agree");
+    must(n > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
+    must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
+    must(group.shape(0) == rows.shape(0), "one group per row");
+    check(before_weight, before_bias);
     const Stumps<T> problem = {group.data(), tables.data(), counts.data(), n, n_labels / n};
     const Batch<T> rows_of = batch(rows, mass, once);
     const Before<T> before = {before_weight.data(), before_bias.data()};
@@ -79,7 +82,9 @@ class Trainer {
                                   Array<double, 2> counts, double steepness, double mass_threshold) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
-    must(static_cast<int64_t>(best.shape(0)) == 2 * n + 1 && best.shape(1) == counts.shape(1), "shapes must agree");
+    must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
+    must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
+    check(before_weight, before_bias);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
                              mass_threshold};
     const Batch<T> rows_of = batch(rows, mass, once);
@@ -90,6 +95,11 @@ class Trainer {
   }
 
  private:
+  void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias) const {
+    must(weight.shape(0) == bias_.shape(0) && weight.shape(1) == X_.shape(1) && bias.shape(0) == bias_.shape(0),
+         "the splits before must have the shape of those now");
+  }
+
   Batch<T> batch(const Numbers<1>& rows, const Array<const T, 1>& mass, const Array<const T, 1>& once) const {
     must(mass.shape(0) == rows.shape(0) && once.shape(0) == rows.shape(0), "one mass per row");
     return {X_.data(), y_.data(), rows.data(), mass.data(), once.data(), static_cast<int64_t>(rows.shape(0)),

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -15,7 +17,11 @@ namespace crisptree {
 class Pool {
  public:
   explicit Pool(int n_threads) {
-    for (int number = 1; number < n_threads; ++number) workers_.emplace_back([this] { work(); });
+    try {
+      for (int number = 1; number < n_threads; ++number) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      // The machine gives no more threads: those that there are do the work.
+    }
   }
 
   ~Pool() {
@@ -44,6 +50,7 @@ class Pool {
     called_.notify_all();
     help(*job);
     while (job->done.load(std::memory_order_acquire) < n_tasks) std::this_thread::yield();
+    if (job->failure) std::rethrow_exception(job->failure);
   }
 
  private:
@@ -52,11 +59,17 @@ class Pool {
     int64_t n_tasks;
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> done{0};
+    std::atomic<bool> failed{false};
+    std::exception_ptr failure;
   };
 
   static void help(Job& job) {
     for (int64_t number; (number = job.next.fetch_add(1)) < job.n_tasks;) {
-      (*job.task)(number);
+      try {
+        if (!job.failed) (*job.task)(number);
+      } catch (...) {
+        if (!job.failed.exchange(true)) job.failure = std::current_exception();
+      }
       job.done.fetch_add(1, std::memory_order_release);
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #if defined(__linux__)
@@ -133,20 +135,30 @@ bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_
   std::atomic<bool> finite{true};
   std::atomic<int64_t> taken{0};
   const int64_t piece = std::max(kBlock, rows.n_rows / (threads * kPiecesPerThread));
+  std::atomic<bool> failed{false};
   const auto work = [&] {
-    for (int64_t begin; finite && (begin = taken.fetch_add(piece)) < rows.n_rows;) {
-      const int64_t end = std::min(begin + piece, rows.n_rows);
-      if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+    try {
+      for (int64_t begin; finite && (begin = taken.fetch_add(piece)) < rows.n_rows;) {
+        const int64_t end = std::min(begin + piece, rows.n_rows);
+        if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+      }
+    } catch (const std::bad_alloc&) {
+      failed = true;
     }
   };
   const OtherCores elsewhere;
   std::vector<std::thread> others;
-  for (int64_t number = 1; number < threads; ++number) {
-    others.emplace_back(work);
-    elsewhere.take(others.back());
+  try {
+    for (int64_t number = 1; number < threads; ++number) {
+      others.emplace_back(work);
+      elsewhere.take(others.back());
+    }
+  } catch (const std::system_error&) {
+    // The machine gives no more threads: those that there are do the work.
   }
   work();
   for (std::thread& other : others) other.join();
+  if (failed) throw std::bad_alloc();
   return finite;
 }
 
