@@ -35,7 +35,7 @@ def test_prediction_of_a_cuda_tensor_stays_on_the_device_and_gives_the_same_clas
     X, y = data
     model = CrispTreeClassifier(**QUICK, split=split).fit(X, y)
     rows = torch.from_numpy(X).cuda()
-    for method in (model.apply, model.predict, model.predict_proba):
+    for method in (model.apply, model.predict, model.predict_proba, model.predict_log_proba):
         result = method(rows)
         assert result.is_cuda
         np.testing.assert_allclose(result.cpu().numpy(), method(X))

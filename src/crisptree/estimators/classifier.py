@@ -306,8 +306,11 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
+        probabilities: Any = self.predict_proba(X)
+        if _is_cuda(X):
+            return probabilities.log()
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(probabilities)
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
@@ -344,13 +347,13 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
         leaf = self.apply(X)
         structure = self.tree_.structure
-        ways = [
-            [split for split, _ in structure.path(number)] + [structure.n_splits + number]
-            for number in range(structure.n_leaves)
-        ]
-        lengths = np.array([len(way) for way in ways])[leaf]
-        columns = np.concatenate([np.array(ways[number], dtype=np.int64) for number in leaf])
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        lengths = structure.leaf_depths + 1
+        nodes = np.zeros((structure.n_leaves, structure.depth + 1), dtype=np.int64)
+        for number in range(structure.n_leaves):
+            way = [split for split, _ in structure.path(number)]
+            nodes[number, : lengths[number]] = [*way, structure.n_splits + number]
+        columns = nodes[leaf][np.arange(nodes.shape[1]) < lengths[leaf][:, None]]
+        starts = np.concatenate([[0], np.cumsum(lengths[leaf])])
         return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(leaf), structure.n_nodes))
 
     def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
