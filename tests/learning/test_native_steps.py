@@ -94,9 +94,7 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
     ]
     assert likelihood[0] == pytest.approx(likelihood[1], abs=0.01)
     steps = NativeSteps(WholeTree(tree, data), data, sparse, fresh=False)
-    steps.begin(4.0)
-    for update in whole.groups.updates(sparse, generator()):
-        steps.take(update)
+    steps.epoch(4.0, whole.groups.rows)
     assert steps.pairs < 0.6 * len(data) * tree.structure.n_splits
 
 

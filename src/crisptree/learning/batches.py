@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crisptree.learning.plan import Plan
 
+Integers = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """The rows of one optimiser step.
+    """The rows of one optimiser step: of each group in ``active`` the places ``begin`` to ``end`` of the epoch's order.
 
-    Parameters
-    ----------
-    rows, group : Tensor of shape (b,)
-        Row numbers and the group each belongs to.
-    active : Tensor of shape (a,) or None
-        The groups that take part in this step; None for all.
+    An epoch's order (``Groups.shuffled``) is new every time; its updates are always the same places.
     """
 
-    rows: Tensor
-    group: Tensor
-    active: Tensor | None
+    active: Integers
+    begin: Integers
+    end: Integers
+
+    @property
+    def lengths(self) -> Integers:
+        """Rows of each active group."""
+        return self.end - self.begin
+
+    @property
+    def places(self) -> Integers:
+        """All places, group after group.  (b,)"""
+        lengths = self.lengths
+        return np.arange(lengths.sum()) + np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths)
+
+    def per_row(self, values: npt.NDArray[np.generic]) -> Tensor:
+        """One value of each active group, repeated for its rows.  (a,) → (b,)"""
+        return torch.from_numpy(np.repeat(values, self.lengths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,43 +57,48 @@ class Groups:
     rows: Tensor
     sizes: Tensor
 
-    @property
+    @cached_property
     def group(self) -> Tensor:
         """The group of each of ``rows``.  (n,)"""
         return torch.repeat_interleave(torch.arange(len(self.sizes), device=self.sizes.device), self.sizes)
 
-    def n_batches(self, plan: Plan) -> Tensor:
+    @cached_property
+    def host_sizes(self) -> Integers:
+        """``sizes`` as an array."""
+        return self.sizes.cpu().numpy()
+
+    def n_batches(self, plan: Plan) -> Integers:
         """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
-        return -(-self.sizes // plan.batch_size)
+        return -(-self.host_sizes // plan.batch_size)
 
-    def passes(self, plan: Plan) -> Tensor:
+    def passes(self, plan: Plan) -> Integers:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
-        updates_per_pass = self.n_batches(plan) * max(plan.epochs, 1)
-        return torch.clamp_min(-(-plan.min_updates // updates_per_pass), 1)
+        return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
 
-    def updates(self, plan: Plan, generator: torch.Generator) -> Iterator[Update]:
-        """The steps of one epoch. A group that has finished its batches drops out."""
-        n_batches, passes = self.n_batches(plan), self.passes(plan)
-        n_updates = n_batches * passes
-        starts = torch.cumsum(self.sizes, 0) - self.sizes
-        rows = self._shuffled(n_batches, generator)
-        for step in range(int(n_updates.max())):
-            active = torch.nonzero(n_updates > step)[:, 0]
-            batch = step % n_batches[active]
-            begin = starts[active] + batch * self.sizes[active] // n_batches[active]
-            end = starts[active] + (batch + 1) * self.sizes[active] // n_batches[active]
-            lengths = end - begin
-            offsets = torch.repeat_interleave(begin - (torch.cumsum(lengths, 0) - lengths), lengths)
-            places = torch.arange(len(offsets), device=offsets.device) + offsets
-            everyone = len(active) == len(self.sizes)
-            yield Update(rows[places], torch.repeat_interleave(active, lengths), None if everyone else active)
+    def schedule(self, plan: Plan) -> list[Update]:
+        """The steps of every epoch. A group that has finished its batches drops out."""
+        sizes, n_batches = self.host_sizes, self.n_batches(plan)
+        n_updates, starts = n_batches * self.passes(plan), np.cumsum(sizes) - sizes
+        longest_first = np.argsort(-n_updates, kind="stable")
+        n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
+        updates = []
+        for step, number in enumerate(n_active):
+            active = np.sort(longest_first[:number])
+            start, size, whole = starts[active], sizes[active], n_batches[active]
+            batch = step % whole
+            updates.append(Update(active, start + batch * size // whole, start + (batch + 1) * size // whole))
+        return updates
 
-    def _shuffled(self, n_batches: Tensor, generator: torch.Generator) -> Tensor:
-        if int(n_batches.max()) == 1:
+    def shuffled(self, plan: Plan, generator: torch.Generator) -> Tensor:
+        """``rows`` in the order of one epoch, each group's own among themselves.  (n,)"""
+        if self.n_batches(plan).max() == 1:
             return self.rows  # one batch holds them all: their order means nothing
-        keys = torch.rand(len(self.rows), dtype=torch.float64, generator=generator) + self.group.cpu()
-        order = torch.from_numpy(np.argsort(keys.numpy()))  # several times quicker than torch's sort
-        return self.rows[order.to(self.rows.device)]
+        if self.rows.is_cuda:
+            keys = torch.rand(len(self.rows), dtype=torch.float64, device=self.rows.device, generator=generator)
+            return self.rows[torch.argsort(keys + self.group)]
+        random = torch.rand(len(self.rows), dtype=torch.float64, generator=generator)
+        order = np.argsort((random + self.group).numpy())  # several times quicker than torch's sort
+        return self.rows[torch.from_numpy(order)]
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

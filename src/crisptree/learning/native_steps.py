@@ -16,7 +16,7 @@ from torch import Tensor
 from crisptree.learning.batches import Update
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Trainee, Weighing
+from crisptree.learning.steps import Doubles, StepByStep, Trainee
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -33,21 +33,18 @@ def can_train(trainee: Trainee, samples: Samples) -> bool:
     )
 
 
-class NativeSteps:
+class NativeSteps(StepByStep):
     """The same steps as ``TorchSteps``, on the same parameters in place."""
 
-    # Torch's idle threads go on spinning for a while, on the very cores that the kernel's threads need.
-    torch_threads = 1
-
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
-        self.weighing = Weighing(samples, trainee.groups, plan)
+        super().__init__(trainee, samples, plan, fresh=fresh)
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
         kind = "SingleTrainer" if samples.x.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
             _view(samples.x),
             _view(samples.y),
+            _view(samples.weight),
             self.weight,
             self.bias,
             *(np.zeros_like(part) for part in (self.weight, self.weight, self.bias, self.bias, self.bias)),
@@ -56,8 +53,10 @@ class NativeSteps:
             plan.l2,
             plan.roughness,
             image,
-            torch.get_num_threads(),
+            self.torch_threads,
         )
+        # Torch's idle threads go on spinning for a while, on the very cores that the kernel's threads need.
+        self.torch_threads = 1
 
     def begin(self, steepness: float) -> None:
         self.steepness = steepness
@@ -68,30 +67,17 @@ class NativeSteps:
         self.log_likelihood = self.total_weight = 0.0
         self.pairs = 0
 
-    def take(self, update: Update) -> None:
-        mass, once = self.weighing(update)
-        rows, structure = _view(update.rows), self.trainee.structure
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        rows = (_view(order), update.active, update.begin, update.end, in_loss, in_counts)
+        common = (*rows, *self.before, self.tables, self.counts, self.steepness)
         if self.trainee.is_whole_tree:
-            found, pairs = self.kernel.tree(
-                rows,
-                _view(mass),
-                _view(once),
-                *self.before,
-                structure.left,
-                structure.right,
-                self.tables,
-                self.counts,
-                self.steepness,
-                self.plan.mass_threshold,
-            )
+            structure = self.trainee.structure
+            found = self.kernel.tree(*common, structure.left, structure.right, self.plan.mass_threshold)
         else:
-            group = _view(update.group)
-            found, pairs = self.kernel.stumps(
-                rows, group, _view(mass), _view(once), *self.before, self.tables, self.counts, self.steepness
-            )
-        self.log_likelihood += found
-        self.total_weight += float(once.sum())
-        self.pairs += pairs
+            found = self.kernel.stumps(*common)
+        self.log_likelihood += found.log_likelihood
+        self.total_weight += found.weight
+        self.pairs += found.pairs
 
     def end(self) -> tuple[Tensor, float]:
         counts = torch.from_numpy(self.counts).to(self.trainee.leaves)

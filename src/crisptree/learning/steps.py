@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,6 +19,8 @@ from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
+
+Doubles = npt.NDArray[np.float64]
 
 VALUES_AT_ONCE = 2**22
 """A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
@@ -50,14 +55,12 @@ class Steps(Protocol):
     torch_threads: int
     """How many threads torch may use between two steps."""
 
-    def begin(self, steepness: float) -> None:
-        """An epoch begins: responsibilities may be taken from the parameters as they are now."""
+    def epoch(self, steepness: float, order: Tensor) -> tuple[Tensor, float]:
+        """All steps of an epoch, with the rows in this order.
 
-    def take(self, update: Update) -> None:
-        """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
-
-    def end(self) -> tuple[Tensor, float]:
-        """The epoch's leaf counts, (n_leaves, n_labels), and its mean negative log-likelihood."""
+        Responsibilities come from the parameters as they are at its start, or from the current ones. It gives the
+        epoch's leaf counts, (n_leaves, n_labels), and its mean negative log-likelihood.
+        """
 
 
 class Weighing:
@@ -68,25 +71,48 @@ class Weighing:
     """
 
     def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
-        self.weight = samples.weight
-        self.share = groups.passes(plan).to(samples.weight.dtype).reciprocal()
-        self.mean_weight = samples.group_mean_weight(groups)
+        self.share = 1 / groups.passes(plan)
+        self.mean_weight = samples.group_mean_weight(groups).cpu().double().numpy()
 
-    def __call__(self, update: Update) -> tuple[Tensor, Tensor]:
-        """A row's part in the loss and in the leaf counts.  (b,), (b,)"""
-        weight = self.weight[update.rows]
-        size = torch.bincount(update.group, minlength=len(self.share))
-        return weight / (self.mean_weight * size)[update.group], weight * self.share[update.group]
+    def __call__(self, update: Update) -> tuple[Doubles, Doubles]:
+        """What each active group's sample weights are multiplied by, in the loss and in the leaf counts.  (a,), (a,)"""
+        return 1 / (self.mean_weight[update.active] * update.lengths), self.share[update.active]
 
 
-class TorchSteps:
-    """Scores and their gradients by automatic differentiation."""
+class StepByStep(ABC):
+    """Steps that are taken one after the other."""
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
         self.torch_threads = torch.get_num_threads()
+        weighing = Weighing(samples, trainee.groups, plan)
+        self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
+
+    def epoch(self, steepness: float, order: Tensor) -> tuple[Tensor, float]:
+        self.begin(steepness)
+        for update, in_loss, in_counts in self.schedule:
+            self.take(order, update, in_loss, in_counts)
+        return self.end()
+
+    @abstractmethod
+    def begin(self, steepness: float) -> None:
+        """An epoch begins."""
+
+    @abstractmethod
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
+
+    @abstractmethod
+    def end(self) -> tuple[Tensor, float]:
+        """What ``epoch`` gives back."""
+
+
+class TorchSteps(StepByStep):
+    """Scores and their gradients by automatic differentiation."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1)
-        self.weighing = Weighing(samples, trainee.groups, plan)
         self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
 
     def begin(self, steepness: float) -> None:
@@ -96,14 +122,20 @@ class TorchSteps:
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
 
-    def take(self, update: Update) -> None:
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         self.adam.zero_grad()
-        mass, once = self.weighing(update)
-        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=self.samples.device)
-        for part in torch.arange(len(update.rows), device=self.samples.device).split(self.piece):
-            reached |= self._differentiate(update.rows[part], update.group[part], mass[part], once[part])
+        device = self.samples.device
+        rows = order[torch.from_numpy(update.places).to(device)]
+        group = update.per_row(update.active).to(device)
+        weight = self.samples.weight[rows]
+        mass, once = (weight * update.per_row(values).to(weight) for values in (in_loss, in_counts))
+        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=device)
+        for part in torch.arange(len(rows), device=device).split(self.piece):
+            reached |= self._differentiate(rows[part], group[part], mass[part], once[part])
         add_penalty_gradient(self.trainee.splits, self.plan)
-        active = update.active
+        active = None
+        if len(update.active) < len(self.trainee.groups.sizes):
+            active = torch.from_numpy(update.active).to(device)
         if self.plan.mass_threshold and self.trainee.is_whole_tree:
             active = torch.nonzero(reached)[:, 0]  # a split of a tree that no row reaches rests
         self.adam.step(active)

@@ -79,13 +79,11 @@ def train(
     algorithm = ALGORITHMS[plan.algorithm]
     make = NativeSteps if can_train(trainee, samples) else TorchSteps
     steps: Steps = make(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    shuffler = _generator_on(samples.device, generator)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
         with torch_threads(steps.torch_threads):
-            steps.begin(steepness)
-            for update in trainee.groups.updates(plan, generator):
-                steps.take(update)
-            counts, loss = steps.end()
+            counts, loss = steps.epoch(steepness, trainee.groups.shuffled(plan, shuffler))
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
         trainee.leaves = _updated_leaves(counts, trainee.leaves, samples.n_classes, plan.leaf_prior)
@@ -103,6 +101,14 @@ def torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
+    """Torch draws on a device only from a generator of that device."""
+    if generator.device.type == device.type:
+        return generator
+    seed = int(torch.randint(2**62, (), generator=generator))
+    return torch.Generator(device).manual_seed(seed)
 
 
 def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float) -> Tensor:

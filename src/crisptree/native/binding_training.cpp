@@ -18,6 +18,7 @@ template <class Value, int Dimensions>
 using Array = nb::ndarray<Value, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 template <int Dimensions>
 using Numbers = Array<const int64_t, Dimensions>;
+using Doubles = Array<const double, 1>;
 
 const TrainingKernels& widest() {
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -42,13 +43,13 @@ void must(bool holds, const char* sentence) {
 template <class T>
 class Trainer {
  public:
-  Trainer(Array<const T, 2> X, Numbers<1> y, Array<T, 2> weight, Array<T, 1> bias, Array<T, 2> weight_mean,
-          Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps, double learning_rate,
+  Trainer(Array<const T, 2> X, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
+          Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps, double learning_rate,
           double l1, double l2, double roughness, std::pair<int64_t, int64_t> image, int n_threads)
-      : X_(X), y_(y), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
+      : X_(X), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), pool_(std::make_unique<Pool>(n_threads)) {
     const size_t n = bias.shape(0), p = X.shape(1);
-    must(y.shape(0) == X.shape(0), "one label per row");
+    must(y.shape(0) == X.shape(0) && sample_weight.shape(0) == X.shape(0), "one label and one weight per row");
     for (const auto& matrix : {weight, weight_mean, weight_square}) {
       must(matrix.shape(0) == n && matrix.shape(1) == p, "weights must be (n_splits, n_features)");
     }
@@ -60,26 +61,24 @@ class Trainer {
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0};
   }
 
-  std::pair<double, int64_t> stumps(Numbers<1> rows, Numbers<1> group, Array<const T, 1> mass, Array<const T, 1> once,
-                                    Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> tables,
-                                    Array<double, 2> counts, double steepness) {
+  Result stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
+                Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> tables,
+                Array<double, 2> counts, double steepness) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_labels = static_cast<int64_t>(tables.shape(1));
     must(n > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
     must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
-    must(group.shape(0) == rows.shape(0), "one group per row");
     check(before_weight, before_bias);
-    const Stumps<T> problem = {group.data(), tables.data(), counts.data(), n, n_labels / n};
-    const Batch<T> rows_of = batch(rows, mass, once);
+    const Stumps<T> problem = {tables.data(), counts.data(), n, n_labels / n};
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n);
     const Before<T> before = {before_weight.data(), before_bias.data()};
     nb::gil_scoped_release released;
-    const Result result = kernel<T>().stumps(rows_of, before, splits_, problem, steepness, *pool_);
-    return {result.log_likelihood, result.pairs};
+    return kernel<T>().stumps(rows, before, splits_, problem, steepness, *pool_);
   }
 
-  std::pair<double, int64_t> tree(Numbers<1> rows, Array<const T, 1> mass, Array<const T, 1> once,
-                                  Array<const T, 2> before_weight, Array<const T, 1> before_bias,
-                                  Array<const int32_t, 1> left, Array<const int32_t, 1> right, Array<const T, 2> best,
-                                  Array<double, 2> counts, double steepness, double mass_threshold) {
+  Result tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
+              Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> best,
+              Array<double, 2> counts, double steepness, Array<const int32_t, 1> left, Array<const int32_t, 1> right,
+              double mass_threshold) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
     must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
@@ -87,11 +86,10 @@ class Trainer {
     check(before_weight, before_bias);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
                              mass_threshold};
-    const Batch<T> rows_of = batch(rows, mass, once);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1);
     const Before<T> before = {before_weight.data(), before_bias.data()};
     nb::gil_scoped_release released;
-    const Result result = kernel<T>().tree(rows_of, before, splits_, problem, steepness, *pool_);
-    return {result.log_likelihood, result.pairs};
+    return kernel<T>().tree(rows, before, splits_, problem, steepness, *pool_);
   }
 
  private:
@@ -100,14 +98,23 @@ class Trainer {
          "the splits before must have the shape of those now");
   }
 
-  Batch<T> batch(const Numbers<1>& rows, const Array<const T, 1>& mass, const Array<const T, 1>& once) const {
-    must(mass.shape(0) == rows.shape(0) && once.shape(0) == rows.shape(0), "one mass per row");
-    return {X_.data(), y_.data(), rows.data(), mass.data(), once.data(), static_cast<int64_t>(rows.shape(0)),
-            static_cast<int64_t>(X_.shape(1))};
+  Batch<T> batch(const Numbers<1>& order, const Numbers<1>& active, const Numbers<1>& begin, const Numbers<1>& end,
+                 const Doubles& in_loss, const Doubles& in_counts, int64_t n_groups) const {
+    const size_t n = active.shape(0);
+    must(n > 0 && begin.shape(0) == n && end.shape(0) == n && in_loss.shape(0) == n && in_counts.shape(0) == n,
+         "one range and two factors per active group");
+    for (size_t a = 0; a < n; ++a) {
+      must(active.data()[a] >= 0 && active.data()[a] < n_groups, "an active group must exist");
+      must(begin.data()[a] >= 0 && begin.data()[a] < end.data()[a] && end.data()[a] <= static_cast<int64_t>(order.shape(0)),
+           "a range must lie inside the order and hold a row");
+    }
+    return {X_.data(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
+            in_counts.data(), static_cast<int64_t>(n), static_cast<int64_t>(X_.shape(1))};
   }
 
   Array<const T, 2> X_;
   Numbers<1> y_;
+  Array<const T, 1> sample_weight_;
   Array<T, 2> weight_;
   Array<T, 1> bias_;
   Array<T, 2> weight_mean_, weight_square_;
@@ -119,8 +126,8 @@ class Trainer {
 template <class T>
 void bind(nb::module_& m, const char* name) {
   nb::class_<Trainer<T>>(m, name)
-      .def(nb::init<Array<const T, 2>, Numbers<1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>, Array<T, 1>,
-                    Array<T, 1>, Array<T, 1>, double, double, double, double, std::pair<int64_t, int64_t>, int>())
+      .def(nb::init<Array<const T, 2>, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
+                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, std::pair<int64_t, int64_t>, int>())
       .def("stumps", &Trainer<T>::stumps)
       .def("tree", &Trainer<T>::tree);
 }
@@ -130,6 +137,10 @@ void bind(nb::module_& m, const char* name) {
 NB_MODULE(_training, m) {
   nb::set_leak_warnings(false);
   m.doc() = "Optimiser steps on linear splits; see crisptree.learning.native_steps.";
+  nb::class_<Result>(m, "Result")
+      .def_ro("log_likelihood", &Result::log_likelihood)
+      .def_ro("weight", &Result::weight)
+      .def_ro("pairs", &Result::pairs);
   bind<float>(m, "SingleTrainer");
   bind<double>(m, "DoubleTrainer");
 }

@@ -9,16 +9,20 @@
 
 namespace crisptree {
 
-// The rows of one step: `rows` index X, y; a row's loss counts `mass`, its responsibilities count `once` in the leaves.
+// The rows of one step: the places begin[a] … end[a] of `order` belong to the group active[a]. A row's sample weight is
+// multiplied by in_loss[a] in the loss and by in_counts[a] in the leaf counts.
 template <class T>
 struct Batch {
   const T* X;
   const int64_t* y;
-  const int64_t* rows;
-  const T* mass;
-  const T* once;
-  int64_t n_rows;
+  const T* weight;
+  const int64_t* order;
+  const int64_t *active, *begin, *end;
+  const double *in_loss, *in_counts;
+  int64_t n_active;
   int64_t n_features;
+
+  const T* row(int64_t place) const { return X + order[place] * n_features; }
 };
 
 // Hyperplanes with their Adam state, changed in place.
@@ -37,17 +41,15 @@ struct Before {
   const T *weight, *bias;
 };
 
-// Stumps, one per group; `group` says whose row each is, rows of a group stand together. `tables` and `counts` are
-// (2, n_groups · n_classes).
+// Stumps, one per group. `tables` and `counts` are (2, n_groups · n_classes).
 template <class T>
 struct Stumps {
-  const int64_t* group;
   const T* tables;
   double* counts;
   int64_t n_groups, n_classes;
 };
 
-// A whole tree. `best` is (n_nodes, n_classes): the largest entry of any leaf table under a node, splits first.
+// A whole tree, whose only group holds all rows. `best` is (n_nodes, n_classes): the largest entry of any leaf table under a node, splits first.
 template <class T>
 struct Tree {
   const int32_t *left, *right;
@@ -58,8 +60,9 @@ struct Tree {
 };
 
 struct Result {
-  double log_likelihood;
-  int64_t pairs;  // (row, split) pairs that were evaluated
+  double log_likelihood = 0;
+  double weight = 0;  // of the rows, as the leaf counts see them
+  int64_t pairs = 0;  // (row, split) pairs that were differentiated
 };
 
 template <class T>
