@@ -80,13 +80,15 @@ def _score_moments(
     moments = np.zeros((structure.n_splits, 3))
     for block in row_blocks(len(X)):
         order = np.argsort(place[block], kind="stable")
+        # The rows under a node stand together, so every split finds its own without another copy.
         bounds = np.searchsorted(place[block][order], np.arange(structure.n_leaves + 1))
+        sorted_X, sorted_weight = X[block][order], sample_weight[block][order]
         for split, (start, stop) in enumerate(structure.leaf_spans[: structure.n_splits]):
-            rows = order[bounds[start] : bounds[stop]]
-            if not len(rows):
+            rows = slice(bounds[start], bounds[stop])
+            if bounds[start] == bounds[stop]:
                 continue
-            scores = tree.scores(X[block][rows], split).astype(np.float64)
-            weights = sample_weight[block][rows]
+            scores = tree.quick_scores(sorted_X[rows], split).astype(np.float64)
+            weights = sorted_weight[rows]
             moments[split] += weights.sum(), weights @ scores, weights @ scores**2
     total = np.maximum(moments[:, 0], np.finfo(float).tiny)
     mean = moments[:, 1] / total

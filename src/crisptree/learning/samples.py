@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +12,8 @@ from crisptree.learning.batches import Groups
 
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
+
+ROWS_PER_PRODUCT = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +66,24 @@ class Samples:
 
     def group_means(self, groups: Groups) -> Tensor:
         """The weighted mean of every group's rows.  (n_groups, n_features)"""
-        n_groups = len(groups.sizes)
-        sums = torch.zeros(n_groups, self.n_features, dtype=torch.float64, device=self.device)
-        totals = torch.zeros(n_groups, dtype=torch.float64, device=self.device)
-        for rows, group in zip(self.pieces(groups.rows), self.pieces(groups.group), strict=True):
-            weight = self.weight[rows].double()
-            sums.index_add_(0, group, self.batch(rows) * weight[:, None])
-            totals.index_add_(0, group, weight)
-        return (sums / totals[:, None]).to(self.weight.dtype)
+        sums = torch.zeros(len(groups.sizes), self.n_features, dtype=torch.float64, device=self.device)
+        ends = np.cumsum(groups.host_sizes)
+        for start in range(0, len(groups.rows), ROWS_PER_PRODUCT):
+            # A few rows belong to a few groups, which follow each other: their sums are one small product.
+            rows = groups.rows[start : start + ROWS_PER_PRODUCT]
+            first, last = np.searchsorted(ends, (start, start + len(rows) - 1), side="right")
+            here = torch.arange(first, last + 1, device=self.device)
+            member = groups.group[start : start + len(rows)] == here[:, None]
+            sums[first : last + 1] += (member * self.weight[rows]) @ self.batch(rows)
+        return (sums / (self.group_mean_weight(groups) * groups.sizes)[:, None]).to(self.weight.dtype)
 
     def group_mean_weight(self, groups: Groups) -> Tensor:
         """The mean weight of every group's rows.  (n_groups,)"""
-        totals = torch.zeros(len(groups.sizes), dtype=torch.float64, device=self.device)
-        totals.index_add_(0, groups.group, self.weight[groups.rows].double())
-        return (totals / groups.sizes).to(self.weight.dtype)
+        sizes = groups.host_sizes
+        totals = np.add.reduceat(self.weight[groups.rows].cpu().double().numpy(), np.cumsum(sizes) - sizes)
+        return torch.from_numpy(totals / sizes).to(self.device)
 
     def class_weights(self) -> Tensor:
         """The total weight of every class.  (n_classes,)"""
-        totals = torch.zeros(self.n_classes, dtype=torch.float64, device=self.device)
-        return totals.index_add_(0, self.y, self.weight.double())
+        totals = np.bincount(self.y.cpu(), weights=self.weight.cpu().double(), minlength=self.n_classes)
+        return torch.from_numpy(totals).to(self.device)

@@ -72,7 +72,7 @@ class Weighing:
 
     def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
         self.share = 1 / groups.passes(plan)
-        self.mean_weight = samples.group_mean_weight(groups).cpu().double().numpy()
+        self.mean_weight = samples.group_mean_weight(groups).cpu().numpy()
 
     def __call__(self, update: Update) -> tuple[Doubles, Doubles]:
         """What each active group's sample weights are multiplied by, in the loss and in the leaf counts.  (a,), (a,)"""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import leaf_distributions
+from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda
 from crisptree.learning.native_steps import NativeSteps, can_train
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
@@ -77,8 +78,7 @@ def train(
         The phase, for error messages.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    make = NativeSteps if can_train(trainee, samples) else TorchSteps
-    steps: Steps = make(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    steps = _quickest_steps(trainee, samples)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     shuffler = _generator_on(samples.device, generator)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
@@ -90,6 +90,14 @@ def train(
         _check_finite(loss, trainee, name, epoch, steepness)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, steepness, loss))
+
+
+def _quickest_steps(trainee: Trainee, samples: Samples) -> Callable[..., Steps]:
+    if can_train(trainee, samples):
+        return NativeSteps
+    if can_train_on_cuda(trainee, samples):
+        return CudaSteps
+    return TorchSteps
 
 
 @contextmanager

@@ -1,0 +1,91 @@
+"""The steps on CUDA against their definition with torch. Also runs on a CPU where Triton's interpreter is switched on."""
+
+import os
+
+import pytest
+import torch
+
+from crisptree.learning import train as training_loop
+from crisptree.learning.batches import Groups
+from crisptree.learning.cuda_steps import CudaSteps, kernels
+from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.steps import TorchSteps
+from crisptree.learning.stumps import Stumps
+from crisptree.splits import ObliqueSplits
+from crisptree.tree import Tree
+from tests.toys import FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+
+pytestmark = [
+    *([] if INTERPRETED else [pytest.mark.gpu]),
+    pytest.mark.skipif(kernels is None, reason="there is no Triton"),
+    pytest.mark.skipif(not (INTERPRETED or torch.cuda.is_available()), reason="there is no CUDA device"),
+]
+
+PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
+STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = clouds(150, n_features=6, n_classes=4)
+    weight = torch.rand(150, generator=generator(), dtype=torch.float64) + 0.5
+    x, labels = torch.from_numpy(X).double(), torch.from_numpy(y)
+    return Samples(x.to(DEVICE), labels.to(DEVICE), weight.to(DEVICE), 4)
+
+
+def stumps(data):
+    groups = Groups(torch.arange(150, device=DEVICE), torch.tensor([70, 50, 30], device=DEVICE))
+    tables = random_tables(6, 4).reshape(2, -1)
+    centers = torch.zeros(3, data.n_features, dtype=torch.float64)
+    splits = ObliqueSplits.initial(centers, generator())
+    return Stumps(splits.on(torch.device(DEVICE)), tables.to(data.x), groups)
+
+
+def whole(structure, data):
+    tree = random_tree(structure, 6, 4)
+    return WholeTree(Tree(structure, tree.splits.on(torch.device(DEVICE)), tree.leaves.to(DEVICE)), data)
+
+
+def trained(make, trainee, data, plan, monkeypatch):
+    monkeypatch.setattr(training_loop, "_quickest_steps", lambda *arguments: make)
+    training_loop.train(trainee, data, plan, generator=generator())
+    return trainee
+
+
+def largest_difference(one, other):
+    pairs = [(one.splits.parameters[name], other.splits.parameters[name]) for name in ("weight", "bias")]
+    return max((a - b).abs().max().item() for a, b in [*pairs, (one.leaves, other.leaves)])
+
+
+@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
+@pytest.mark.parametrize("penalties", PENALTIES)
+@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
+@pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
+def test_training_on_the_device_equals_that_of_torch(
+    make_trainee, algorithm, penalties, epochs, batch_size, bound, data, monkeypatch
+):
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
+    fused, by_torch = (trained(make, make_trainee(data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps))
+    assert largest_difference(fused, by_torch) < bound
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("mass_threshold", [0.0, 0.05])
+def test_trees_of_any_shape_take_the_same_step(structure, mass_threshold, data, monkeypatch):
+    plan = Plan(epochs=1, learning_rate=0.05, steepness=2.0, mass_threshold=mass_threshold)
+    fused, by_torch = (
+        trained(make, whole(structure, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
+    )
+    assert largest_difference(fused, by_torch) < 1e-10
+
+
+def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
+    monkeypatch.setattr("crisptree.learning.cuda_steps.VALUES_AT_ONCE", 300)
+    plan = Plan(epochs=2, learning_rate=0.05)
+    fused, by_torch = (trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps))
+    assert largest_difference(fused, by_torch) < 1e-10
