@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.blocks import ROWS_IN_CACHE, over_blocks
+
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
-
-ROWS_AT_ONCE = 8192
-"""Statistics in double precision are taken over this many rows at a time, to keep memory near the data's own."""
-
-ROWS_IN_CACHE = 256
-"""Several passes over a block of rows in double precision are quick where the block stays in the cache."""
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -36,18 +31,24 @@ class Scaling:
     spread: Doubles
 
     @classmethod
-    def learn(cls, X: Floats, sample_weight: Floats, kind: str | None) -> Scaling:
+    def learn(cls, X: Floats, sample_weight: Floats, kind: str | None, n_jobs: int | None = 1) -> Scaling:
         """Weighted statistics of the training rows; ``kind`` is a key of ``SCALES``."""
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        ranges = list(over_blocks(lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), len(X), n_jobs=n_jobs))
+        low = np.min([block for block, _ in ranges], axis=0).astype(np.float64)
+        high = np.max([block for _, block in ranges], axis=0).astype(np.float64)
         varies = high - low > SMALLEST_SPREAD
         # Centre on the middle of the range first: squares of 1e30 or of large offsets would lose everything.
         middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
         total = sample_weight.sum()
-        first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        for rows in row_blocks(len(X), ROWS_IN_CACHE):
+
+        def moments(rows: slice) -> tuple[Doubles, Doubles]:
             unit = (X[rows] - middle) / half
-            first += sample_weight[rows] @ unit
-            second += sample_weight[rows] @ np.square(unit, out=unit)
+            return sample_weight[rows] @ unit, sample_weight[rows] @ np.square(unit, out=unit)
+
+        first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        for once, twice in over_blocks(moments, len(X), ROWS_IN_CACHE, n_jobs):
+            first += once
+            second += twice
         mean = first / total
         spread = half * np.sqrt(np.maximum(second / total - mean**2, 0.0))
         varies &= spread > SMALLEST_SPREAD
@@ -60,14 +61,18 @@ class Scaling:
         zeros, ones = np.zeros(n_features), np.ones(n_features)
         return cls(zeros, ones, zeros, ones)
 
-    def apply(self, X: Floats) -> npt.NDArray[np.float32]:
+    def apply(self, X: Floats, n_jobs: int | None = 1) -> npt.NDArray[np.float32]:
         """The scaled rows, computed in double precision, kept in single."""
         scaled = np.empty(X.shape, dtype=np.float32)
-        for rows in row_blocks(len(X), ROWS_IN_CACHE):
+
+        def scale(rows: slice) -> None:
             values = X[rows] - self.center
             values *= self.factor
             # A row far from those of training must not become infinite.
             scaled[rows] = np.clip(values, -LARGEST, LARGEST, out=values)
+
+        for _ in over_blocks(scale, len(X), ROWS_IN_CACHE, n_jobs):
+            pass
         return scaled
 
     def fold(self, weight: Doubles, bias: Doubles) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -84,11 +89,6 @@ class Scaling:
     def unit(self) -> Doubles:
         """The raw length of one scaled unit, 0 for columns constant in training."""
         return np.divide(1.0, self.factor, out=np.zeros_like(self.factor), where=self.factor != 0)
-
-
-def row_blocks(n_rows: int, at_once: int = ROWS_AT_ONCE) -> Iterator[slice]:
-    """Slices that cover the rows a few thousand at a time."""
-    return (slice(start, start + at_once) for start in range(0, n_rows, at_once))
 
 
 def _by_feature(mean: Doubles, spread: Doubles, varies: npt.NDArray[np.bool_]) -> tuple[Doubles, Doubles]:

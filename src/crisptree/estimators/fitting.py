@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import torch
 from sklearn.model_selection import train_test_split
 
+from crisptree.blocks import n_threads, row_blocks
 from crisptree.estimators.progress import listening
 from crisptree.estimators.validation import TrainingData, check_image_shape
 from crisptree.inference import CrispTree
@@ -20,7 +20,7 @@ from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.train import torch_threads
-from crisptree.scaling import LARGEST, Scaling, row_blocks
+from crisptree.scaling import LARGEST, Scaling
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.tree import Tree
 
@@ -81,11 +81,15 @@ def _fit(
     elif estimator.early_stopping and estimator.finetune_epochs:
         data, held_out = _split_off(data, estimator.validation_fraction, seed)
     generator = torch.Generator().manual_seed(seed)
-    scaling = Scaling.learn(data.X, data.weight, estimator.scale) if earlier is None else earlier.statistics.scaling
-    samples = _samples(scaling, data.X, data.y, data.weight, len(data.classes), device)
+    n_jobs = estimator.n_jobs
+    if earlier is None:
+        scaling = Scaling.learn(data.X, data.weight, estimator.scale, n_jobs)
+    else:
+        scaling = earlier.statistics.scaling
+    samples = _samples(scaling, data.X, data.y, data.weight, len(data.classes), device, n_jobs)
     validation = None
     if held_out is not None:
-        validation = _samples(scaling, *held_out, len(data.classes), device)
+        validation = _samples(scaling, *held_out, len(data.classes), device, n_jobs)
     prior = estimator.leaf_prior / float(data.weight.mean())
     plan = _plan(estimator, image_shape, estimator.epochs, prior)
     finetuning = _plan(estimator, image_shape, estimator.finetune_epochs, prior)
@@ -191,19 +195,20 @@ def _samples(
     weight: npt.NDArray[np.float64],
     n_classes: int,
     device: torch.device,
+    n_jobs: int | None,
 ) -> Samples:
     return Samples(
-        _scaled(X, scaling, device),
+        _scaled(X, scaling, device, n_jobs),
         torch.from_numpy(y).to(device),
         torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(device, torch.float32),
         n_classes,
     )
 
 
-def _scaled(X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device) -> torch.Tensor:
+def _scaled(X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device, n_jobs: int | None) -> torch.Tensor:
     """The scaled rows on the device. They are scaled there, as ``Scaling.apply`` does: a core would take longer."""
     if device.type == "cpu":
-        return torch.from_numpy(scaling.apply(X))
+        return torch.from_numpy(scaling.apply(X, n_jobs))
     rows = torch.tensor(X, device=device)
     center, factor = (torch.from_numpy(part).to(device) for part in (scaling.center, scaling.factor))
     for block in row_blocks(len(X)):
@@ -249,8 +254,7 @@ def _device(name: str) -> torch.device:
 
 def _threads(n_jobs: int | None, n_values: int) -> int:
     """How many threads are worth while, ``n_jobs`` at most."""
-    allowed = (os.cpu_count() or 1) if n_jobs in (None, -1) else int(n_jobs or 1)
-    return allowed if n_values > VALUES_FOR_THREADS else 1
+    return n_threads(n_jobs) if n_values > VALUES_FOR_THREADS else 1
 
 
 @torch.no_grad()

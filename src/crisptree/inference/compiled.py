@@ -44,11 +44,25 @@ def route_rows(
     if router is None:
         return _by_reference(tree, X, check_finite)
     leaves = np.empty(len(X), dtype=np.int64)
-    n_threads = CORES if n_jobs is None or n_jobs < 0 else min(n_jobs, MOST_THREADS)
     if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
         X = np.ascontiguousarray(X)  # a field of a record: the kernel counts strides in whole values
-    finite = prepared(tree).route(X, leaves, n_threads, check_finite, instruction_set)
+    finite = prepared(tree).route(X, leaves, _threads(n_jobs), check_finite, instruction_set)
     return leaves if finite else None
+
+
+def score_moments(
+    tree: FlatTree, X: npt.NDArray[np.float32], sample_weight: npt.NDArray[np.float64], n_jobs: int | None
+) -> npt.NDArray[np.float64] | None:
+    """Σ w, Σ w f and Σ w f² of the rows that pass each split, or None without the kernel.  (n_splits, 3)"""
+    if router is None:
+        return None
+    moments = np.zeros((tree.structure.n_splits, 3))
+    prepared(tree).score_moments(np.ascontiguousarray(X), sample_weight, moments, _threads(n_jobs))
+    return moments
+
+
+def _threads(n_jobs: int | None) -> int:
+    return CORES if n_jobs is None or n_jobs < 0 else min(n_jobs, MOST_THREADS)
 
 
 def prepared(tree: FlatTree) -> Any:

@@ -64,10 +64,6 @@ class CrispTree(ABC):
     def scores(self, X: Singles, split: int) -> Singles:
         """f(x) of one split for the rows given.  (n, n_features) → (n,)"""
 
-    def quick_scores(self, X: Singles, split: int) -> Singles:
-        """``scores`` for statistics, which may add up in any order."""
-        return self.scores(X, split)
-
     @cached_property
     def majority(self) -> npt.NDArray[np.intp]:
         """The number of the most frequent class of every leaf.  (n_leaves,)"""
@@ -113,10 +109,6 @@ class FlatTree(CrispTree):
 
     def scores(self, X: Singles, split: int) -> Singles:
         return linear_scores(X, self.weight[split], self.bias[split])
-
-    def quick_scores(self, X: Singles, split: int) -> Singles:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(X @ self.weight[split] + self.bias[split])
 
     def scaled_hyperplanes(self) -> tuple[Doubles, Doubles]:
         """β in the scaled space of training: the weights to look at.  (n_splits, n_features), (n_splits,)"""

@@ -8,9 +8,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference.flat import CrispTree, Statistics
+from crisptree.blocks import row_blocks
+from crisptree.inference.compiled import score_moments
+from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.inference.routing import route_rows
-from crisptree.scaling import Scaling, row_blocks
+from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
@@ -33,7 +35,7 @@ def settled(
     leaf = route_rows(tree, X, n_jobs)
     counts = np.zeros_like(tree.leaves)
     np.add.at(counts, (leaf, y), sample_weight)
-    mean, spread = _score_moments(tree, X, leaf, sample_weight)
+    mean, spread = _score_moments(tree, X, leaf, sample_weight, n_jobs)
     node_counts = structure.sums_below(counts)
     statistics = replace(
         tree.statistics,
@@ -73,26 +75,38 @@ def leaf_tables(structure: TreeStructure, node_counts: Doubles, prior: float) ->
 
 
 def _score_moments(
-    tree: CrispTree, X: npt.NDArray[np.float32], leaf: npt.NDArray[np.int64], sample_weight: Doubles
+    tree: CrispTree,
+    X: npt.NDArray[np.float32],
+    leaf: npt.NDArray[np.int64],
+    sample_weight: Doubles,
+    n_jobs: int | None,
 ) -> tuple[Doubles, Doubles]:
+    """Mean and standard deviation of the scores that each split gives to its own rows."""
+    moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
+    if moments is None:
+        moments = _moments_split_by_split(tree, X, leaf, sample_weight)
+    total = np.maximum(moments[:, 0], np.finfo(float).tiny)
+    mean = moments[:, 1] / total
+    return mean, np.sqrt(np.maximum(moments[:, 2] / total - mean**2, 0.0))
+
+
+def _moments_split_by_split(
+    tree: CrispTree, X: npt.NDArray[np.float32], leaf: npt.NDArray[np.int64], sample_weight: Doubles
+) -> Doubles:
     structure = tree.structure
     place = np.argsort(structure.leaves_left_to_right)[leaf]
     moments = np.zeros((structure.n_splits, 3))
     for block in row_blocks(len(X)):
         order = np.argsort(place[block], kind="stable")
-        # The rows under a node stand together, so every split finds its own without another copy.
         bounds = np.searchsorted(place[block][order], np.arange(structure.n_leaves + 1))
-        sorted_X, sorted_weight = X[block][order], sample_weight[block][order]
         for split, (start, stop) in enumerate(structure.leaf_spans[: structure.n_splits]):
-            rows = slice(bounds[start], bounds[stop])
-            if bounds[start] == bounds[stop]:
+            rows = order[bounds[start] : bounds[stop]]
+            if not len(rows):
                 continue
-            scores = tree.quick_scores(sorted_X[rows], split).astype(np.float64)
-            weights = sorted_weight[rows]
+            scores = tree.scores(X[block][rows], split).astype(np.float64)
+            weights = sample_weight[block][rows]
             moments[split] += weights.sum(), weights @ scores, weights @ scores**2
-    total = np.maximum(moments[:, 0], np.finfo(float).tiny)
-    mean = moments[:, 1] / total
-    return mean, np.sqrt(np.maximum(moments[:, 2] / total - mean**2, 0.0))
+    return moments
 
 
 def _gains(structure: TreeStructure, node_counts: Doubles) -> Doubles:

@@ -10,7 +10,8 @@ import triton.language as tl
 
 ROWS_PER_TASK = 16
 FEATURES_AT_ONCE = 128
-TASKS_AT_ONCE = 16
+FEATURES_OF_ROWS = 1024
+TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
 
 GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD = (tl.constexpr(place) for place in range(6))

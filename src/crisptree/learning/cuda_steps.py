@@ -6,7 +6,8 @@ tree is dense on this device: products of a batch with all splits are quicker th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Trainee, Weighing
+from crisptree.learning.steps import EpochResult, Trainee, Weighing
 from crisptree.splits import ObliqueSplits
 
 try:
@@ -43,7 +44,7 @@ def can_train_on_cuda(trainee: Trainee, samples: Samples) -> bool:
 
 
 class CudaSteps:
-    """The same steps as ``TorchSteps``, on copies of the parameters that are written back after every epoch."""
+    """The same steps as ``TorchSteps``, on the same parameters in place."""
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan = trainee, samples, plan
@@ -54,29 +55,46 @@ class CudaSteps:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.n_epochs = 0
 
-    def epoch(self, steepness: float, order: Tensor) -> tuple[Tensor, float]:
+    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
         with torch.no_grad(), self._on_device():
             self.work.begin(steepness, order, self.trainee.leaves)
             if self.graph is not None:
                 self.graph.replay()
             else:
-                self.work.launch()
+                self._launch()
             self.n_epochs += 1
-            counts, log_likelihood = self.work.counts.clone(), self.work.log_likelihood.double().sum()
-            for name, value in (("weight", self.work.weight), ("bias", self.work.bias)):
-                self.trainee.splits.parameters[name].copy_(value)
+            log_likelihood, checksum = self.work.found.tolist()
             if self.n_epochs == 1 and self.plan.epochs > 1:
                 self._record()  # the first epoch has compiled what it needed
-            return counts, -float(log_likelihood) / self.total_weight
+            return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
 
     def _record(self) -> None:
         if self.samples.device.type == "cuda" and self.work.n_launches <= LAUNCHES_AT_MOST:
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-                self.work.launch()
+            self.graph = _recorded(self._launch)
+
+    def _launch(self) -> None:
+        work = self.work
+        work.launch()
+        torch.sum(work.log_likelihood, dim=0, dtype=torch.float64, out=work.found[0])
+        # A weight that is infinite or not a number spoils the sum of all: one number to read instead of two.
+        torch.sum(work.weight.sum(dim=1) + work.bias, dim=0, dtype=torch.float64, out=work.found[1])
 
     def _on_device(self) -> Any:
         return torch.cuda.device(self.samples.device) if self.samples.device.type == "cuda" else nullcontext()
+
+
+def _recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            launch()
+        finally:
+            graph.capture_end()
+    torch.cuda.current_stream().wait_stream(stream)
+    return graph
 
 
 class _Work:
@@ -94,6 +112,8 @@ class _Work:
         self.both_biases = bias.repeat(copies, 1)
         self.weight, self.bias = self.both_weights[0], self.both_biases[0]
         self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
+        # The trainee's own parameters are these from now on, so that nothing needs copying after an epoch.
+        trainee.splits.parameters["weight"].data, trainee.splits.parameters["bias"].data = self.weight, self.bias
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
@@ -101,6 +121,7 @@ class _Work:
         numbers = (0.0, plan.learning_rate, plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.counts = torch.zeros_like(trainee.leaves)
+        self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.tables = torch.empty_like(trainee.leaves)
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
@@ -119,7 +140,9 @@ class _Work:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
 
-    def move(self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int) -> None:
+    def move(
+        self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
+    ) -> None:
         """Penalties and Adam for ``number`` splits, each with the gradients in its slots."""
         grid = (number, self.blocks)
         where = (splits, slots, self.settings, first_split, first_slot)
@@ -141,7 +164,7 @@ class _Work:
             *where,
             self.n_features,
             FEATURES=kernels.FEATURES_AT_ONCE,
-            TASKS=kernels.TASKS_AT_ONCE,
+            TASKS=slots_at_once,
         )
 
     def launch(self) -> None:
@@ -198,6 +221,7 @@ class _StumpWork(_Work):
         self.task_counts = self.empty(n_tasks, 2, self.n_classes)
         self.log_likelihood = self.empty(n_tasks)
         self.n_launches = 2 * len(self.layout)
+        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
 
     def launch(self) -> None:
         self.remember()
@@ -227,9 +251,10 @@ class _StumpWork(_Work):
                 n_labels,
                 CLASSES=self.classes,
                 ROWS=kernels.ROWS_PER_TASK,
-                FEATURES=kernels.FEATURES_AT_ONCE,
+                FEATURES=self.row_block,
+                num_warps=8,
             )
-            self.move(n_active, self.active, self.slots, first_active, first_slot)
+            self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
         kernels.stump_counts[(self.n_splits, 2)](
             self.task_counts,
             self.by_group,
@@ -294,10 +319,10 @@ class _TreeWork(_Work):
             self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.one_hot[:rows])
             if is_last:
                 self.steps.add_(self.moving)
-                self.move(self.n_splits, self.every_split, self.every_split, 0, 0)
+                self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
-        """Of every piece of every batch: the step, where it begins and ends, whether it is the step's first and last."""
+        """Of every piece of a batch: the step, its begin and end, whether it is the step's first and its last."""
         for step, (update, *_) in enumerate(self.schedule):
             begin, end = int(update.begin[0]), int(update.end[0])
             for place in range(begin, end, self.piece):

@@ -13,7 +13,7 @@ from crisptree.learning.batches import Groups
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
 
-ROWS_PER_PRODUCT = 1024
+ROWS_PER_PRODUCT = 4096
 
 
 @dataclass(frozen=True, eq=False)

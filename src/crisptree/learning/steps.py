@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,17 +49,27 @@ class Trainee(Protocol):
         """N_{ℓ,k} of the deterministic tree.  (n_leaves, n_labels)"""
 
 
+class EpochResult(NamedTuple):
+    """Leaf counts (n_leaves, n_labels), the mean negative log-likelihood, and whether all weights are finite.
+
+    The counts may be overwritten by the next epoch.
+    """
+
+    counts: Tensor
+    loss: float
+    finite: bool
+
+
 class Steps(Protocol):
     """The steps of a training, epoch by epoch."""
 
     torch_threads: int
     """How many threads torch may use between two steps."""
 
-    def epoch(self, steepness: float, order: Tensor) -> tuple[Tensor, float]:
+    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
         """All steps of an epoch, with the rows in this order.
 
-        Responsibilities come from the parameters as they are at its start, or from the current ones. It gives the
-        epoch's leaf counts, (n_leaves, n_labels), and its mean negative log-likelihood.
+        Responsibilities come from the parameters as they are at its start, or from the current ones.
         """
 
 
@@ -88,11 +98,12 @@ class StepByStep(ABC):
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
 
-    def epoch(self, steepness: float, order: Tensor) -> tuple[Tensor, float]:
+    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
         self.begin(steepness)
         for update, in_loss, in_counts in self.schedule:
             self.take(order, update, in_loss, in_counts)
-        return self.end()
+        finite = all(bool(torch.isfinite(value).all()) for value in self.trainee.splits.parameters.values())
+        return EpochResult(*self.end(), finite)
 
     @abstractmethod
     def begin(self, steepness: float) -> None:
@@ -104,7 +115,7 @@ class StepByStep(ABC):
 
     @abstractmethod
     def end(self) -> tuple[Tensor, float]:
-        """What ``epoch`` gives back."""
+        """The epoch's leaf counts and its mean negative log-likelihood."""
 
 
 class TorchSteps(StepByStep):

@@ -83,11 +83,12 @@ def train(
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
         with torch_threads(steps.torch_threads):
-            counts, loss = steps.epoch(steepness, trainee.groups.shuffled(plan, shuffler))
+            counts, loss, finite = steps.epoch(steepness, trainee.groups.shuffled(plan, shuffler))
+        if not (finite and math.isfinite(loss)):
+            raise _diverged(loss, finite, name, epoch, steepness)
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
         trainee.leaves = _updated_leaves(counts, trainee.leaves, samples.n_classes, plan.leaf_prior)
-        _check_finite(loss, trainee, name, epoch, steepness)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, steepness, loss))
 
@@ -124,12 +125,9 @@ def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float
     return tables.reshape_as(leaves)
 
 
-def _check_finite(loss: float, trainee: Trainee, name: str, epoch: int, steepness: float) -> None:
-    finite = all(bool(torch.isfinite(value).all()) for value in trainee.splits.parameters.values())
-    if math.isfinite(loss) and finite:
-        return
+def _diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:
     found = f"the loss became {loss:g}" if finite else "weights of splits became infinite or not a number"
-    raise DivergenceError(
+    return DivergenceError(
         f"{name} stopped in epoch {epoch + 1} (steepness {steepness:g}): all must stay finite, but {found}. "
         "Lower learning_rate, steepness_step or the penalties, or train with scale='feature'."
     )

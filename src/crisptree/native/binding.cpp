@@ -18,6 +18,7 @@ namespace {
 template <class Value, int Dimensions>
 using Array = nb::ndarray<const Value, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+using Moments = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Leaves = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 const Kernel& kernel_named(const std::string& name) {
@@ -59,6 +60,17 @@ NB_MODULE(_router, m) {
           },
           nb::arg("left"), nb::arg("right"), nb::arg("weight"), nb::arg("bias"))
       .def_prop_ro("n_sparse", &Router::n_sparse)
+      .def(
+          "score_moments",
+          [](const Router& self, Array<float, 2> X, Array<double, 1> sample_weight, Moments moments, int n_threads) {
+            if (static_cast<int64_t>(X.shape(1)) != self.n_features()) throw std::invalid_argument("rows have another width");
+            if (sample_weight.shape(0) != X.shape(0)) throw std::invalid_argument("one weight per row");
+            if (moments.shape(0) != self.n_splits() || moments.shape(1) != 3) throw std::invalid_argument("moments must be (n_splits, 3)");
+            const Kernel& kernel = kernel_named("");
+            nb::gil_scoped_release released;
+            self.score_moments(X.data(), static_cast<int64_t>(X.shape(0)), sample_weight.data(), moments.data(), n_threads, kernel);
+          },
+          nb::arg("X"), nb::arg("sample_weight"), nb::arg("moments"), nb::arg("n_threads"))
       .def(
           "route",
           [](const Router& self, AnyRows X, Leaves leaves, int n_threads, bool check_finite,

@@ -32,9 +32,13 @@ struct TreeView {
 using Route = bool (*)(const TreeView& tree, const float* rows, int64_t stride, int64_t n_rows, int64_t* leaves,
                        bool check_finite, float* desks);
 
+// The score of one row of `padded` floats at one split, without its bias.
+using Score = float (*)(const TreeView& tree, int32_t split, const float* row);
+
 struct Kernel {
   const char* name;
   Route route;
+  Score score;
 };
 
 extern const Kernel scalar_kernel;

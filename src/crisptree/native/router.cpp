@@ -1,5 +1,7 @@
 #include "router.h"
 
+#include "pool.h"
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -26,6 +28,9 @@ constexpr int64_t kBlock = 32;
 constexpr int64_t kValuesPerThread = int64_t{1} << 18;
 
 constexpr int64_t kPiecesPerThread = 16;
+
+// Sums are made over at least so many rows, in so many pieces at most.
+constexpr int64_t kRowsPerPiece = 1024, kMostPieces = 64;
 
 // The cores but the caller's. A new thread often starts on the core of the one that made it, and is moved to an idle one
 // only after some milliseconds: longer than ten thousand rows take.
@@ -160,6 +165,33 @@ bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_
   for (std::thread& other : others) other.join();
   if (failed) throw std::bad_alloc();
   return finite;
+}
+
+void Router::score_moments(const float* rows, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
+                           const Kernel& kernel) const {
+  const TreeView tree = view();
+  if (tree.single_leaf) return;
+  const int64_t n_values = 3 * static_cast<int64_t>(left_.size()), n_pieces = std::clamp<int64_t>(n_rows / kRowsPerPiece, 1, kMostPieces);
+  std::vector<std::vector<double>> sums(n_pieces);  // added up in the order of the rows, whatever thread made them
+  Pool(n_threads).run(n_pieces, [&](int64_t piece) {
+    std::vector<double>& sum = sums[piece];
+    sum.assign(n_values, 0.0);
+    AlignedFloats desk(padded_, 0.0f);
+    for (int64_t i = n_rows * piece / n_pieces; i < n_rows * (piece + 1) / n_pieces; ++i) {
+      std::copy_n(rows + i * n_features_, n_features_, desk.begin());
+      for (int32_t node = 0; node >= 0;) {
+        const float score = kernel.score(tree, node, desk.data()) + bias_[node];
+        const double f = static_cast<double>(score), w = sample_weight[i];
+        sum[3 * node] += w;
+        sum[3 * node + 1] += w * f;
+        sum[3 * node + 2] += w * f * f;
+        node = score > 0.0f ? right_[node] : left_[node];
+      }
+    }
+  });
+  for (const std::vector<double>& sum : sums) {
+    for (int64_t k = 0; k < n_values; ++k) moments[k] += sum[k];
+  }
 }
 
 std::vector<const Kernel*> available_kernels() {

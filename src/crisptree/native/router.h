@@ -41,10 +41,15 @@ class Router {
 
   int64_t n_features() const { return n_features_; }
   int64_t n_sparse() const { return n_sparse_; }
+  size_t n_splits() const { return left_.size(); }
 
   // Writes the leaf of every row. False where `check_finite` found a value that is not finite; the leaves mean nothing
   // then.
   bool route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const;
+
+  // Σ w, Σ w f and Σ w f² of the rows that pass each split, added to `moments`, (n_splits, 3). Rows are contiguous floats.
+  void score_moments(const float* rows, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
+                     const Kernel& kernel) const;
 
  private:
   TreeView view() const;
