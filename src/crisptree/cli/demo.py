@@ -28,8 +28,7 @@ def demo(
     """
     console = Console()
     digits = load_digits()
-    X = np.concatenate([digits.X_train, digits.X_valid])
-    y = np.concatenate([digits.y_train, digits.y_valid])
+    X, y = digits.all_but_test()
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
     started = time.perf_counter()
     model = CrispTreeClassifier(

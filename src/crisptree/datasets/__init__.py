@@ -1,6 +1,42 @@
-"""Data sets as training, validation and test parts."""
+"""Data sets as training, validation and test parts; files are only read here, never downloaded.
 
+>>> from crisptree.datasets import load_digits
+>>> load_digits().X_test.shape
+(360, 64)
+"""
+
+from collections.abc import Callable
+
+from crisptree.datasets.connect4 import load_connect4
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.digits import load_digits
+from crisptree.datasets.errors import DataFormatError, DataNotFoundError
+from crisptree.datasets.isbi import load_isbi
+from crisptree.datasets.mnist import load_fashion_mnist, load_mnist
+from crisptree.datasets.protein import load_protein
+from crisptree.datasets.sensit import load_sensit
 
-__all__ = ["Dataset", "load_digits"]
+LOADERS: dict[str, Callable[..., Dataset]] = {
+    "digits": load_digits,
+    "mnist": load_mnist,
+    "fashion_mnist": load_fashion_mnist,
+    "connect4": load_connect4,
+    "sensit": load_sensit,
+    "protein": load_protein,
+    "isbi": load_isbi,
+}
+"""The loaders by name."""
+
+__all__ = [
+    "DataFormatError",
+    "DataNotFoundError",
+    "Dataset",
+    "LOADERS",
+    "load_connect4",
+    "load_digits",
+    "load_fashion_mnist",
+    "load_isbi",
+    "load_mnist",
+    "load_protein",
+    "load_sensit",
+]

@@ -1,0 +1,80 @@
+"""ISBI 2012: where the membranes are in electron microscopy of a fly's nerve cord."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.datasets import unpacking
+from crisptree.datasets.catalog import CATALOG
+from crisptree.datasets.compact import read_compact
+from crisptree.datasets.dataset import Dataset
+from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.places import StrPath, locate
+from crisptree.datasets.stacks import read_png_folder, read_tif
+
+CLASS_NAMES = ("membrane", "cell")
+SHAPE = (512, 512)
+MEMBRANE, CELL = 0, 255
+"""The grey values of the labels."""
+
+TRAIN, VALID, TEST = slice(0, 20), slice(20, 25), slice(25, 30)
+"""Neighbouring slices resemble each other, so the parts are whole runs of slices."""
+
+Stack = npt.NDArray[np.uint8]
+
+
+def load_isbi(data_home: StrPath | None = None) -> Dataset:
+    """30 labelled slices of 512 × 512 pixels: 0–19 for training, 20–24 for validation, 25–29 for testing.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+
+    Returns
+    -------
+    Dataset
+        Images of shape (slices, 512, 512) with grey values from 0 to 255, and a class for every pixel.
+
+    Examples
+    --------
+    >>> load_isbi().y_test.shape  # doctest: +SKIP
+    (5, 512, 512)
+    """
+    found = locate("isbi", data_home)
+    images, labels = READERS[found.form](found.paths)
+    shape = (CATALOG["isbi"].rows["all"], *SHAPE)
+    for what, stack in (("images", images), ("labels", labels)):
+        if stack.shape != shape:
+            raise DataFormatError(f"the {what} of isbi must be of shape {shape}; {found.paths[0]} gave {stack.shape}.")
+    if not np.isin(labels, (MEMBRANE, CELL)).all():
+        raise DataFormatError("the labels of isbi must be 0 (membrane) or 255 (cell); these files hold other values.")
+    X, y = images.astype(np.float32), (labels == CELL).astype(np.int64)
+    return Dataset(X[TRAIN], y[TRAIN], X[VALID], y[VALID], X[TEST], y[TEST], class_names=CLASS_NAMES, image_shape=SHAPE)
+
+
+def _from_npz(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
+    images, labels = read_compact(paths[0], "X_train", "y_train")
+    return images, labels
+
+
+def _from_tif(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
+    images, labels = (read_tif(path.read_bytes(), str(path)) for path in paths)
+    return images, labels
+
+
+def _from_png(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
+    images, labels = (read_png_folder(path) for path in paths)
+    return images, labels
+
+
+def _from_zip(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
+    members = ("train-volume.tif", "train-labels.tif")
+    images, labels = (read_tif(unpacking.read(paths[0], name), f"{name} in {paths[0]}") for name in members)
+    return images, labels
+
+
+READERS = {"npz": _from_npz, "tif": _from_tif, "png": _from_png, "zip": _from_zip}

@@ -1,0 +1,106 @@
+"""Where files are looked for, and what is said when they are not there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from crisptree.datasets.catalog import CATALOG, Form, Publication
+from crisptree.datasets.errors import DataNotFoundError
+
+VARIABLE = "CRISPTREE_DATA"
+"""The environment variable that names the user's folder of data."""
+
+StrPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A data set on disk: the form that it has and the path of each file of that form."""
+
+    form: str
+    paths: tuple[Path, ...]
+
+
+def cache_folder() -> Path:
+    """The folder of this package in the user's cache, where the system keeps such things."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "crisptree"
+
+
+def homes(data_home: StrPath | None = None) -> list[Path]:
+    """The folders of data in the order of the search: ``data_home`` alone if given, else $CRISPTREE_DATA, the cache.
+
+    Examples
+    --------
+    >>> [home.name for home in homes("my/data")]
+    ['data']
+    """
+    if data_home is not None:
+        return [Path(data_home).expanduser()]
+    variable = os.environ.get(VARIABLE)
+    return [Path(variable).expanduser(), cache_folder()] if variable else [cache_folder()]
+
+
+def folders(name: str, data_home: StrPath | None = None) -> list[Path]:
+    """The folders that may hold the files of ``name``: in each home its own folder, then the home itself."""
+    return [folder for home in homes(data_home) for folder in (home / name, home)]
+
+
+def look_for(name: str, data_home: StrPath | None = None) -> Found | None:
+    """The first complete form of the data set, or None."""
+    for folder in folders(name, data_home):
+        for form, files in CATALOG[name].forms.items():
+            paths = [_first(folder, names) for names in files]
+            if None not in paths:
+                return Found(form, tuple(path for path in paths if path is not None))
+    return None
+
+
+def locate(name: str, data_home: StrPath | None = None) -> Found:
+    """The first complete form of the data set; raises DataNotFoundError with all that helps to get it."""
+    found = look_for(name, data_home)
+    if found is None:
+        raise DataNotFoundError(_letter(CATALOG[name], data_home))
+    return found
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        path = folder / name
+        if path.is_dir() if name.endswith("/") else path.is_file():
+            return path
+    return None
+
+
+def _letter(publication: Publication, data_home: StrPath | None) -> str:
+    name, places = publication.name, folders(publication.name, data_home)
+    lines = [f"{name}: its files are not there. The publisher's files are"]
+    lines += [f"  {file}" for file in publication.files]
+    lines += ["In one of these folders there must be all files of a line, each under one of its names:"]
+    lines += [f"  {_in_words(form)}" for form in publication.forms.values()]
+    lines += ["It was looked for in"]
+    lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
+    incomplete = {str(path) for place in places for form in publication.forms.values() for path in _some(place, form)}
+    if incomplete:
+        lines += ["Only these are there:", *(f"  {path}" for path in sorted(incomplete))]
+    lines += [
+        f"Download with `crisptree data fetch {name}`, or from {publication.page}; or name the folder that has them "
+        f"with data_home=… or the environment variable {VARIABLE}."
+    ]
+    return "\n".join(lines)
+
+
+def _in_words(form: Form) -> str:
+    return ", ".join(" or ".join(names) for names in form)
+
+
+def _some(folder: Path, form: Form) -> list[Path]:
+    return [path for names in form if (path := _first(folder, names)) is not None]
