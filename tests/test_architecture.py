@@ -58,6 +58,8 @@ LIBRARIES = {
     "sklearn": {"estimators", "baselines", "datasets", "explain"},
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
+    "PIL": {"datasets/stacks.py"},
+    "urllib": {"datasets/download.py", "cli/data.py"},
 }
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import crisptree
+from crisptree.cli.data import app as data
 from crisptree.cli.demo import demo
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo)
+app.add_typer(data)
 
 
 def _version(wanted: bool) -> None:

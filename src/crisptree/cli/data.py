@@ -1,0 +1,165 @@
+"""``crisptree data list`` and ``crisptree data fetch``: which data is here, and the only way to download any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+
+from crisptree.datasets.catalog import CATALOG, Publication, PublishedFile
+from crisptree.datasets.download import DownloadError, Receipt, fetch
+from crisptree.datasets.places import folders, homes, look_for
+
+app = typer.Typer(name="data", help="See which data sets are here, and download others.", no_args_is_help=True)
+
+DataHome = Annotated[
+    Path | None,
+    typer.Option("--data-home", help="Folder of data. By default $CRISPTREE_DATA, then the user's cache."),
+]
+
+
+@app.command("list")
+def list_data(
+    data_home: DataHome = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show every data set and where its files are.
+
+    Example: crisptree data list --json
+    """
+    if as_json:
+        print(json.dumps([_described(publication, data_home) for publication in CATALOG.values()], indent=2))
+        return
+    console = Console()
+    table = Table(title="Data sets")
+    for column in ("name", "what it is", "rows", "download", "here"):
+        table.add_column(column, justify="right" if column in ("rows", "download") else "left", overflow="fold")
+    for publication in CATALOG.values():
+        rows = f"{sum(publication.rows.values()):,}"
+        table.add_row(
+            publication.name, publication.title, rows, _size(publication), _whereabouts(publication, data_home)
+        )
+    console.print(table)
+    console.print("Looked for in", ", then ".join(map(str, homes(data_home))), soft_wrap=True)
+
+
+@app.command("fetch")
+def fetch_data(
+    names: Annotated[list[str], typer.Argument(help=f"Which: {', '.join(CATALOG)}.")],
+    data_home: DataHome = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Another address (http, https or file) of a folder with the publisher's files.")
+    ] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Keep files whose checksum is not known or was never confirmed.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Download files that are there, too.")] = False,
+) -> None:
+    """Download data sets from their publishers and verify their checksums.
+
+    Example: crisptree data fetch mnist fashion_mnist
+    """
+    _check_use(names, mirror)
+    console, errors = Console(), Console(stderr=True)
+    failed = 0
+    for name in names:
+        publication = CATALOG[name]
+        if not publication.files:
+            console.print(f"{name}: comes with scikit-learn, there is nothing to fetch.")
+        folder = homes(data_home)[0] / name
+        for file in publication.files:
+            address = f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url
+            try:
+                receipt = _with_progress(file, folder, address, unverified, replace)
+            except DownloadError as error:
+                errors.print(f"{name}: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+                failed += 1
+            except KeyboardInterrupt:
+                errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)
+                raise typer.Exit(1) from None
+            else:
+                console.print(_said(name, receipt), markup=False, highlight=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _check_use(names: list[str], mirror: str | None) -> None:
+    for name in names:
+        if name not in CATALOG:
+            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
+    if mirror is not None and urlsplit(mirror).scheme not in ("http", "https", "file"):
+        raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
+
+
+def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool, replace: bool) -> Receipt:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(file.name, total=file.size)
+        return fetch(
+            file,
+            folder,
+            url=url,
+            unverified=unverified,
+            replace=replace,
+            on_bytes=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+
+
+def _said(name: str, receipt: Receipt) -> str:
+    verb = "fetched" if receipt.fresh else "already here"
+    proof = "checksum verified" if receipt.verified else f"NOT verified, sha256 {receipt.sha256}"
+    return f"{name}: {verb}, {proof}: {receipt.path}"
+
+
+def _size(publication: Publication) -> str:
+    if not publication.files:
+        return "–"
+    if any(file.size is None for file in publication.files):
+        return "size not known"
+    return f"{sum(file.size or 0 for file in publication.files) / 1e6:.1f} MB"
+
+
+def _whereabouts(publication: Publication, data_home: Path | None) -> str:
+    if not publication.files:
+        return "comes with scikit-learn"
+    found = look_for(publication.name, data_home)
+    return str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
+
+
+def _described(publication: Publication, data_home: Path | None) -> dict[str, Any]:
+    found = look_for(publication.name, data_home)
+    return {
+        "name": publication.name,
+        "title": publication.title,
+        "page": publication.page,
+        "rows": dict(publication.rows),
+        "here": not publication.files or found is not None,
+        "form": found.form if found else None,
+        "paths": [str(path) for path in found.paths] if found else [],
+        "looked_in": [str(folder) for folder in folders(publication.name, data_home)] if publication.files else [],
+        "files": [_file_described(file) for file in publication.files],
+    }
+
+
+def _file_described(file: PublishedFile) -> dict[str, Any]:
+    checksum = file.checksum
+    return {
+        "name": file.name,
+        "url": file.url,
+        "size": file.size,
+        "checksum": f"{checksum.algorithm}:{checksum.digest}" if checksum else None,
+        "confirmed": checksum.confirmed if checksum else None,
+        "content": {
+            "member": file.content.member,
+            "size": file.content.size,
+            "checksum": f"{file.content.checksum.algorithm}:{file.content.checksum.digest}",
+        }
+        if file.content
+        else None,
+    }

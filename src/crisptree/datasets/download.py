@@ -1,0 +1,177 @@
+"""Fetching a published file: whole and checked, or not at all. Loaders never come here; `crisptree data fetch` does."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from crisptree.datasets import unpacking
+from crisptree.datasets.catalog import PublishedFile
+from crisptree.datasets.errors import DataFormatError
+
+TIMEOUT = 30.0
+"""Seconds without a byte before the server counts as silent."""
+
+PIECE = 1 << 16
+
+OnBytes = Callable[[int, int | None], None]
+"""Receives the bytes so far and, where known, the bytes in all."""
+
+
+class DownloadError(Exception):
+    """A file could not be fetched, or is not the published one; nothing of it was kept."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was fetched, or was there already."""
+
+    path: Path
+    sha256: str
+    verified: bool
+    fresh: bool
+
+
+def fetch(
+    file: PublishedFile,
+    folder: Path,
+    *,
+    url: str | None = None,
+    unverified: bool = False,
+    replace: bool = False,
+    on_bytes: OnBytes = lambda done, total: None,
+) -> Receipt:
+    """Bring one file into ``folder``.
+
+    Parameters
+    ----------
+    file : PublishedFile
+        What to fetch, and how to know it.
+    folder : Path
+        Where to; it is made if need be.
+    url : str, optional
+        Another address than the publisher's. The checksum stays the publisher's.
+    unverified : bool
+        Keep a file whose checksum is not known, or differs from one that was never confirmed.
+    replace : bool
+        Fetch even if the file is there.
+    on_bytes : function
+        Told after every piece how far it is.
+
+    Raises
+    ------
+    DownloadError
+        With a sentence that says what to do. Nothing half-written is left behind, on an interrupt neither.
+    """
+    path = folder / file.name
+    if path.exists() and not replace:
+        return _already_there(file, path, unverified)
+    if file.checksum is None and file.content is None and not unverified:
+        raise DownloadError(
+            f"the checksum of {file.name} is not known, so that it cannot be verified. Add --unverified to fetch it "
+            f"all the same, from {url or file.url}."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f".{file.name}.{os.getpid()}.part"
+        try:
+            with part.open("wb") as target:
+                _copy(file, url or file.url, target, on_bytes)
+                target.flush()
+                os.fsync(target.fileno())
+            verified = _verify(file, part, unverified)
+            receipt = Receipt(path, digest(part, "sha256"), verified, fresh=True)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
+    return receipt
+
+
+def digest(path: Path, algorithm: str) -> str:
+    """The digest of the file in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, algorithm).hexdigest()
+
+
+def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt:
+    try:
+        verified = _verify(file, path, unverified)
+    except DownloadError as error:
+        raise DownloadError(f"{path} is there already, but {error} Add --replace to fetch it again.") from None
+    return Receipt(path, digest(path, "sha256"), verified, fresh=False)
+
+
+def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
+    with _opened(url, Path(target.name).parent) as response:
+        announced = response.headers.get("Content-Length")
+        total = int(announced) if announced else None
+        if file.size is not None and total not in (None, file.size):
+            raise DownloadError(f"{url} offers {total:,} bytes; the published file has {file.size:,}.")
+        done = 0
+        while piece := _piece(response, url):
+            target.write(piece)
+            done += len(piece)
+            if file.size is not None and done > file.size:
+                raise DownloadError(f"{url} sent more than the {file.size:,} bytes of the published file.")
+            on_bytes(done, total or file.size)
+    if total is not None and done != total:
+        raise DownloadError(f"{url} ended after {done:,} of {total:,} bytes. Try again.")
+
+
+def _opened(url: str, folder: Path) -> Any:
+    by_hand = f"You may also download {url} by other means and put it into {folder}."
+    request = urllib.request.Request(url, headers={"User-Agent": "crisptree"})
+    try:
+        return urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DownloadError(f"the server answered {error.code} ({error.reason}) for {url}. {by_hand}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise DownloadError(f"{url} cannot be reached ({reason}). Is this machine connected? {by_hand}") from error
+
+
+def _piece(response: Any, url: str) -> bytes:
+    try:
+        return bytes(response.read(PIECE))
+    except (OSError, http.client.HTTPException) as error:
+        raise DownloadError(f"the connection to {url} broke ({error}). Try again.") from error
+
+
+def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
+    """Whether the file was recognised by a checksum; raises if it is recognised as another one."""
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        raise DownloadError(f"{file.name} must have {file.size:,} bytes; it has {size:,}.")
+    if file.checksum is not None:
+        actual = digest(path, file.checksum.algorithm)
+        if actual == file.checksum.digest:
+            return True
+        if file.checksum.confirmed or not unverified:
+            raise DownloadError(_mismatch(file.name, str(file.checksum), actual, file.checksum.confirmed))
+        return False
+    if file.content is not None:
+        try:
+            inside = unpacking.unpacked(file.name, path.read_bytes(), file.content.member)
+        except DataFormatError as error:
+            raise DownloadError(str(error)) from error
+        actual = hashlib.new(file.content.checksum.algorithm, inside).hexdigest()
+        if actual != file.content.checksum.digest:
+            shown = f"{file.content.member} in {file.name}"
+            raise DownloadError(_mismatch(shown, str(file.content.checksum), actual, True))
+        return True
+    return False
+
+
+def _mismatch(name: str, expected: str, actual: str, confirmed: bool) -> str:
+    doubt = "" if confirmed else " As that checksum was never confirmed, --unverified keeps such a file."
+    return f"{name} must have {expected}; it has {actual}.{doubt}"

@@ -1,0 +1,164 @@
+import contextlib
+import functools
+import hashlib
+import http.server
+import threading
+import zipfile
+
+import pytest
+
+from crisptree.datasets.catalog import Checksum, Content, PublishedFile
+from crisptree.datasets.download import DownloadError, fetch
+from tests.datasets.writers import compress
+
+DATA = bytes(range(256)) * 1000
+SHA256 = Checksum("sha256", hashlib.sha256(DATA).hexdigest())
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; what lies under /short/ breaks off after half of what it announced."""
+
+    def log_message(self, *arguments):
+        pass
+
+    def do_GET(self):
+        if not self.path.startswith("/short/"):
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(DATA)))
+        self.end_headers()
+        self.wfile.write(DATA[: len(DATA) // 2])
+        return None
+
+
+class QuietServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A client that hangs up is what some tests are about."""
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder and its address on a server of our own."""
+    root = tmp_path / "site"
+    root.mkdir()
+    with QuietServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield root, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def published_file(site):
+    root, address = site
+    (root / "rows.bin").write_bytes(DATA)
+    return PublishedFile("rows.bin", f"{address}/rows.bin", len(DATA), SHA256)
+
+
+def changed(file, **changes):
+    return PublishedFile(**{**vars(file), **changes})
+
+
+def test_a_verified_file_is_written_whole_and_progress_is_told(published_file, tmp_path):
+    steps = []
+    receipt = fetch(published_file, tmp_path / "new" / "home", on_bytes=lambda *step: steps.append(step))
+    assert receipt.path.read_bytes() == DATA
+    assert receipt.sha256 == SHA256.digest
+    assert receipt.verified
+    assert receipt.fresh
+    assert steps[-1] == (len(DATA), len(DATA))
+    assert [path.name for path in receipt.path.parent.iterdir()] == ["rows.bin"]
+
+
+def test_a_file_that_is_there_is_not_fetched_again(published_file, tmp_path):
+    fetch(published_file, tmp_path)
+    elsewhere = changed(published_file, url="http://127.0.0.1:1/")
+    again = fetch(elsewhere, tmp_path)
+    assert again.verified
+    assert not again.fresh
+    with pytest.raises(DownloadError, match="cannot be reached"):
+        fetch(elsewhere, tmp_path, replace=True)
+    assert (tmp_path / "rows.bin").read_bytes() == DATA
+
+
+def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_file, tmp_path):
+    (tmp_path / "rows.bin").write_bytes(b"mine")
+    with pytest.raises(DownloadError, match=r"is there already, but .* --replace"):
+        fetch(published_file, tmp_path)
+    assert (tmp_path / "rows.bin").read_bytes() == b"mine"
+    assert fetch(published_file, tmp_path, replace=True).verified
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"checksum": Checksum("sha256", "0" * 64)}, "must have sha256 0000"),
+        ({"checksum": Checksum("md5", "0" * 32, confirmed=False)}, "--unverified keeps such a file"),
+        ({"size": 7}, "offers 256,000 bytes; the published file has 7"),
+        ({"checksum": None}, "checksum of rows.bin is not known"),
+    ],
+)
+def test_a_file_that_is_not_the_published_one_is_not_kept(published_file, tmp_path, changes, message):
+    home = tmp_path / "home"
+    with pytest.raises(DownloadError, match=message):
+        fetch(changed(published_file, **changes), home)
+    assert not home.exists() or not list(home.iterdir())
+
+
+def test_a_confirmed_checksum_holds_even_when_unverified_files_are_welcome(published_file, tmp_path):
+    with pytest.raises(DownloadError, match="must have sha256"):
+        fetch(changed(published_file, checksum=Checksum("sha256", "0" * 64)), tmp_path, unverified=True)
+
+
+@pytest.mark.parametrize("checksum", [None, Checksum("md5", "0" * 32, confirmed=False)], ids=["unknown", "doubtful"])
+def test_an_unverified_file_is_kept_on_demand_and_says_so(published_file, tmp_path, checksum):
+    receipt = fetch(changed(published_file, checksum=checksum), tmp_path, unverified=True)
+    assert not receipt.verified
+    assert receipt.sha256 == SHA256.digest
+
+
+def test_an_archive_is_recognised_by_what_is_inside(site, tmp_path):
+    root, address = site
+    content = Content("rows.data", len(DATA), SHA256)
+    file = PublishedFile("a.zip", f"{address}/a.zip", content=content)
+    with zipfile.ZipFile(root / "a.zip", "w") as archive:
+        archive.writestr("rows.data.Z", compress(DATA))
+    assert fetch(file, tmp_path / "good").verified
+    with zipfile.ZipFile(root / "a.zip", "w") as archive:
+        archive.writestr("rows.data.Z", compress(DATA[:-1]))
+    with pytest.raises(DownloadError, match=r"rows\.data in a\.zip must have sha256"):
+        fetch(file, tmp_path / "bad")
+    (root / "a.zip").write_bytes(b"<html>")
+    with pytest.raises(DownloadError, match=r"a\.zip is damaged"):
+        fetch(file, tmp_path / "bad")
+    assert not list((tmp_path / "bad").iterdir())
+
+
+def test_a_broken_connection_leaves_nothing(site, published_file, tmp_path):
+    for size in (len(DATA), None):
+        with pytest.raises(DownloadError, match="Try again"):
+            fetch(changed(published_file, url=f"{site[1]}/short/rows.bin", size=size), tmp_path / "home")
+    assert not list((tmp_path / "home").iterdir())
+
+
+def test_an_interrupt_leaves_nothing(published_file, tmp_path):
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        fetch(published_file, tmp_path / "home", on_bytes=interrupt)
+    assert not list((tmp_path / "home").iterdir())
+
+
+def test_the_server_and_the_network_are_told_apart(site, published_file, tmp_path):
+    with pytest.raises(DownloadError, match=r"answered 404 .* by other means and put it into"):
+        fetch(changed(published_file, url=f"{site[1]}/none.bin"), tmp_path)
+    with pytest.raises(DownloadError, match=r"cannot be reached .* Is this machine connected"):
+        fetch(changed(published_file, url="http://127.0.0.1:1/rows.bin"), tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(published_file, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DownloadError, match=r"cannot write .*file"):
+        fetch(published_file, tmp_path / "file" / "home")
