@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -33,6 +34,10 @@ class Limits:
     min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
 
+    def min_leaf_weight(self, samples: Samples) -> float:
+        """The weight that each side of a split must keep."""
+        return self.min_weight_fraction_leaf * float(samples.weight.double().sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -43,6 +48,19 @@ class Candidate:
     table: Tensor
     decrease: float
     right_rows: Tensor
+
+
+class Finder(Protocol):
+    """How the splits of some open leaves are found; growth itself does not ask how.
+
+    ``tries`` is how often a leaf whose split was not accepted is handed in again.
+    """
+
+    tries: ClassVar[int]
+
+    def __call__(self, groups: Groups, level: int) -> Outcome:
+        """One split for every group of rows, whose leaves are at most ``level`` − 1 splits below the root."""
+        ...
 
 
 def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
@@ -70,12 +88,17 @@ def grow(
     generator: torch.Generator,
     on_epoch: Listener | None = None,
 ) -> Tree:
-    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
+    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it."""
+    return grow_with(TrainedStumps(samples, plan, limits, kind, generator, on_epoch), tree, samples, limits)
+
+
+def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tree:
+    """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
     Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
     the tree's log-likelihood (gain times share of the samples) comes first.
     """
-    growth = _Growth(samples, plan, limits, kind, generator, on_epoch)
+    growth = _Growth(find, samples, limits)
     leaf_of_row = torch.cat([tree.route(samples.batch(rows)) for rows in samples.pieces()])
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
@@ -109,22 +132,19 @@ def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
 class _Growth:
     """What stays the same while a tree grows."""
 
+    find: Finder
     samples: Samples
-    plan: Plan
     limits: Limits
-    kind: SplitKind
-    generator: torch.Generator
-    on_epoch: Listener | None
 
     def candidates(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> Iterator[Candidate]:
-        """Trained stumps for those of the fresh leaves that may be split; useless ones are tried again."""
+        """Splits for those of the fresh leaves that may be split; useless ones are tried again."""
         leaves = self._open(structure, fresh, leaf_of_row)
-        for _ in range(TRIES):
+        for _ in range(self.find.tries):
             if not leaves:
                 return
             level = int(structure.leaf_depths[leaves].max()) + 1
             groups = group_rows(leaf_of_row, leaves)
-            outcome = self._train(groups, level)
+            outcome = self.find(groups, level)
             yield from self._accepted(outcome, groups, leaves)
             leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
 
@@ -140,7 +160,37 @@ class _Growth:
             good &= structure.leaf_depths < limits.max_depth
         return [leaf for leaf in fresh if good[leaf]]
 
-    def _train(self, groups: Groups, level: int) -> Outcome:
+    def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
+        total = float(self.samples.weight.double().sum())
+        decreases = (outcome.gains * outcome.weights / total).tolist()
+        accepted = outcome.accepted.tolist()
+        sizes = groups.sizes.tolist()
+        pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
+        for number, (rows, turns) in enumerate(pieces):
+            if accepted[number] and decreases[number] >= self.limits.min_impurity_decrease:
+                yield Candidate(
+                    leaf=leaves[number],
+                    splits=outcome.splits.select([number]),
+                    table=outcome.tables[number],
+                    decrease=decreases[number],
+                    right_rows=rows[turns],
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedStumps:
+    """Finds splits by training a probabilistic stump at every leaf, from a random start."""
+
+    samples: Samples
+    plan: Plan
+    limits: Limits
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+
+    tries: ClassVar[int] = TRIES
+
+    def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
         splits = self.kind.candidates(samples.group_means(groups), self.generator)
@@ -163,21 +213,4 @@ class _Growth:
                 )
 
         train(stumps, samples, self.plan, generator=self.generator, on_epoch=report, name=f"growth at level {level}")
-        least_weight = self.limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
-        return stumps.outcome(samples, self.limits.min_samples_leaf, least_weight)
-
-    def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
-        total = float(self.samples.weight.double().sum())
-        decreases = (outcome.gains * outcome.weights / total).tolist()
-        accepted = outcome.accepted.tolist()
-        sizes = groups.sizes.tolist()
-        pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
-        for number, (rows, turns) in enumerate(pieces):
-            if accepted[number] and decreases[number] >= self.limits.min_impurity_decrease:
-                yield Candidate(
-                    leaf=leaves[number],
-                    splits=outcome.splits.select([number]),
-                    table=outcome.tables[number],
-                    decrease=decreases[number],
-                    right_rows=rows[turns],
-                )
+        return stumps.outcome(samples, self.limits.min_samples_leaf, self.limits.min_leaf_weight(samples))
