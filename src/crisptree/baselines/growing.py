@@ -1,0 +1,114 @@
+"""Rivals that grow a tree: the library's growth with another way of finding splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from crisptree.baselines.axis_aligned import axis_aligned_splits
+from crisptree.baselines.co2 import co2_splits
+from crisptree.baselines.oc1 import oc1_splits
+from crisptree.baselines.random_oblique import random_splits
+from crisptree.baselines.task import Task
+from crisptree.baselines.thresholds import Least
+from crisptree.equations.em import leaf_distributions
+from crisptree.learning.batches import Groups
+from crisptree.learning.growing import Limits, grow_with
+from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.learning.stumps import Outcome, Stumps
+from crisptree.splits import ObliqueSplits
+from crisptree.tree import Tree
+
+Search = Callable[[Task, Groups], ObliqueSplits]
+
+SEARCHES: dict[str, Search] = {
+    "axis_aligned": axis_aligned_splits,
+    "random": random_splits,
+    "oc1": oc1_splits,
+    "co2": co2_splits,
+}
+
+
+def grow_rival(
+    name: str,
+    tree: Tree,
+    samples: Samples,
+    plan: Plan,
+    limits: Limits,
+    *,
+    generator: torch.Generator,
+    nu: float | None = None,
+    on_epoch: Listener | None = None,
+) -> Tree:
+    """Grow a tree of oblique splits with a rival's search.
+
+    Parameters
+    ----------
+    name : {"axis_aligned", "random", "oc1", "co2"}
+        A key of ``SEARCHES``.
+    tree : Tree
+        Where to start, usually a single leaf.
+    samples : Samples
+        The training rows.
+    plan : Plan
+        Epochs, batches and learning rate, for CO2; its leaf prior.
+    limits : Limits
+        When a leaf stays a leaf.
+    generator : torch.Generator
+        Every random number comes from it.
+    nu : float, optional
+        CO2's bound on ‖w‖²; None tries several at every leaf.
+    on_epoch : callable, optional
+        Hears once of every level, whose loss is the mean conditional entropy of the class after the split.
+    """
+    least = Least(limits.min_samples_leaf, limits.min_leaf_weight(samples))
+    find = _Rival(SEARCHES[name], Task(samples, plan, least, generator, nu), limits, on_epoch)
+    return grow_with(find, tree, samples, limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rival:
+    """A search in the form that growth asks for: its splits, judged by what they do to the rows."""
+
+    search: Search
+    task: Task
+    limits: Limits
+    on_epoch: Listener | None
+
+    tries: ClassVar[int] = 1
+
+    @torch.no_grad()
+    def __call__(self, groups: Groups, level: int) -> Outcome:
+        samples, least = self.task.samples, self.task.least
+        n_nodes, n_classes = len(groups.sizes), samples.n_classes
+        splits = self.search(self.task, groups)
+        even = torch.full((2, n_nodes * n_classes), 1 / n_classes).to(samples.weight)
+        stumps = Stumps(splits, even, groups)
+        counts = stumps.hard_counts(samples)
+        tables = leaf_distributions(
+            counts.reshape(-1, n_classes), even.reshape(-1, n_classes), self.task.plan.leaf_prior
+        )
+        stumps.leaves = tables.reshape_as(even)
+        outcome = stumps.outcome(samples, least.rows, least.weight)
+        if self.on_epoch is not None:
+            self.on_epoch(self._record(counts.reshape(2, n_nodes, n_classes), level))
+        return outcome
+
+    def _record(self, counts: torch.Tensor, level: int) -> EpochRecord:
+        shares = counts / counts.sum(dim=2, keepdim=True).clamp_min(1e-30)
+        loss = float(-torch.xlogy(counts, shares).sum() / counts.sum())
+        return EpochRecord(
+            phase="grow",
+            level=level,
+            n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
+            n_splits=counts.shape[1],
+            epoch=1,
+            n_epochs=1,
+            steepness=self.task.plan.steepness_at(0),
+            loss=loss,
+        )

@@ -1,0 +1,185 @@
+"""Non-greedy training of a whole tree (Norouzi, Collins, Johnson, Fleet & Kohli 2015).
+
+The bound of ``bound`` over the turns of the whole tree, lowered by stochastic gradients with ‖w_i‖² ≤ ν for every
+split. The loss-augmented inference looks at the leaf that a row reaches and at those it would reach with one turn of
+its path reversed. Which rows belong to which leaf, and so the leaf tables, is settled once per epoch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crisptree.baselines.bound import Paths, add_gradient, bounds, losses, project
+from crisptree.equations.em import leaf_distributions
+from crisptree.equations.routing import goes_right
+from crisptree.learning.adam import Adam
+from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
+from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.plan import Plan
+from crisptree.learning.samples import Samples
+from crisptree.splits import ObliqueSplits
+from crisptree.structure import TreeStructure
+from crisptree.tree import Tree
+
+NUS = (1.0, 10.0, 100.0)
+"""Bounds ν on ‖w_i‖² among which held-out rows choose."""
+
+
+class NonGreedy(NamedTuple):
+    """The trained tree, the ν it was trained with, and its accuracy on the validation rows where there were some."""
+
+    tree: Tree
+    nu: float
+    score: float | None
+
+
+def non_greedy(
+    tree: Tree,
+    samples: Samples,
+    plan: Plan,
+    nu: float | None,
+    *,
+    generator: torch.Generator,
+    on_epoch: Listener | None = None,
+    validation: Samples | None = None,
+    restore_best: bool = False,
+) -> NonGreedy:
+    """Train the whole tree from where it stands.
+
+    Parameters
+    ----------
+    tree : Tree
+        With oblique splits; it is left as it is.
+    samples : Samples
+        The training rows.
+    plan : Plan
+        Epochs, batches and learning rate.
+    nu : float or None
+        The bound on ‖w_i‖²; None tries those of ``NUS`` and keeps the tree that is best on ``validation``.
+    generator : torch.Generator
+        Shuffles the batches.
+    on_epoch : callable, optional
+        Hears of every epoch, its loss being the mean bound; with several ν the epochs are counted through.
+    validation : Samples, optional
+        Rows on which the deterministic tree is scored after every epoch.
+    restore_best : bool, default=False
+        Take the tree of the epoch with the highest validation score (the first such), the start included.
+    """
+    if nu is None and validation is None:
+        raise ValueError("`nu` must be a number where no validation rows can choose it; got None.")
+    several = NUS if nu is None else (nu,)
+    if tree.structure.n_splits == 0 or plan.epochs == 0:
+        return NonGreedy(tree, several[0], None)
+    best: NonGreedy | None = None
+    for number, one in enumerate(several):
+        run = _Run(tree, samples, plan, one, generator, validation, number * plan.epochs, len(several) * plan.epochs)
+        result = run.train(on_epoch, restore_best)
+        if best is None or (result.score or 0.0) > (best.score or 0.0):
+            best = result
+    assert best is not None
+    return best
+
+
+class _Run:
+    """The training with one ν."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        samples: Samples,
+        plan: Plan,
+        nu: float,
+        generator: torch.Generator,
+        validation: Samples | None,
+        first_epoch: int,
+        n_epochs: int,
+    ) -> None:
+        self.start, self.samples, self.plan, self.nu = tree, samples, plan, nu
+        self.generator, self.validation = generator, validation
+        self.first_epoch, self.n_epochs = first_epoch, n_epochs
+        self.groups = WholeTree(tree, samples).groups
+        splits = tree.splits.trainable()
+        assert isinstance(splits, ObliqueSplits)
+        self.splits = splits
+        project(self.splits, nu)
+        self.adam = Adam(self.splits, plan.learning_rate)
+
+    def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
+        best = NonGreedy(self.start, self.nu, self._score(self.start))
+        now, counts = best, hard_counts(self.start, self.samples)
+        for epoch in range(self.plan.epochs):
+            bound = self._epoch(counts)
+            tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
+            counts = hard_counts(tree, self.samples)
+            tables = leaf_distributions(counts, torch.full_like(counts, 1 / counts.shape[1]), self.plan.leaf_prior)
+            tree = Tree(tree.structure, tree.splits, tables)
+            now = NonGreedy(tree, self.nu, self._score(tree))
+            if (now.score or 0.0) > (best.score or 0.0):
+                best = now
+            if on_epoch is not None:
+                on_epoch(self._record(epoch, bound, now.score))
+        return best if restore_best and self.validation else now
+
+    def _score(self, tree: Tree) -> float | None:
+        return hard_score(tree, self.samples, self.validation) if self.validation else None
+
+    @torch.no_grad()
+    def _epoch(self, counts: Tensor) -> float:
+        """Steps on all batches with the leaf tables of the counts; the mean bound before each step."""
+        samples, loss = self.samples, losses(counts)
+        total = seen = torch.zeros((), dtype=torch.float64, device=samples.device)
+        for update in self.groups.updates(self.plan, self.generator):
+            x, weight = samples.batch(update.rows), samples.weight[update.rows]
+            paths = tree_paths(self.splits, self.start.structure, x, samples.y[update.rows], loss)
+            self.adam.zero_grad()
+            self.adam.step(add_gradient(self.splits, x, weight, paths))
+            project(self.splits, self.nu)
+            total, seen = total + (weight * bounds(paths)).sum(), seen + weight.sum()
+        return float(total / seen)
+
+    def _record(self, epoch: int, bound: float, score: float | None) -> EpochRecord:
+        depth = self.start.structure.depth
+        return EpochRecord(
+            phase="finetune",
+            level=depth,
+            n_levels=depth,
+            n_splits=self.start.structure.n_splits,
+            epoch=self.first_epoch + epoch + 1,
+            n_epochs=self.n_epochs,
+            steepness=self.plan.steepness_at(0),
+            loss=bound,
+            validation_score=score,
+        )
+
+
+def tree_paths(splits: ObliqueSplits, structure: TreeStructure, x: Tensor, y: Tensor, loss: Tensor) -> Paths:
+    """What the bound asks, for rows that go down a tree from its root.
+
+    A row and all its reversals go down together: column 0 of ``nodes`` is the row itself, and every level adds the
+    column that turns the other way there and follows its own turns afterwards. ``loss`` is (n_leaves, n_classes).
+    """
+    left, right = (
+        torch.from_numpy(np.array(children, dtype=np.int64)).to(x.device)
+        for children in (structure.left, structure.right)
+    )
+    scores = splits(x)
+    turns = goes_right(scores)
+    nodes = torch.zeros(len(x), 1, dtype=torch.long, device=x.device)
+    path = []
+    for _ in range(structure.depth):
+        here = nodes.clamp_min(0)
+        turn = turns.gather(1, here)
+        below = torch.where(nodes >= 0, torch.where(turn, right[here], left[here]), nodes)
+        own, first = nodes[:, :1], here[:, :1]
+        other = torch.where(turn[:, :1], left[first], right[first])
+        path.append(own)
+        nodes = torch.cat([below, torch.where(own >= 0, other, own)], dim=1)
+    ways = torch.cat(path, dim=1)
+    cost = loss[~nodes, y[:, None]]
+    on_path = ways.clamp_min(0)
+    reversed_cost = cost[:, 1:].masked_fill(ways < 0, -torch.inf)
+    return Paths(on_path, scores.gather(1, on_path), cost[:, 0], reversed_cost)

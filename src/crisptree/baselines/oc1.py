@@ -1,0 +1,194 @@
+"""OC1: oblique splits by coordinate descent (Murthy, Kasif & Salzberg 1994).
+
+One coefficient moves at a time, to the value with the highest information gain of all. With s_j the score of row j
+and r_j the value that the coefficient multiplies, the row goes right iff s_j + α r_j > 0: it changes sides at
+α = −s_j / r_j, so sorting these crossings gives the best α exactly. A step along a random direction, found by the
+same search, leaves local optima. The descent starts from the axis-aligned split and from random directions, all of
+them for many leaves side by side; the best end wins, and the axis-aligned split itself competes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.baselines.axis_aligned import axis_aligned_hyperplanes
+from crisptree.baselines.task import Hyperplanes, Node, Task
+from crisptree.baselines.thresholds import Least, best_crossings, best_thresholds
+from crisptree.learning.batches import Groups
+from crisptree.splits import ObliqueSplits
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+N_STARTS = 5
+"""The axis-aligned split and four random directions."""
+
+N_COORDINATES = 50
+"""Coefficients tried, at random, between two random steps: the paper's order "R-50"."""
+
+N_JUMPS = 5
+"""Random steps that a start may take; one that does not help ends it."""
+
+MAX_ROWS = 2000
+"""The descent of a larger leaf sees a random choice of so many rows; its thresholds are set on all of them."""
+
+LEAST_IMPROVEMENT = 1e-9
+"""A smaller gain is rounding."""
+
+VALUES_AT_ONCE = 2**19
+"""Leaves of like size descend together, in portions of about so many rows times starts."""
+
+
+def oc1_splits(
+    task: Task,
+    groups: Groups,
+    n_starts: int = N_STARTS,
+    n_coordinates: int = N_COORDINATES,
+    n_jumps: int = N_JUMPS,
+    max_rows: int = MAX_ROWS,
+) -> ObliqueSplits:
+    """One split for every group of rows; the module's page explains the numbers."""
+    n_nodes, n_features = len(groups.sizes), task.samples.n_features
+    axis = axis_aligned_hyperplanes(task, groups)
+    random = np.random.default_rng(task.seed())
+    # Drawn before any row is seen, so that a repeated row changes nothing.
+    directions = _unit(random.normal(size=(n_starts - 1, n_features)))
+    jumps = _unit(random.normal(size=(n_jumps, n_starts, n_features + 1)))
+    picks = random.integers(n_features + 1, size=(n_jumps + 1, n_coordinates, n_nodes, n_starts))
+    nodes = list(task.nodes(groups))
+    found = Hyperplanes.idle(n_nodes, n_features)
+    for portion in _portions([min(len(node.y), max_rows) for node in nodes], n_starts):
+        part = [_some_rows(nodes[number], max_rows, random) for number in portion]
+        cut = any(len(nodes[number].y) > max_rows for number in portion)
+        lines = _Lines(part, task.samples.n_classes, Least() if cut else task.least)
+        lines.start(axis.weight[portion], directions)
+        lines.descend(picks[:, :, portion], jumps)
+        for number, weights in zip(portion, lines.directions(), strict=True):
+            candidates = np.concatenate([axis.weight[number][None], weights])
+            _take_best(found, number, nodes[number], candidates, task)
+    return task.splits(found)
+
+
+def _take_best(found: Hyperplanes, number: int, node: Node, candidates: npt.NDArray[np.float32], task: Task) -> None:
+    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.samples.n_classes, task.least)
+    winner = best.gain.argmax()
+    if best.gain[winner] >= 0:
+        found.weight[number], found.bias[number] = candidates[winner], -best.place[winner]
+
+
+def _portions(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
+    """Node numbers in groups of like size, so that little is filled up."""
+    portion: list[int] = []
+    for number in np.argsort(sizes, kind="stable").tolist():
+        full = (len(portion) + 1) * sizes[number] * n_starts > VALUES_AT_ONCE
+        if portion and (full or sizes[number] > 1.5 * sizes[portion[0]]):
+            yield portion
+            portion = []
+        portion.append(number)
+    if portion:
+        yield portion
+
+
+def _some_rows(node: Node, max_rows: int, random: np.random.Generator) -> Node:
+    if len(node.y) <= max_rows:
+        return node
+    rows = np.sort(random.choice(len(node.y), max_rows, replace=False))
+    return Node(node.x[rows], node.y[rows], node.weight[rows])
+
+
+def _unit(vectors: Doubles) -> Doubles:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+class _Lines:
+    """Hyperplanes of many nodes in descent, several for each: line l belongs to node l // n_starts.
+
+    Rows stand one node after the other in ``x``; ``place`` (n_nodes, n) says which belong to a node, filled up with
+    rows of weight zero.
+    """
+
+    def __init__(self, nodes: list[Node], n_classes: int, least: Least) -> None:
+        self.n_classes, self.least = n_classes, least
+        self.x = np.concatenate([node.x for node in nodes])
+        sizes = np.array([len(node.y) for node in nodes])
+        self.ends = np.cumsum(sizes)
+        column = np.arange(sizes.max())
+        there = column < sizes[:, None]
+        self.place = np.where(there, (self.ends - sizes)[:, None] + column, 0)
+        self.y = np.concatenate([node.y for node in nodes])[self.place]
+        self.weight = np.where(there, np.concatenate([node.weight for node in nodes])[self.place], 0.0)
+
+    def start(self, axis: npt.NDArray[np.floating], directions: Doubles) -> None:
+        """From the axis and from random directions, each at its best threshold."""
+        n_nodes, n_features = axis.shape
+        self.n_starts = 1 + len(directions)
+        self.beta = np.zeros((n_nodes, self.n_starts, n_features + 1))
+        self.beta[:, 0, :-1] = axis
+        self.beta[:, 1:, :-1] = directions
+        self.beta = self.beta.reshape(-1, n_features + 1)
+        feature = np.abs(axis).argmax(axis=1)
+        of_axis = self.x[self.place, feature[:, None]] * (axis.max(axis=1) > 0)[:, None]
+        random = (self.x @ directions.T.astype(np.float32))[self.place].transpose(0, 2, 1)
+        scores = np.concatenate([of_axis[:, None], random], axis=1).astype(np.float64)
+        self.scores = scores.reshape(len(self.beta), -1)
+        node = np.arange(len(self.beta)) // self.n_starts
+        best = best_thresholds(
+            self.scores, self.y[node], self.weight[node], self.n_classes, self.least, self.weight[node] == 0
+        )
+        self.beta[:, -1] = -best.place
+        self.scores -= best.place[:, None]
+        self.gain = best.gain
+
+    def descend(self, picks: Ints, jumps: Doubles) -> None:
+        """Rounds of single coefficients, with a random step between; a line whose step fails stops.
+
+        ``picks`` (n_rounds, n_coordinates, n_nodes, n_starts), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
+        """
+        active = np.flatnonzero(self.gain >= 0)
+        for number, round_of_picks in enumerate(picks.reshape(*picks.shape[:2], -1)):
+            if number:
+                jump = jumps[number - 1]
+                slopes = self.x @ jump[:, :-1].T.astype(np.float32) + jump[:, -1]
+                start = active % self.n_starts
+                slope = slopes[self.place[active // self.n_starts], start[:, None]]
+                active = active[self._improve(active, slope, jump[start])]
+            for pick in round_of_picks:
+                if not len(active):
+                    return
+                coordinate = pick[active]
+                direction = np.zeros((len(active), self.beta.shape[1]))
+                direction[np.arange(len(active)), coordinate] = 1.0
+                self._improve(active, self._values(active, coordinate), direction)
+
+    def _values(self, lines: Ints, coordinate: Ints) -> Doubles:
+        """What a coefficient multiplies in every row; the last coefficient is the bias.  (l, n)"""
+        is_bias = coordinate == self.x.shape[1]
+        feature = np.where(is_bias, 0, coordinate)
+        values = self.x[self.place[lines // self.n_starts], feature[:, None]].astype(np.float64)
+        values[is_bias] = 1.0
+        return values
+
+    def _improve(self, lines: Ints, slope: Doubles, direction: Doubles) -> npt.NDArray[np.bool_]:
+        """Move each line along its direction to the highest gain, if that is higher; say which have moved."""
+        node, scores = lines // self.n_starts, self.scores[lines]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            points = -scores / slope
+        moves = np.isfinite(points)
+        right = np.where(moves, slope < 0, scores > 0)
+        points[~moves] = np.inf
+        best = best_crossings(points, right, self.y[node], self.weight[node], self.n_classes, self.least)
+        better = best.gain > self.gain[lines] + LEAST_IMPROVEMENT
+        moved, step = lines[better], best.place[better, None]
+        self.scores[moved] += step * slope[better]
+        self.beta[moved] += step * direction[better]
+        self.gain[moved] = best.gain[better]
+        return better
+
+    def directions(self) -> npt.NDArray[np.float32]:
+        """The lines' directions, of unit length.  (n_nodes, n_starts, n_features)"""
+        unit = _unit(self.beta[:, :-1]).astype(np.float32)
+        return unit.reshape(len(self.ends), self.n_starts, -1)

@@ -1,0 +1,178 @@
+"""The best threshold by information gain, exactly, for many lines at once.
+
+A line is a family of partitions of some rows: as a number α grows, each row changes sides at most once, at its own
+crossing. For a threshold on scores all rows start on the right and leave it one by one; for one coefficient of a
+hyperplane some rows enter and others leave. Rows are sorted by their crossings once, and the gain of all partitions
+follows from running sums:
+
+    N · gain = φ(N) − Σ_k φ(n_k) − φ(N_left) − φ(N_right) + Σ_k [φ(n_k,left) + φ(n_k,right)],  φ(z) = z log z
+
+where a row that changes sides changes one term of the last sum only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.integer]
+Bools = npt.NDArray[np.bool_]
+
+GAIN_DIGITS = 9
+"""Gains that agree in so many decimals are equal, and the first partition wins: rounding must not choose."""
+
+VALUES_AT_ONCE = 2**20
+"""Lines are taken in portions of about so many crossings, to bound the memory."""
+
+
+class Least(NamedTuple):
+    """What each side of a split must keep: rows, and their weight."""
+
+    rows: int = 1
+    weight: float = 0.0
+
+
+ONE_ROW = Least()
+
+
+class Best(NamedTuple):
+    """For every line the place α between two crossings with the highest gain; −1 where no partition is allowed."""
+
+    place: Doubles
+    gain: Doubles
+
+
+def best_thresholds(
+    scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW, absent: Bools | None = None
+) -> Best:
+    """The threshold t of every line of scores for which ``score > t`` gains most.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_lines, n)
+        One line for every direction.
+    y : ndarray of shape (n,) or (n_lines, n)
+        Class numbers.
+    weight : ndarray of shape (n,) or (n_lines, n)
+        Positive sample weights.
+    n_classes : int
+        How many classes there are.
+    least : Least
+        What each side must keep.
+    absent : ndarray of shape (n_lines, n), optional
+        Where a line has no row: lines of different lengths may be filled up.
+    """
+    right = np.ones(scores.shape, dtype=bool)
+    points = scores if absent is None else np.where(absent, np.inf, scores)
+    weight = weight if absent is None else np.where(absent, 0.0, weight)
+    return best_crossings(points, right, y, weight, n_classes, least)
+
+
+def best_crossings(
+    points: Floats, right: Bools, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW
+) -> Best:
+    """The place on every line where the partition of its rows gains most.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_lines, n)
+        Where each row changes sides; infinite for a row that never does.
+    right : ndarray of shape (n_lines, n)
+        Whether each row is on the right before its crossing.
+    y, weight : ndarray of shape (n,) or (n_lines, n)
+        Class numbers and weights; a row of weight zero is not there.
+    n_classes : int
+        How many classes there are.
+    least : Least
+        What each side must keep.
+    """
+    n_lines, n = points.shape
+    y, weight = np.broadcast_to(y, points.shape), np.broadcast_to(weight, points.shape)
+    at_once = max(VALUES_AT_ONCE // max(n, 1), 1)
+    parts = [slice(start, start + at_once) for start in range(0, n_lines, at_once)]
+    found = [_best(points[part], right[part], y[part], weight[part], n_classes, least) for part in parts]
+    return Best(*(np.concatenate(values) for values in zip(*found, strict=True)))
+
+
+def _best(points: Floats, right: Bools, y: Ints, weight: Doubles, n_classes: int, least: Least) -> Best:
+    order = np.argsort(points, axis=1)
+    points, right = np.take_along_axis(points, order, axis=1), np.take_along_axis(right, order, axis=1)
+    y, weight = np.take_along_axis(y, order, axis=1), np.take_along_axis(weight, order, axis=1)
+    moved = np.where(right, -1.0, 1.0) * np.isfinite(points)
+    totals, starts = _class_sums(y, weight, n_classes), _class_sums(y, weight * right, n_classes)
+    gains = _gains(y, weight * moved, totals, starts)
+    there = (weight > 0).astype(np.float64)
+    allowed = _keeps(there, there * right, there * moved, least.rows)
+    if least.weight > 0:
+        allowed &= _keeps(weight, weight * right, weight * moved, least.weight)
+    low = np.concatenate([np.full((len(points), 1), -np.inf, points.dtype), points], axis=1)
+    high = np.concatenate([points, np.full((len(points), 1), np.inf, points.dtype)], axis=1)
+    allowed &= low < high
+    state = np.where(allowed, gains.round(GAIN_DIGITS), -1.0).argmax(axis=1)[:, None]
+    low, high, gain, allowed = (np.take_along_axis(part, state, axis=1)[:, 0] for part in (low, high, gains, allowed))
+    return Best(_middle(low, high), np.where(allowed, np.maximum(gain, 0.0), -1.0))
+
+
+def _keeps(values: Doubles, right: Doubles, changes: Doubles, least: float) -> Bools:
+    """Whether both sides keep enough of the rows' values, before the first crossing and after each."""
+    on_the_right = _from(right.sum(axis=1), changes)
+    return np.asarray(np.minimum(on_the_right, values.sum(axis=1)[:, None] - on_the_right) >= least)
+
+
+def _from(start: Doubles, changes: Doubles) -> Doubles:
+    """The start and what it becomes after every change.  (m,), (m, n) → (m, n + 1)"""
+    return np.concatenate([start[:, None], start[:, None] + np.cumsum(changes, axis=1)], axis=1)
+
+
+def _class_sums(y: Ints, weight: Doubles, n_classes: int) -> Doubles:
+    """The weight of every class on every line.  (m, n) → (m, n_classes)"""
+    cells = y + np.arange(len(y))[:, None] * n_classes
+    sums = np.bincount(cells.ravel(), weights=weight.ravel(), minlength=len(y) * n_classes)
+    return sums.astype(np.float64).reshape(len(y), n_classes)
+
+
+def _gains(y: Ints, change: Doubles, totals: Doubles, starts: Doubles) -> Doubles:
+    """The gain before the first crossing and after each.  (m, n) → (m, n + 1)"""
+    after = _own_class(y, change, starts)
+    total = np.take_along_axis(totals, y.astype(np.int64), axis=1)
+    before = after - change
+    step = _phi(after) - _phi(before) + _phi(total - after) - _phi(total - before)
+    pure = _from((_phi(starts) + _phi(totals - starts)).sum(axis=1), step)
+    all_weight, right = totals.sum(axis=1), _from(starts.sum(axis=1), change)
+    impure = (_phi(all_weight) - _phi(totals).sum(axis=1))[:, None]
+    sides = _phi(right) + _phi(all_weight[:, None] - right)
+    return (impure - sides + pure) / np.maximum(all_weight, np.finfo(float).tiny)[:, None]
+
+
+def _own_class(y: Ints, change: Doubles, starts: Doubles) -> Doubles:
+    """The weight of a row's own class on the right, after the row has changed sides.  (m, n)"""
+    by_class = np.argsort(y, axis=1, kind="stable")
+    sums = np.cumsum(np.take_along_axis(change, by_class, axis=1), axis=1)
+    sizes = _class_sums(y, np.ones_like(change), starts.shape[1]).astype(np.int64)
+    ends = np.cumsum(sizes, axis=1)
+    at_ends = np.concatenate([np.zeros((len(y), 1)), sums], axis=1)
+    earlier = np.take_along_axis(at_ends, ends - sizes, axis=1)
+    own = np.empty_like(sums)
+    np.put_along_axis(own, by_class, sums, axis=1)
+    return own + np.take_along_axis(starts - earlier, y.astype(np.int64), axis=1)
+
+
+def _phi(values: Doubles) -> Doubles:
+    """φ(z) = z log z, zero at zero; what rounding leaves below zero counts as zero."""
+    positive = np.maximum(values, 0.0)
+    return np.asarray(xlogy(positive, positive))
+
+
+def _middle(low: Floats, high: Floats) -> Doubles:
+    """A number between two crossings, the first of which may be −∞ and the second ∞."""
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    lower, upper = np.isfinite(low), np.isfinite(high)
+    low, high = np.where(lower, low, 0.0), np.where(upper, high, 0.0)
+    below = np.where(lower, low, (high - 1 - np.abs(high)) * upper)
+    above = np.where(upper, high, (low + 1 + np.abs(low)) * lower)
+    return np.asarray(below / 2 + above / 2)
