@@ -108,6 +108,22 @@ class TreeStructure:
             structure = structure.split_leaf(leaf)
         return structure
 
+    def cut(self, depth: int) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+        """The tree of at most ``depth``, and which node of this tree each of its nodes was (splits first, then leaves).
+
+        A split that becomes a leaf is numbered where its leftmost leaf was, so that growth undone is the tree before.
+        """
+        if depth < 0:
+            raise ValueError(f"depth must be at least 0; got {depth}.")
+        depths, is_leaf = self.node_depths, np.arange(self.n_nodes) >= self.n_splits
+        inner = np.flatnonzero(~is_leaf & (depths < depth))
+        ends = np.flatnonzero((depths == depth) | (is_leaf & (depths < depth)))
+        ends = ends[np.argsort(self.leaves_left_to_right[self.leaf_spans[ends, 0]])]
+        number = np.zeros(self.n_nodes, dtype=np.int64)
+        number[inner], number[ends] = np.arange(len(inner)), ~np.arange(len(ends))
+        kept = TreeStructure(number[self.left_nodes[inner]], number[self.right_nodes[inner]])
+        return kept, np.concatenate([inner, ends])
+
     @cached_property
     def left_nodes(self) -> npt.NDArray[np.int64]:
         """The left child of every split as a node number (splits first, then leaves)."""
@@ -175,6 +191,15 @@ class TreeStructure:
         for split in range(self.n_splits - 1, -1, -1):
             spans[split] = spans[self.left_nodes[split], 0], spans[self.right_nodes[split], 1]
         return spans
+
+    @cached_property
+    def nodes_on_paths(self) -> npt.NDArray[np.int64]:
+        """The nodes on the way to every leaf, itself the last, −1 after it.  (n_leaves, depth + 1)"""
+        nodes = np.full((self.n_leaves, self.depth + 1), -1, dtype=np.int64)
+        for leaf in range(self.n_leaves):
+            way = [split for split, _ in self.path(leaf)]
+            nodes[leaf, : len(way) + 1] = [*way, self.n_splits + leaf]
+        return nodes
 
     def path(self, leaf: int) -> list[tuple[int, bool]]:
         """The splits on the way to a leaf, each with True where the way turns right (ℛ_ℓ and ℒ_ℓ)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +136,9 @@ class ModuleTree(CrispTree):
     def scores(self, X: npt.NDArray[np.float32], split: int) -> npt.NDArray[np.float32]:
         scaled = torch.from_numpy(self.statistics.scaling.apply(X))
         return np.asarray(self.splits.score(scaled, split).numpy(), dtype=np.float32)
+
+    def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
+        return {"splits": self.splits.select(splits.tolist())}
 
 
 @route_rows.register

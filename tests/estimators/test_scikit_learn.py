@@ -14,8 +14,12 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
     [
         CrispTreeClassifier(),
         CrispTreeClassifier(split="axis", max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+        CrispTreeClassifier(grow="axis_aligned", max_depth=3, finetune_epochs=0),
+        CrispTreeClassifier(
+            grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20
+        ),
     ],
-    ids=["default", "axis"],
+    ids=["default", "axis", "CART", "non-greedy"],
 )
 def test_no_check_of_scikit_learn_fails(model):
     results = check_estimator(model, on_fail=None, on_skip=None)

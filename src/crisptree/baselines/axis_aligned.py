@@ -46,7 +46,7 @@ def best_stump(node: Node, least: Least, seed: int = 0) -> tuple[int, np.float32
     seed : int
         Chooses among features of equal gain.
     """
-    share = least.weight / node.weight.sum()
+    share = (1 - 1e-9) * least.weight / node.weight.sum()  # the least itself is enough, whatever rounding does to it
     if share > 0.5:  # no two sides can keep so much
         return None
     tree = DecisionTreeClassifier(
@@ -65,4 +65,4 @@ def best_stump(node: Node, least: Least, seed: int = 0) -> tuple[int, np.float32
 def rounded_down(threshold: float) -> np.float32:
     """The largest number in single precision that is not above the threshold: x ≤ t there iff x ≤ t here."""
     single = np.float32(threshold)
-    return np.nextafter(single, np.float32(-np.inf)) if single > threshold else single
+    return np.nextafter(single, np.float32(-np.inf)) if float(single) > float(threshold) else single

@@ -24,6 +24,9 @@ from crisptree.splits import ObliqueSplits
 EVEN_SHARE = 0.01
 """Leaf tables are mixed with so much of the even distribution, so that an unseen class costs a finite loss."""
 
+NUS = (10.0, 100.0, 1000.0)
+"""The ν that compete where none is given. Rows of more features are longer and make do with smaller ones."""
+
 
 class Paths(NamedTuple):
     """What the bound of some rows asks.
@@ -85,3 +88,8 @@ def project(splits: ObliqueSplits, nu: float) -> None:
     factor = (math.sqrt(nu) / lengths.clamp_min(1e-30)).clamp_max(1.0)
     weight *= factor[:, None]
     bias *= factor
+
+
+def learning_rate(rate: float, nu: float, n_features: int) -> float:
+    """rate · √(ν / p): Adam moves each of p coefficients by about as much, so a step is ``rate`` times the radius."""
+    return rate * math.sqrt(nu / n_features)

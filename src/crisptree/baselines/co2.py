@@ -9,17 +9,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crisptree.baselines.bound import Paths, add_gradient, losses, project
+from crisptree.baselines.bound import NUS, Paths, add_gradient, learning_rate, losses, project
 from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
+from crisptree.baselines.thresholds import GAIN_DIGITS
 from crisptree.equations.routing import goes_right
 from crisptree.learning.adam import Adam
 from crisptree.learning.batches import Groups
-from crisptree.learning.stumps import GAIN_DIGITS, Stumps
+from crisptree.learning.stumps import Stumps
 from crisptree.splits import AbstractSplits, ObliqueSplits
-
-NUS = (1.0, 10.0, 100.0)
-"""Bounds ν on ‖w‖² that compete at every leaf where none is given."""
 
 
 @torch.no_grad()
@@ -44,7 +42,7 @@ def trained_stumps(start: ObliqueSplits, task: Task, groups: Groups, nu: float) 
     samples, plan = task.samples, task.plan
     splits = start.trainable()
     project(splits, nu)
-    adam = Adam(splits, plan.learning_rate)
+    adam = Adam(splits, learning_rate(plan.learning_rate, nu, samples.n_features))
     n_cells = len(groups.sizes) * samples.n_classes
     for _ in range(plan.epochs):
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)

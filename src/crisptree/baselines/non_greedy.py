@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.baselines.bound import Paths, add_gradient, bounds, losses, project
+from crisptree.baselines.bound import NUS, Paths, add_gradient, bounds, learning_rate, losses, project
 from crisptree.equations.em import leaf_distributions
 from crisptree.equations.routing import goes_right
 from crisptree.learning.adam import Adam
@@ -24,9 +24,6 @@ from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
-
-NUS = (1.0, 10.0, 100.0)
-"""Bounds ν on ‖w_i‖² among which held-out rows choose."""
 
 
 class NonGreedy(NamedTuple):
@@ -106,7 +103,7 @@ class _Run:
         assert isinstance(splits, ObliqueSplits)
         self.splits = splits
         project(self.splits, nu)
-        self.adam = Adam(self.splits, plan.learning_rate)
+        self.adam = Adam(self.splits, learning_rate(plan.learning_rate, nu, samples.n_features))
 
     def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
         best = NonGreedy(self.start, self.nu, self._score(self.start))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from crisptree.baselines.axis_aligned import axis_aligned_hyperplanes
 from crisptree.baselines.task import Hyperplanes, Node, Task
-from crisptree.baselines.thresholds import Least, best_crossings, best_thresholds
+from crisptree.baselines.thresholds import GAIN_DIGITS, Least, best_crossings, best_thresholds
 from crisptree.learning.batches import Groups
 from crisptree.splits import ObliqueSplits
 
@@ -35,7 +35,7 @@ N_JUMPS = 5
 MAX_ROWS = 2000
 """The descent of a larger leaf sees a random choice of so many rows; its thresholds are set on all of them."""
 
-LEAST_IMPROVEMENT = 1e-9
+LEAST_IMPROVEMENT = 10.0**-GAIN_DIGITS
 """A smaller gain is rounding."""
 
 VALUES_AT_ONCE = 2**19
@@ -74,8 +74,8 @@ def oc1_splits(
 
 def _take_best(found: Hyperplanes, number: int, node: Node, candidates: npt.NDArray[np.float32], task: Task) -> None:
     best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.samples.n_classes, task.least)
-    winner = best.gain.argmax()
-    if best.gain[winner] >= 0:
+    winner = best.winner()
+    if winner is not None:
         found.weight[number], found.bias[number] = candidates[winner], -best.place[winner]
 
 
@@ -149,7 +149,7 @@ class _Lines:
         ``picks`` (n_rounds, n_coordinates, n_nodes, n_starts), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
         """
         active = np.flatnonzero(self.gain >= 0)
-        for number, round_of_picks in enumerate(picks.reshape(*picks.shape[:2], -1)):
+        for number, round_of_picks in enumerate(picks.reshape(*picks.shape[:2], len(self.beta))):
             if number:
                 jump = jumps[number - 1]
                 slopes = self.x @ jump[:, :-1].T.astype(np.float32) + jump[:, -1]

@@ -23,8 +23,9 @@ Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 
-GAIN_DIGITS = 9
-"""Gains that agree in so many decimals are equal, and the first partition wins: rounding must not choose."""
+GAIN_DIGITS = 6
+"""Gains that agree in so many decimals are equal, and the first partition wins: rounding must not choose, and sample
+weights are in single precision."""
 
 VALUES_AT_ONCE = 2**20
 """Lines are taken in portions of about so many crossings, to bound the memory."""
@@ -45,6 +46,11 @@ class Best(NamedTuple):
 
     place: Doubles
     gain: Doubles
+
+    def winner(self) -> int | None:
+        """The line with the highest gain, the first of equals; None where no line has any."""
+        line = int(self.gain.round(GAIN_DIGITS).argmax())
+        return line if self.gain[line] >= 0 else None
 
 
 def best_thresholds(

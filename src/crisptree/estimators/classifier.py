@@ -15,31 +15,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.protocol import PAPER
 from crisptree.inference import CrispTree, FlatTree, compiled, route_rows
+from crisptree.inference.cutting import cut
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
-
-PAPER = {
-    "split": "oblique",
-    "algorithm": "em",
-    "grow": "greedy",
-    "max_depth": 8,
-    "epochs": 50,
-    "finetune_epochs": 50,
-    "min_updates": 0,
-    "learning_rate": 0.001,
-    "batch_size": 1000,
-    "steepness": 1.0,
-    "steepness_step": 0.1,
-    "annealing": "linear",
-    "l1": 0.0,
-    "l2": 0.0,
-    "leaf_prior": 0.0,
-    "roughness": 0.0,
-    "scale": "feature",
-}
-"""The protocol of the paper's section 4.1."""
 
 FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -57,11 +38,13 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         What a split asks: a hyperplane, a threshold on one feature, the paper's small convolutional network (needs
         ``image_shape``), or the module that ``split(input_shape)`` returns, which maps a batch to one number per row.
         ``input_shape`` is (n_features,), or (channels, height, width) with ``image_shape``.
-    algorithm : {"em", "alternating", "likelihood"}, default="em"
+    algorithm : {"em", "alternating", "likelihood", "non_greedy"}, default="em"
         How stumps and the whole tree are trained: expectation-maximisation, the supplement's alternating scheme
-        with hard leaf counts, or the gradient of the log-likelihood itself.
-    grow : {"greedy", "balanced"}, default="greedy"
-        Learn the structure, or start from a random complete tree of ``max_depth``.
+        with hard leaf counts, or the gradient of the log-likelihood itself. "non_greedy" (Norouzi et al. 2015) trains
+        the whole tree by a bound of its hard loss, with ``nu`` in place of all penalties; its stumps are those of "em".
+    grow : {"greedy", "balanced", "axis_aligned", "random", "oc1", "co2"}, default="greedy"
+        Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
+        hyperplanes: CART, the best of random directions, OC1's coordinate descent, CO2's bound of the hard loss.
     max_depth : int or None, default=8
         The largest number of splits on a path; None grows until the leaves are pure.
     max_leaf_nodes : int or None, default=None
@@ -94,6 +77,9 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is.
+    nu : float or None, default=None
+        The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
+        leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
         evaluated nor moved for that row. 0 is exact.
@@ -128,6 +114,8 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         The same before finetuning.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    nu_ : float
+        The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -176,6 +164,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         leaf_prior: float = 0.0,
         roughness: float = 0.0,
         image_shape: tuple[int, ...] | None = None,
+        nu: float | None = None,
         mass_threshold: float = 1e-3,
         scale: str | None = "feature",
         class_weight: dict[Any, float] | str | None = None,
@@ -210,6 +199,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         self.leaf_prior = leaf_prior
         self.roughness = roughness
         self.image_shape = image_shape
+        self.nu = nu
         self.mass_threshold = mass_threshold
         self.scale = scale
         self.class_weight = class_weight
@@ -266,11 +256,13 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         fitted = fit_tree(self, data, held_out, earlier, seed)
         self.classes_, self.history_ = data.classes, fitted.history
         self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+        if fitted.nu is not None:
+            self.nu_ = fitted.nu
         return self
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
-        for name in ("tree_", "greedy_tree_", "history_", "classes_"):
+        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_"):
             self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -281,6 +273,18 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "tree_")
         twin = copy.copy(self)
         twin.tree_ = self.greedy_tree_
+        return twin
+
+    def cut(self, depth: int) -> Self:
+        """The fitted estimator with its trees cut at a depth, their leaf tables counted on the training rows.
+
+        With ``warm_start=True`` the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
+        """
+        check_is_fitted(self, "tree_")
+        checks.check_parameter("depth", depth)
+        twin = copy.copy(self)
+        twin.max_depth = int(depth)
+        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
         return twin
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -347,13 +351,9 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
         leaf = self.apply(X)
         structure = self.tree_.structure
-        lengths = structure.leaf_depths + 1
-        nodes = np.zeros((structure.n_leaves, structure.depth + 1), dtype=np.int64)
-        for number in range(structure.n_leaves):
-            way = [split for split, _ in structure.path(number)]
-            nodes[number, : lengths[number]] = [*way, structure.n_splits + number]
-        columns = nodes[leaf][np.arange(nodes.shape[1]) < lengths[leaf][:, None]]
-        starts = np.concatenate([[0], np.cumsum(lengths[leaf])])
+        nodes = structure.nodes_on_paths[leaf]
+        columns = nodes[nodes >= 0]
+        starts = np.concatenate([[0], np.cumsum((nodes >= 0).sum(axis=1))])
         return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(leaf), structure.n_nodes))
 
     def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:

@@ -9,9 +9,11 @@ import numpy.typing as npt
 import torch
 from sklearn.model_selection import train_test_split
 
+from crisptree.baselines.growing import SEARCHES, grow_rival
+from crisptree.baselines.non_greedy import non_greedy
 from crisptree.blocks import n_threads, row_blocks
 from crisptree.estimators.progress import listening
-from crisptree.estimators.validation import TrainingData, check_image_shape
+from crisptree.estimators.validation import TrainingData, check_image_shape, holds_out
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import finetune
@@ -45,6 +47,7 @@ class Fitted(NamedTuple):
     greedy: CrispTree
     tree: CrispTree
     history: list[EpochRecord]
+    nu: float | None
 
 
 def fit_tree(
@@ -78,7 +81,7 @@ def _fit(
     held_out: Held | None = None
     if given is not None:
         held_out = (*given, np.ones(len(given[1])))
-    elif estimator.early_stopping and estimator.finetune_epochs:
+    elif holds_out(estimator):
         data, held_out = _split_off(data, estimator.validation_fraction, seed)
     generator = torch.Generator().manual_seed(seed)
     n_jobs = estimator.n_jobs
@@ -96,26 +99,56 @@ def _fit(
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
     with listening(estimator.verbose, estimator.callbacks) as ears:
         greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
-        tuned = finetune(
-            greedy,
-            samples,
-            finetuning,
-            generator=generator,
-            on_epoch=ears.hear,
-            validation=validation,
-            restore_best=estimator.early_stopping,
-        )
-    steepness = plan.steepness_at(0) if estimator.grow == "balanced" else plan.final_steepness
+        tuned = _tuned(estimator, greedy, samples, finetuning, generator, ears.hear, validation)
+    steepness = plan.final_steepness if estimator.grow == "greedy" else plan.steepness_at(0)
     crisp_greedy = _crisp(greedy, steepness, scaling, data, estimator)
     if tuned.tree is greedy:
-        return Fitted(crisp_greedy, crisp_greedy, ears.history)
+        return Fitted(crisp_greedy, crisp_greedy, ears.history, tuned.nu)
     crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator)
-    return Fitted(crisp_greedy, crisp, ears.history)
+    return Fitted(crisp_greedy, crisp, ears.history, tuned.nu)
+
+
+class _Tuned(NamedTuple):
+    """The tree at the end of the second phase; ν where the phase had one."""
+
+    tree: Tree
+    steepness: float
+    nu: float | None
+
+
+def _tuned(
+    estimator: CrispTreeClassifier,
+    tree: Tree,
+    samples: Samples,
+    plan: Plan,
+    generator: torch.Generator,
+    hear: Listener,
+    validation: Samples | None,
+) -> _Tuned:
+    keep_best = estimator.early_stopping
+    if estimator.algorithm != "non_greedy":
+        tuned = finetune(
+            tree, samples, plan, generator=generator, on_epoch=hear, validation=validation, restore_best=keep_best
+        )
+        return _Tuned(tuned.tree, tuned.steepness, None)
+    if plan.epochs == 0:
+        return _Tuned(tree, plan.steepness_at(0), estimator.nu)
+    best = non_greedy(
+        tree,
+        samples,
+        plan,
+        estimator.nu,
+        generator=generator,
+        on_epoch=hear,
+        validation=validation,
+        restore_best=keep_best,
+    )
+    return _Tuned(best.tree, plan.steepness_at(0), best.nu)
 
 
 def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int, leaf_prior: float) -> Plan:
     plan = Plan(
-        algorithm=estimator.algorithm,
+        algorithm="em" if estimator.algorithm == "non_greedy" else estimator.algorithm,
         epochs=epochs,
         learning_rate=estimator.learning_rate,
         batch_size=min(estimator.batch_size, np.iinfo(np.int32).max),
@@ -161,6 +194,9 @@ def _grown(
         min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
         min_impurity_decrease=estimator.min_impurity_decrease,
     )
+    if estimator.grow in SEARCHES:
+        name, nu = estimator.grow, estimator.nu
+        return grow_rival(name, start, samples, plan, limits, generator=generator, nu=nu, on_epoch=hear)
     return grow(start, samples, plan, limits, kind, generator=generator, on_epoch=hear)
 
 
@@ -221,7 +257,10 @@ def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[Training
     n_rows, counts = len(data.y), np.bincount(data.y)
     n_held = min(max(1, round(fraction * n_rows)), n_rows - 1)
     if n_rows < 2:
-        raise ValueError("early_stopping must have at least 2 rows to hold one out; got 1. Switch it off.")
+        raise ValueError(
+            "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
+            "Switch early_stopping off, and give nu a number for algorithm='non_greedy'."
+        )
     alike = counts.min() >= 2 and len(counts) <= min(n_held, n_rows - n_held)
     kept, held = train_test_split(
         np.arange(n_rows), test_size=n_held, random_state=seed, stratify=data.y if alike else None

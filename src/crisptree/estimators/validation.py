@@ -21,9 +21,10 @@ from sklearn.utils.validation import (
 
 from crisptree.structure import TreeStructure
 
-ALGORITHMS = ("em", "alternating", "likelihood")
+ALGORITHMS = ("em", "alternating", "likelihood", "non_greedy")
 ANNEALING = ("linear", "geometric")
-GROW = ("greedy", "balanced")
+RIVALS = ("axis_aligned", "random", "oc1", "co2")
+GROW = ("greedy", "balanced", *RIVALS)
 SCALES = ("feature", "global", None)
 DEEPEST_BALANCED = 16
 SPLITS = ("oblique", "axis", "conv")
@@ -44,14 +45,16 @@ def _whole(low: int, *, none: bool = False, remark: str = "") -> Rule:
     return holds, f"a whole number of at least {low}" + (" or None" if none else "") + remark
 
 
-def _number(low: float, *, strict: bool = False, high: float = 1e30) -> Rule:
+def _number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
     def holds(value: Any) -> bool:
+        if value is None:
+            return none
         if not isinstance(value, Real) or not math.isfinite(value):
             return False
         number = float(value)
         return (number > low if strict else number >= low) and number < high
 
-    return holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}"
+    return holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + (none * " or None")
 
 
 def _one_of(names: tuple[str | None, ...]) -> Rule:
@@ -100,6 +103,7 @@ RULES: dict[str, Rule] = {
         ),
         "None, (height, width) or (height, width, channels)",
     ),
+    "nu": _number(0.0, strict=True, none=True),
     "mass_threshold": _number(0.0, high=1.0),
     "scale": _one_of(SCALES),
     "validation_fraction": _number(0.0, strict=True, high=1.0),
@@ -117,9 +121,13 @@ RULES: dict[str, Rule] = {
 }
 
 
+ARGUMENTS: dict[str, Rule] = {"depth": _whole(0)}
+"""Rules for what methods are given and is no parameter of the estimator."""
+
+
 def check_parameter(name: str, value: Any) -> None:
-    """Hold one parameter to its rule."""
-    holds, sentence = RULES[name]
+    """Hold one parameter, or one argument of a method, to its rule."""
+    holds, sentence = (RULES | ARGUMENTS)[name]
     if not holds(value):
         raise ValueError(f"`{name}` must be {sentence}; got {value!r}.")
 
@@ -141,6 +149,13 @@ def check_parameters(parameters: dict[str, Any]) -> None:
             f"`roughness` must come with `image_shape`; got roughness={parameters['roughness']!r} and no image_shape. "
             "Say how a row is an image, e.g. image_shape=(28, 28), or set roughness=0."
         )
+    if parameters["split"] != "oblique":
+        for name, value in (("grow", parameters["grow"]), ("algorithm", parameters["algorithm"])):
+            if value in (*RIVALS, "non_greedy"):
+                raise ValueError(
+                    f"`split` must be 'oblique' for {name}={value!r}, which works on hyperplanes; "
+                    f"got {parameters['split']!r}."
+                )
     if parameters["grow"] == "balanced":
         if parameters["max_depth"] is None or parameters["max_depth"] > DEEPEST_BALANCED:
             raise ValueError(
@@ -244,6 +259,12 @@ def check_image_shape(image_shape: tuple[int, ...] | None, n_features: int) -> t
     return shape
 
 
+def holds_out(estimator: Any) -> bool:
+    """Whether a fit needs validation rows, its own where it is given none."""
+    chooses_nu = estimator.algorithm == "non_greedy" and estimator.nu is None
+    return bool(estimator.finetune_epochs) and (bool(estimator.early_stopping) or chooses_nu)
+
+
 def check_warm_start(
     estimator: Any,
     known: TreeStructure,
@@ -264,7 +285,7 @@ def check_warm_start(
                 f"`{name}` must be at least {size} with warm_start=True, because the tree that is there has as much; "
                 f"got {limit}. Use a new estimator for a smaller tree."
             )
-    if estimator.early_stopping and not has_validation and not _is_whole(estimator.random_state):
+    if holds_out(estimator) and not has_validation and not _is_whole(estimator.random_state):
         raise ValueError(
             "`random_state` must be a whole number for warm_start with early_stopping, so that the same rows are held "
             f"out again; got {estimator.random_state!r}. Or give fit a validation set."

@@ -64,6 +64,10 @@ class CrispTree(ABC):
     def scores(self, X: Singles, split: int) -> Singles:
         """f(x) of one split for the rows given.  (n, n_features) → (n,)"""
 
+    @abstractmethod
+    def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """The fields that describe splits, for some of them only."""
+
     @cached_property
     def majority(self) -> npt.NDArray[np.intp]:
         """The number of the most frequent class of every leaf.  (n_leaves,)"""
@@ -109,6 +113,9 @@ class FlatTree(CrispTree):
 
     def scores(self, X: Singles, split: int) -> Singles:
         return linear_scores(X, self.weight[split], self.bias[split])
+
+    def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
+        return {"weight": self.weight[splits], "bias": self.bias[splits]}
 
     def scaled_hyperplanes(self) -> tuple[Doubles, Doubles]:
         """β in the scaled space of training: the weights to look at.  (n_splits, n_features), (n_splits,)"""

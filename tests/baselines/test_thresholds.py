@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import torch
+
+from crisptree.baselines import thresholds
+from crisptree.baselines.thresholds import Least, best_crossings, best_thresholds
+from crisptree.equations.gain import information_gain
+
+
+def gain_of(right, y, weight, n_classes):
+    """The definition: class counts on both sides."""
+    counts = [np.bincount(y[side], weights=weight[side], minlength=n_classes) for side in (~right, right)]
+    return float(information_gain(*(torch.from_numpy(count) for count in counts)))
+
+
+def allowed(right, weight, least):
+    sides = (right, ~right)
+    return min(side.sum() for side in sides) >= least.rows and min(weight[side].sum() for side in sides) >= least.weight
+
+
+def best_gain(partitions, y, weight, n_classes, least):
+    gains = [gain_of(right, y, weight, n_classes) for right in partitions if allowed(right, weight, least)]
+    return max(gains, default=-1.0)
+
+
+@pytest.mark.parametrize("least", [Least(), Least(rows=5), Least(weight=12.0)], ids=str)
+def test_the_best_threshold_is_that_of_trying_them_all(least):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 12, (6, 40)).astype(np.float32)  # with ties
+    y, weight = rng.integers(0, 3, 40), rng.uniform(0.1, 2.0, 40)
+    best = best_thresholds(scores, y, weight, 3, least)
+    for line, place, gain in zip(scores, *best, strict=True):
+        partitions = [line > value for value in np.unique(line)]
+        assert gain == pytest.approx(best_gain(partitions, y, weight, 3, least), abs=1e-12)
+        assert gain == pytest.approx(gain_of(line > place, y, weight, 3), abs=1e-12)
+
+
+def test_the_best_crossing_is_that_of_trying_them_all():
+    rng = np.random.default_rng(1)
+    scores, slopes = rng.normal(size=(5, 30)), rng.normal(size=(5, 30))
+    slopes[:, :4] = 0  # rows that never change sides
+    y, weight = rng.integers(0, 3, 30), rng.uniform(0.5, 2.0, 30)
+    moves = slopes != 0
+    points = np.where(moves, -scores / np.where(moves, slopes, 1), np.inf)
+    right = np.where(moves, slopes < 0, scores > 0)
+    best = best_crossings(points, right, y, weight, 3)
+    for number, (place, gain) in enumerate(zip(*best, strict=True)):
+        finite = np.sort(points[number][moves[number]])
+        places = [finite[0] - 1, *(finite[:-1] + finite[1:]) / 2, finite[-1] + 1]
+        partitions = [scores[number] + alpha * slopes[number] > 0 for alpha in places]
+        assert gain == pytest.approx(best_gain(partitions, y, weight, 3, Least()), abs=1e-12)
+        assert gain == pytest.approx(gain_of(scores[number] + place * slopes[number] > 0, y, weight, 3), abs=1e-12)
+
+
+def test_lines_in_portions_and_lines_filled_up_give_the_same(monkeypatch):
+    rng = np.random.default_rng(2)
+    scores, y, weight = rng.normal(size=(7, 25)), rng.integers(0, 4, 25), rng.uniform(0.5, 2.0, 25)
+    whole = best_thresholds(scores, y, weight, 4)
+    padded = [np.concatenate([part, part[..., :10]], axis=-1) for part in (scores, y, weight)]
+    absent = np.broadcast_to(np.arange(35) >= 25, (7, 35))
+    monkeypatch.setattr(thresholds, "VALUES_AT_ONCE", 60)
+    for other in (best_thresholds(scores, y, weight, 4), best_thresholds(*padded, 4, absent=absent)):
+        np.testing.assert_allclose(other.place, whole.place)
+        np.testing.assert_allclose(other.gain, whole.gain, atol=1e-12)
+
+
+def test_an_integer_weight_counts_as_so_many_rows():
+    rng = np.random.default_rng(3)
+    scores, y, weight = rng.normal(size=(5, 40)), rng.integers(0, 3, 40), rng.integers(1, 4, 40)
+    weighted = best_thresholds(scores, y, weight.astype(float), 3)
+    repeated = best_thresholds(np.repeat(scores, weight, axis=1), np.repeat(y, weight), np.ones(weight.sum()), 3)
+    np.testing.assert_allclose(weighted.place, repeated.place)
+    np.testing.assert_allclose(weighted.gain, repeated.gain, atol=1e-12)
+
+
+def test_equal_scores_have_no_threshold():
+    best = best_thresholds(np.ones((2, 6)), np.arange(6) % 2, np.ones(6), 2)
+    assert best.gain.tolist() == [-1.0, -1.0]
