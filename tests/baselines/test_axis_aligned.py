@@ -41,7 +41,9 @@ def predicted(tree, X, y, rows):
 )
 def test_it_predicts_what_scikit_learns_tree_predicts(limits):
     X, y = clouds(600, n_classes=4, seed=3)
-    X += np.random.default_rng(0).normal(scale=2, size=X.shape).astype(np.float32)  # overlap, so that no two features tie
+    X += (
+        np.random.default_rng(0).normal(scale=2, size=X.shape).astype(np.float32)
+    )  # overlap, so that no two features tie
     fresh = np.random.default_rng(1).normal(scale=3, size=(2000, 5)).astype(np.float32)
     theirs = DecisionTreeClassifier(criterion="entropy", random_state=0, **limits).fit(X, y)
     ours = cart(X, y, **limits)

@@ -155,14 +155,14 @@ class _Lines:
                 slopes = self.x @ jump[:, :-1].T.astype(np.float32) + jump[:, -1]
                 start = active % self.n_starts
                 slope = slopes[self.place[active // self.n_starts], start[:, None]]
-                active = active[self._improve(active, slope, jump[start])]
+                moved, step = self._improve(active, slope)
+                self.beta[moved] += step[:, None] * jump[moved % self.n_starts]
+                active = moved
             for pick in round_of_picks:
                 if not len(active):
                     return
-                coordinate = pick[active]
-                direction = np.zeros((len(active), self.beta.shape[1]))
-                direction[np.arange(len(active)), coordinate] = 1.0
-                self._improve(active, self._values(active, coordinate), direction)
+                moved, step = self._improve(active, self._values(active, pick[active]))
+                self.beta[moved, pick[moved]] += step
 
     def _values(self, lines: Ints, coordinate: Ints) -> Doubles:
         """What a coefficient multiplies in every row; the last coefficient is the bias.  (l, n)"""
@@ -172,8 +172,11 @@ class _Lines:
         values[is_bias] = 1.0
         return values
 
-    def _improve(self, lines: Ints, slope: Doubles, direction: Doubles) -> npt.NDArray[np.bool_]:
-        """Move each line along its direction to the highest gain, if that is higher; say which have moved."""
+    def _improve(self, lines: Ints, slope: Doubles) -> tuple[Ints, Doubles]:
+        """Move the scores of each line along their slopes to the highest gain, if that is higher.
+
+        Says which lines have moved, and how far: the caller moves their coefficients.
+        """
         node, scores = lines // self.n_starts, self.scores[lines]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             points = -scores / slope
@@ -182,11 +185,10 @@ class _Lines:
         points[~moves] = np.inf
         best = best_crossings(points, right, self.y[node], self.weight[node], self.n_classes, self.least)
         better = best.gain > self.gain[lines] + LEAST_IMPROVEMENT
-        moved, step = lines[better], best.place[better, None]
-        self.scores[moved] += step * slope[better]
-        self.beta[moved] += step * direction[better]
+        moved, step = lines[better], best.place[better]
+        self.scores[moved] += step[:, None] * slope[better]
         self.gain[moved] = best.gain[better]
-        return better
+        return moved, step
 
     def directions(self) -> npt.NDArray[np.float32]:
         """The lines' directions, of unit length.  (n_nodes, n_starts, n_features)"""
