@@ -47,9 +47,9 @@ def trained_stumps(start: ObliqueSplits, task: Task, groups: Groups, nu: float) 
     for _ in range(plan.epochs):
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)
         loss = losses(counts.reshape(2, -1, samples.n_classes))
-        for update in groups.updates(plan, task.generator):
-            x, weight = samples.batch(update.rows), samples.weight[update.rows]
-            paths = stump_paths(splits, x, samples.y[update.rows], update.group, loss)
+        for rows, group in groups.epoch(plan, task.generator):
+            x, weight = samples.batch(rows), samples.weight[rows]
+            paths = stump_paths(splits, x, samples.y[rows], group, loss)
             adam.zero_grad()
             adam.step(add_gradient(splits, x, weight, paths))
             project(splits, nu)

@@ -129,9 +129,9 @@ class _Run:
         """Steps on all batches with the leaf tables of the counts; the mean bound before each step."""
         samples, loss = self.samples, losses(counts)
         total = seen = torch.zeros((), dtype=torch.float64, device=samples.device)
-        for update in self.groups.updates(self.plan, self.generator):
-            x, weight = samples.batch(update.rows), samples.weight[update.rows]
-            paths = tree_paths(self.splits, self.start.structure, x, samples.y[update.rows], loss)
+        for rows, _ in self.groups.epoch(self.plan, self.generator):
+            x, weight = samples.batch(rows), samples.weight[rows]
+            paths = tree_paths(self.splits, self.start.structure, x, samples.y[rows], loss)
             self.adam.zero_grad()
             self.adam.step(add_gradient(self.splits, x, weight, paths))
             project(self.splits, self.nu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,11 +95,20 @@ class Groups:
         if self.n_batches(plan).max() == 1:
             return self.rows  # one batch holds them all: their order means nothing
         if self.rows.is_cuda:
-            keys = torch.rand(len(self.rows), dtype=torch.float64, device=self.rows.device, generator=generator)
+            # Sorting on the device is quicker than sending an order there; it draws only from a generator of its own.
+            own = torch.Generator(self.rows.device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            keys = torch.rand(len(self.rows), dtype=torch.float64, device=self.rows.device, generator=own)
             return self.rows[torch.argsort(keys + self.group)]
         random = torch.rand(len(self.rows), dtype=torch.float64, generator=generator)
         order = np.argsort((random + self.group).numpy())  # several times quicker than torch's sort
         return self.rows[torch.from_numpy(order)]
+
+    def epoch(self, plan: Plan, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows and groups of every step of one epoch.  (b,), (b,)"""
+        order = self.shuffled(plan, generator)
+        for update in self.schedule(plan):
+            rows = order[torch.from_numpy(update.places).to(order.device)]
+            yield rows, update.per_row(update.active).to(order.device)
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

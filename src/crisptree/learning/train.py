@@ -79,11 +79,10 @@ def train(
     """
     algorithm = ALGORITHMS[plan.algorithm]
     steps = _quickest_steps(trainee, samples)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
-    shuffler = _generator_on(samples.device, generator)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
         with torch_threads(steps.torch_threads):
-            counts, loss, finite = steps.epoch(steepness, trainee.groups.shuffled(plan, shuffler))
+            counts, loss, finite = steps.epoch(steepness, trainee.groups.shuffled(plan, generator))
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, steepness)
         if algorithm.hard_leaves:
@@ -110,14 +109,6 @@ def torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
-    """Torch draws on a device only from a generator of that device."""
-    if generator.device.type == device.type:
-        return generator
-    seed = int(torch.randint(2**62, (), generator=generator))
-    return torch.Generator(device).manual_seed(seed)
 
 
 def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float) -> Tensor:
