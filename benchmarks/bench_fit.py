@@ -8,7 +8,6 @@ On a CUDA device it prints the time of a whole fit there instead.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -21,7 +20,9 @@ import torch
 from timing import table
 
 from crisptree import CrispTreeClassifier
+from crisptree.datasets import load_connect4
 from crisptree.learning.history import EpochRecord
+from crisptree.learning.native_steps import NativeSteps
 
 
 def mnist() -> tuple[np.ndarray, ...]:
@@ -41,6 +42,11 @@ class Clock:
         now = time.perf_counter()
         self.seconds[record.phase, record.level].append(now - self.last)
         self.last = now
+
+    def of(self, phase: str) -> list[float]:
+        """Seconds of the epochs of a phase, the first of each level left out: it prepares the level."""
+        times = [(name, seconds) for (name, _), seconds in self.seconds.items() if name == phase]
+        return [second for name, seconds in times for second in (seconds[1:] if name == "grow" else seconds)]
 
 
 def seconds_to_read_twice(X: np.ndarray) -> float:
@@ -105,23 +111,96 @@ def scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray) -> str:
 
 
 def by_depth(X: np.ndarray, y: np.ndarray) -> None:
+    """The last epochs of the paper's protocol, when most rows have made up their minds."""
     lines, first = [], None
     for depth in (8, 12, 16):
         clock = Clock()
-        model = CrispTreeClassifier.paper(
-            max_depth=depth,
-            epochs=15,
-            finetune_epochs=3,
-            steepness=4.0,
-            steepness_step=0.1,
-            random_state=0,
-            callbacks=[clock],
-        ).fit(X, y)
-        late = min(t for (phase, _), times in clock.seconds.items() if phase == "finetune" for t in times)
+        model = CrispTreeClassifier.paper(max_depth=depth, random_state=0, callbacks=[clock]).fit(X, y)
+        late = np.median(clock.of("finetune")[-5:])
         first = first or late
         lines.append([str(depth), str(model.tree_.structure.n_splits), f"{late / first:.2f}"])
-    print("## A finetuning epoch late in annealing (γ = 4), MNIST\n")
-    print(table(["depth", "splits", "time, ratio to depth 8"], lines))
+    print("## A finetuning epoch late in annealing, MNIST, 50 + 50 epochs\n")
+    print(table(["depth", "splits", "median of the last 5 epochs, ratio to depth 8"], lines))
+
+
+def ceilings(device: str) -> tuple[float, float]:
+    """Bytes and floating-point operations per second that the device reaches at best, in single precision."""
+    size = 4096 if device == "cuda" else 2048
+    matrix, long = torch.rand(size, size, device=device), torch.rand(2**26, device=device)
+    times: dict[str, list[float]] = {"multiply": [], "read": []}
+    for _ in range(9):
+        for name, work in (("multiply", lambda: matrix @ matrix), ("read", long.sum)):
+            started = time.perf_counter()
+            work()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            times[name].append(time.perf_counter() - started)
+    return 4 * 2**26 / np.median(times["read"]), 2 * size**3 / np.median(times["multiply"])
+
+
+def floors(X: np.ndarray, y: np.ndarray, device: str) -> None:
+    """What an epoch must move and compute at least, over the ceilings, and how near it comes."""
+    bytes_per_second, flops = ceilings(device)
+    clock, pairs = Clock(), Pairs()
+    with pairs:
+        model = CrispTreeClassifier.paper(random_state=0, device=device, callbacks=[clock]).fit(X, y)
+    n, p = X.shape
+    n_splits = model.tree_.structure.n_splits
+    read = 4 * n * p / bytes_per_second
+    # A score before the epoch, a score now and a term of the gradient: three products of p terms for a row at a split.
+    growth, dense = 6 * n * p / flops, 6 * n * p * n_splits / flops
+    lines = [["growth, an epoch of a level", read, growth, float(np.median(clock.of("grow")))]]
+    for name, epoch in (("finetuning, second epoch", 1), ("finetuning, last epoch", -1)):
+        work = dense if device == "cuda" else growth * pairs.per_row[epoch]
+        lines.append([name, read, work, clock.of("finetune")[epoch]])
+    print(f"## How near the floor, MNIST, depth 8, {device}\n")
+    head = ["phase", "bytes / ceiling, share of the time", "operations / ceiling, share", "time over floor"]
+    print(table(head, [[a, f"{b / t:.0%}", f"{c / t:.0%}", f"{t / max(b, c):.1f}"] for a, b, c, t in lines]))
+    if device == "cuda":
+        print(f"(measured ceilings: {bytes_per_second / 1e12:.1f} TB/s, {flops / 1e12:.0f} TFLOP/s in float32)\n")
+
+
+class Pairs:
+    """Counts the (row, split) pairs that a finetuning epoch differentiates, while it is open."""
+
+    def __init__(self) -> None:
+        self.per_row: list[float] = []
+
+    def __enter__(self) -> None:
+        self.epoch = NativeSteps.epoch
+
+        def counting(steps: NativeSteps, *arguments: object) -> object:
+            result = self.epoch(steps, *arguments)  # type: ignore[arg-type]
+            if steps.trainee.is_whole_tree:
+                self.per_row.append(steps.pairs / len(steps.samples))
+            return result
+
+        NativeSteps.epoch = counting  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        NativeSteps.epoch = self.epoch  # type: ignore[method-assign]
+
+
+def growth_of_time() -> None:
+    """How the time of a whole fit grows with each size of the problem."""
+    base = {"rows": 40_000, "features": 100, "depth": 4, "classes": 5}
+
+    def seconds(rows: int, features: int, depth: int, classes: int) -> float:
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((rows, features), dtype=np.float32)
+        y = np.argmax(X[:, :20] @ rng.standard_normal((20, classes)) + rng.standard_normal((rows, classes)), axis=1)
+        started = time.perf_counter()
+        CrispTreeClassifier.paper(max_depth=depth, epochs=10, finetune_epochs=10, random_state=0).fit(X, y)
+        return time.perf_counter() - started
+
+    seconds(**base)
+    first = np.median([seconds(**base) for _ in range(3)])
+    lines = []
+    for name, value in base.items():
+        times = [np.median([seconds(**{**base, name: k * value}) for _ in range(3)]) for k in (2, 4)]
+        lines.append([f"{name} ({value})", *(f"{t / first:.1f}" for t in times)])
+    print("## Time of a whole fit as the problem grows (10 + 10 epochs, random features, noisy classes)\n")
+    print(table(["from", "twice as many", "four times as many"], lines))
 
 
 def memory() -> None:
@@ -138,21 +217,43 @@ def memory() -> None:
         "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
         "print(f'{peak / 1024:.0f} MB, of which the data are {X.nbytes / 2**20:.0f} MB')\n"
     )
-    started = time.perf_counter()
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds = time.perf_counter() - started
     print("## 1,000,000 × 100 rows, depth 10, 10 + 10 epochs\n")
-    print(f"Peak memory beyond interpreter and libraries: {result.stdout.strip()}. ({seconds:.0f} s)\n")
+    print(f"Peak memory beyond interpreter and libraries: {result.stdout.strip()}.\n")
 
 
 def on_cuda(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> None:
-    for _ in range(2):
-        started = time.perf_counter()
-        model = CrispTreeClassifier.paper(random_state=0, device="cuda").fit(X, y)
-        print(
-            f"whole fit on {torch.cuda.get_device_name()}: {time.perf_counter() - started:.1f} s",
-            scores(model, X_test, y_test),
+    connect4 = load_connect4()
+    problems = {
+        "MNIST": (X, y, X_test, y_test),
+        "Connect-4": (*connect4.all_but_test(), connect4.X_test, connect4.y_test),
+    }
+    lines = []
+    for name, (X, y, X_test, y_test) in problems.items():
+        seconds = []
+        for _ in range(6):
+            clock, started = Clock(), time.perf_counter()
+            model = CrispTreeClassifier.paper(random_state=0, device="cuda", callbacks=[clock]).fit(X, y)
+            seconds.append(time.perf_counter() - started)
+        lines.append(
+            [
+                name,
+                *(f"{t:.2f}" for t in (seconds[0], seconds[1], np.median(seconds[1:]))),
+                shares(clock, seconds[-1]),
+                scores(model, X_test, y_test),
+            ]
         )
+    print(f"## Whole fits on one {torch.cuda.get_device_name()}, depth 8, 50 + 50 epochs, transfer included\n")
+    head = [
+        "data",
+        "first fit, s",
+        "second, s",
+        "median of 5 more, s",
+        "growth / finetuning / rest in %",
+        "accuracy in %",
+    ]
+    print(table(head, lines))
+    floors(*problems["MNIST"][:2], "cuda")
 
 
 if __name__ == "__main__":
@@ -162,5 +263,6 @@ if __name__ == "__main__":
     else:
         against_memory_and_naive(*data)
         by_depth(*data[:2])
+        floors(*data[:2], "cpu")
+        growth_of_time()
         memory()
-        print(f"(this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most)")
