@@ -17,7 +17,9 @@ PROTOCOLS = {(4, 20): "depth 4, 20 + 20 epochs", (8, 50): "depth 8, 50 + 50 epoc
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--device", default="auto")
+    arguments = parser.parse_args()
+    seeds = arguments.seeds
     with np.load(Path(os.environ["CRISPTREE_DATA"]) / "mnist.npz") as data:
         X, X_test = (data[name].reshape(-1, 784).astype(np.float32) for name in ("X_train", "X_test"))
         y, y_test = data["y_train"], data["y_test"]
@@ -28,7 +30,7 @@ def main() -> None:
         rows = []
         for seed in range(seeds):
             model = CrispTreeClassifier.paper(
-                max_depth=depth, epochs=epochs, finetune_epochs=epochs, random_state=seed
+                max_depth=depth, epochs=epochs, finetune_epochs=epochs, random_state=seed, device=arguments.device
             ).fit(X, y)
             scores = []
             for tree in (model.greedy(), model):

@@ -23,7 +23,7 @@ ALLOWED = {
     "native": set(),
     "inference": {"structure", "scaling", "blocks", "native", "warning"},
     "tree": {"structure", "scaling", "blocks", "splits", "equations", "inference"},
-    "learning": {"structure", "tree", "splits", "equations", "native"},
+    "learning": {"structure", "tree", "splits", "equations", "native", "warning"},
     "baselines": {"structure", "tree", "splits", "equations", "learning"},
     "explain": {"structure", "inference", "tree"},
     "export": {"structure", "scaling", "inference", "tree"},

@@ -75,3 +75,17 @@ def test_each_module_on_the_device_sees_only_the_rows_on_its_path(data):
     model.tree_.splits.skeleton.register_forward_hook(lambda module, inputs, output: seen.append(len(inputs[0])))
     leaf = model.apply(torch.from_numpy(X).cuda()).cpu().numpy()
     assert sum(seen) == model.tree_.structure.leaf_depths[leaf].sum()
+
+
+def test_two_fits_on_the_device_are_equal_bit_for_bit(data):
+    X, y = data
+    one, other = (CrispTreeClassifier(**QUICK, device="cuda").fit(X, y).tree_ for _ in range(2))
+    np.testing.assert_array_equal(one.weight, other.weight)
+    np.testing.assert_array_equal(one.leaves, other.leaves)
+    assert one.structure == other.structure
+
+
+def test_training_that_diverges_on_the_device_says_so(data):
+    X, y = data
+    with pytest.raises(ValueError, match="Lower learning_rate"):
+        CrispTreeClassifier(**QUICK, learning_rate=1e38, device="cuda").fit(X, y)

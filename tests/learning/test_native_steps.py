@@ -135,3 +135,44 @@ def test_the_best_entry_under_a_node_is_that_of_its_best_leaf():
     for node, (start, stop) in enumerate(FIGURE_1.leaf_spans):
         below = FIGURE_1.leaves_left_to_right[start:stop]
         assert np.array_equal(best[node], tables[below].max(axis=0))
+
+
+def test_scores_that_are_no_numbers_show_in_the_loss():
+    data, tree = samples(), random_tree(FIGURE_1, 6, 4)
+    huge = Samples(torch.where(data.y[:, None] > 1, data.x.sign() * 1e308, data.x), data.y, data.weight, 4)
+    plan = Plan(epochs=2, mass_threshold=1e-3)
+    with pytest.raises(training_loop.DivergenceError):
+        training_loop.train(WholeTree(tree, huge), huge, plan, generator=generator())
+
+
+def test_weights_that_are_not_contiguous_are_trained_too():
+    data, tree = samples(), random_tree(FIGURE_1, 6, 4)
+    trainee = WholeTree(tree, data)
+    strided = torch.empty(6, FIGURE_1.n_splits, dtype=torch.float64).T.copy_(tree.splits.parameters["weight"])
+    trainee.splits = ObliqueSplits(strided, tree.splits.parameters["bias"].clone())
+    training_loop.train(trainee, data, Plan(epochs=1, learning_rate=0.05), generator=generator())
+    assert (trainee.splits.parameters["weight"] - tree.splits.parameters["weight"]).abs().max() > 0.01
+
+
+def test_a_leaf_whose_rows_are_all_far_away_still_counts_its_share():
+    data = samples(n_features=1)
+    far = Samples(torch.ones_like(data.x), data.y, data.weight, 4)
+    groups = Groups(torch.arange(150), torch.tensor([150]))
+    tables = random_tables(2, 4).reshape(2, -1).to(far.x)
+    counts = []
+    for make in (NativeSteps, TorchSteps):
+        splits = ObliqueSplits(torch.tensor([[50.0]]).double(), torch.zeros(1).double())
+        steps = make(Stumps(splits, tables, groups), far, Plan(epochs=1), fresh=False)
+        counts.append(steps.epoch(1.0, groups.rows).counts)
+    torch.testing.assert_close(*counts, rtol=1e-9, atol=0)
+
+
+def test_a_soft_tree_goes_through_in_pieces_and_takes_the_same_step(monkeypatch):
+    X, y = clouds(400, n_features=6, n_classes=4)
+    data = Samples(torch.from_numpy(X).double(), torch.from_numpy(y), torch.ones(400, dtype=torch.float64), 4)
+    tree = random_tree(random_structure(400, 1), 6, 4)
+    plan = Plan(epochs=2, learning_rate=0.01, steepness=0.1)
+    native, by_torch = (
+        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
+    )
+    assert largest_difference(native, by_torch) < 1e-9

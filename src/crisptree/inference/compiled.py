@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.blocks import n_threads
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
 from crisptree.warning import CrispTreeWarning
-
-CORES = os.cpu_count() or 1  # asked once: the question takes longer than a row
-MOST_THREADS = 1024
 
 
 def route_rows(
@@ -46,7 +43,7 @@ def route_rows(
     leaves = np.empty(len(X), dtype=np.int64)
     if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
         X = np.ascontiguousarray(X)  # a field of a record: the kernel counts strides in whole values
-    finite = prepared(tree).route(X, leaves, _threads(n_jobs), check_finite, instruction_set)
+    finite = prepared(tree).route(X, leaves, n_threads(n_jobs), check_finite, instruction_set)
     return leaves if finite else None
 
 
@@ -57,12 +54,8 @@ def score_moments(
     if router is None:
         return None
     moments = np.zeros((tree.structure.n_splits, 3))
-    prepared(tree).score_moments(np.ascontiguousarray(X), sample_weight, moments, _threads(n_jobs))
+    prepared(tree).score_moments(np.ascontiguousarray(X), sample_weight, moments, n_threads(n_jobs))
     return moments
-
-
-def _threads(n_jobs: int | None) -> int:
-    return CORES if n_jobs is None or n_jobs < 0 else min(n_jobs, MOST_THREADS)
 
 
 def prepared(tree: FlatTree) -> Any:

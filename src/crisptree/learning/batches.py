@@ -76,19 +76,19 @@ class Groups:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
         return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
 
-    def schedule(self, plan: Plan) -> list[Update]:
+    def schedule(self, plan: Plan) -> Iterator[Update]:
         """The steps of every epoch. A group that has finished its batches drops out."""
         sizes, n_batches = self.host_sizes, self.n_batches(plan)
         n_updates, starts = n_batches * self.passes(plan), np.cumsum(sizes) - sizes
         longest_first = np.argsort(-n_updates, kind="stable")
         n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
-        updates = []
+        active = np.arange(0)
         for step, number in enumerate(n_active):
-            active = np.sort(longest_first[:number])
-            start, size, whole = starts[active], sizes[active], n_batches[active]
+            if number != len(active):
+                active = np.sort(longest_first[:number])
+                start, size, whole = starts[active], sizes[active], n_batches[active]
             batch = step % whole
-            updates.append(Update(active, start + batch * size // whole, start + (batch + 1) * size // whole))
-        return updates
+            yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
 
     def shuffled(self, plan: Plan, generator: torch.Generator) -> Tensor:
         """``rows`` in the order of one epoch, each group's own among themselves.  (n,)"""

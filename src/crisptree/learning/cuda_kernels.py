@@ -22,6 +22,12 @@ LOG_BETA_2 = tl.constexpr(-0.0010005003335835335)
 
 
 @triton.jit
+def nothing(memory):
+    """For trying whether kernels can be built."""
+    tl.store(memory, 1.0)
+
+
+@triton.jit
 def _sigmoid(z):
     small = tl.exp(-tl.abs(z))
     return tl.where(z >= 0, 1.0, small) / (1.0 + small)
@@ -87,25 +93,28 @@ def stump_tasks(
     cell = tables + group * n_classes + label
     left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
     right = _log_sigmoid(old_score) + tl.log(tl.load(cell + n_labels, mask=here, other=1.0))
-    h = _sigmoid(right - left)
+    h_left, h_right = _sigmoid(left - right), _sigmoid(right - left)  # 1 − h would lose the smaller one's digits
     likelihood = tl.maximum(left, right) + tl.log(1.0 + tl.exp(-tl.abs(right - left)))
     own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
     once = own_weight * tl.load(task_in_counts + task)
     in_loss = tl.load(task_in_loss + task)
-    residual = gamma * own_weight * in_loss * (_sigmoid(gamma * (new_sum + tl.load(bias + group))) - h)
+    new_score = gamma * (new_sum + tl.load(bias + group))
+    residual = gamma * own_weight * in_loss * (h_left * _sigmoid(new_score) - h_right * _sigmoid(-new_score))
 
     for start in range(0, n_features, FEATURES):
         feature = start + tl.arange(0, FEATURES)
         inside = feature < n_features
         x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
-        tl.store(gradient + slot * n_features + feature, tl.sum(x * residual[:, None], axis=0), mask=inside)
+        tl.store(
+            gradient + slot.to(tl.int64) * n_features + feature, tl.sum(x * residual[:, None], axis=0), mask=inside
+        )
     tl.store(bias_gradient + slot, tl.sum(residual, axis=0))
     tl.store(log_likelihood + task, tl.sum(tl.where(here, once * likelihood, 0.0), axis=0))
     classes = tl.arange(0, CLASSES)
     is_class = (label[:, None] == classes[None, :]).to(kind)
-    into = counts + task * 2 * n_classes + classes
-    tl.store(into, tl.sum(is_class * (once * (1.0 - h))[:, None], axis=0), mask=classes < n_classes)
-    tl.store(into + n_classes, tl.sum(is_class * (once * h)[:, None], axis=0), mask=classes < n_classes)
+    into = counts + task.to(tl.int64) * 2 * n_classes + classes
+    tl.store(into, tl.sum(is_class * (once * h_left)[:, None], axis=0), mask=classes < n_classes)
+    tl.store(into + n_classes, tl.sum(is_class * (once * h_right)[:, None], axis=0), mask=classes < n_classes)
     is_first = tl.load(task_is_first + task) != 0
     tl.store(steps + group, tl.load(steps + group) + 1, mask=is_first)
 
@@ -233,14 +242,18 @@ def route(
             mass = left + right
             enough = mask & (mass >= mass_threshold)
             z = gamma * (tl.load(score + split, mask=mask) + tl.load(bias + split, mask=mask))
-            wrong = tl.where(enough, scale * (mass * _sigmoid(z) - right), 0.0)
+            wrong = tl.where(enough, scale * (left * _sigmoid(z) - right * _sigmoid(-z)), 0.0)
             tl.store(residual + here.to(tl.int64) * n_splits + split, wrong, mask=mask)
             tl.store(line + split, mass, mask=mask)
             tl.store(reached + split, 1, mask=enough)
         tl.debug_barrier()
     once = weight * tl.load(step_in_counts + step)
     classes = tl.arange(0, CLASSES)
-    tl.store(one_hot + here * n_classes + classes, tl.where(classes == label, once, 0.0), mask=classes < n_classes)
+    tl.store(
+        one_hot + here.to(tl.int64) * n_classes + classes,
+        tl.where(classes == label, once, 0.0),
+        mask=classes < n_classes,
+    )
     into = log_likelihood + begin + here + one
     tl.store(into, tl.load(into) + once * likelihood)
 
@@ -291,8 +304,8 @@ def _moved(value, mean, square, gradient, steps, learning_rate, l1):
     square += (gradient * gradient - square) * 0.001
     rate = learning_rate / (tl.sqrt(square / correction_2) + 1e-8)
     moved = value - rate * mean / correction_1
-    size = tl.maximum(tl.abs(moved) - rate * l1, 0.0)
-    return tl.where(moved >= 0, size, -size), mean, square
+    shrunk = tl.where(moved >= 0, 1.0, -1.0) * tl.maximum(tl.abs(moved) - rate * l1, 0.0)
+    return tl.where(l1 > 0, shrunk, moved), mean, square  # the maximum alone would turn what is no number into zero
 
 
 @triton.jit(do_not_specialize=["first_split", "first_slot"])

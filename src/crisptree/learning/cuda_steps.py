@@ -7,8 +7,11 @@ tree is dense on this device: products of a batch with all splits are quicker th
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,11 +22,13 @@ from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.steps import EpochResult, Trainee, Weighing
 from crisptree.splits import ObliqueSplits
+from crisptree.warning import CrispTreeWarning
 
+kernels: Any
 try:
-    from crisptree.learning import cuda_kernels as kernels
+    kernels = import_module("crisptree.learning.cuda_kernels")
 except ImportError:  # Triton comes with torch on the systems that have CUDA
-    kernels = None  # type: ignore[assignment]
+    kernels = None
 
 VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
@@ -32,15 +37,44 @@ LAUNCHES_AT_MOST = 50_000
 """An epoch of more launches is not recorded: the graph would be larger than the data."""
 
 
+MOST_CLASSES = 4096
+"""A kernel holds the classes of several tasks at once."""
+
+
 def can_train_on_cuda(trainee: Trainee, samples: Samples) -> bool:
-    """Whether Triton is there and knows this kind of split and these rows."""
+    """Whether Triton works here and knows this kind of split and these rows."""
     return (
-        kernels is not None
-        and isinstance(trainee.splits, ObliqueSplits)
+        isinstance(trainee.splits, ObliqueSplits)
         and samples.device.type == "cuda"
         and samples.x.dtype in (torch.float32, torch.float64)
         and samples.x.is_contiguous()
+        and samples.n_classes <= MOST_CLASSES
+        and _triton_works(samples.device)
     )
+
+
+@cache
+def _triton_works(device: torch.device) -> bool:
+    """Triton may be installed where it cannot build anything: without a C compiler, or for an old device."""
+    if kernels is None:
+        return False
+    try:
+        with torch.cuda.device(device):
+            kernels.nothing[(1,)](torch.zeros(1, device=device))
+    except Exception as error:
+        warnings.warn(
+            f"Triton cannot build kernels here ({error}): training on CUDA takes the slower steps of torch.",
+            CrispTreeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+@cache
+def _capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all graphs: cuBLAS keeps working memory for every stream it has seen."""
+    return torch.cuda.Stream(device)
 
 
 class CudaSteps:
@@ -85,14 +119,17 @@ class CudaSteps:
 
 def _recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
     """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    graph, stream = torch.cuda.CUDAGraph(), _capture_stream(torch.device("cuda", torch.cuda.current_device()))
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         graph.capture_begin(capture_error_mode="thread_local")
         try:
             launch()
-        finally:
-            graph.capture_end()
+        except BaseException:
+            with suppress(RuntimeError):  # what went wrong first is what must be heard
+                graph.capture_end()
+            raise
+        graph.capture_end()
     torch.cuda.current_stream().wait_stream(stream)
     return graph
 
@@ -284,7 +321,7 @@ class _TreeWork(_Work):
             self.numbers(np.concatenate([line[place] for line in self.schedule]), self.dtype) for place in (1, 2)
         )
         longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1)))
+        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.n_classes)))
         self.x = self.empty(self.piece, self.n_features)
         self.scores = self.empty(self.piece, len(self.both_weights) * self.n_splits)
         self.nodes = self.empty(self.piece, self.n_splits + self.n_leaves)

@@ -38,6 +38,8 @@ class NativeSteps(StepByStep):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
+        for parameter in trainee.splits.parameters.values():
+            parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
         kind = "SingleTrainer" if samples.x.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)

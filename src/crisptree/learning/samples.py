@@ -13,7 +13,8 @@ from crisptree.learning.batches import Groups
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
 
-ROWS_PER_PRODUCT = 4096
+GROUPS_PER_PRODUCT = 32
+"""Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,10 @@ class Samples:
         """The weighted mean of every group's rows.  (n_groups, n_features)"""
         sums = torch.zeros(len(groups.sizes), self.n_features, dtype=torch.float64, device=self.device)
         ends = np.cumsum(groups.host_sizes)
-        for start in range(0, len(groups.rows), ROWS_PER_PRODUCT):
+        at_once = int(np.clip(GROUPS_PER_PRODUCT * np.median(groups.host_sizes), 64, ROWS_AT_ONCE))
+        for start in range(0, len(groups.rows), at_once):
             # A few rows belong to a few groups, which follow each other: their sums are one small product.
-            rows = groups.rows[start : start + ROWS_PER_PRODUCT]
+            rows = groups.rows[start : start + at_once]
             first, last = np.searchsorted(ends, (start, start + len(rows) - 1), side="right")
             here = torch.arange(first, last + 1, device=self.device)
             member = groups.group[start : start + len(rows)] == here[:, None]

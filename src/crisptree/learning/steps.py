@@ -95,13 +95,12 @@ class StepByStep(ABC):
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
         self.torch_threads = torch.get_num_threads()
-        weighing = Weighing(samples, trainee.groups, plan)
-        self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
+        self.weighing = Weighing(samples, trainee.groups, plan)
 
     def epoch(self, steepness: float, order: Tensor) -> EpochResult:
         self.begin(steepness)
-        for update, in_loss, in_counts in self.schedule:
-            self.take(order, update, in_loss, in_counts)
+        for update in self.trainee.groups.schedule(self.plan):
+            self.take(order, update, *self.weighing(update))
         finite = all(bool(torch.isfinite(value).all()) for value in self.trainee.splits.parameters.values())
         return EpochResult(*self.end(), finite)
 

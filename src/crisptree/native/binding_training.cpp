@@ -49,6 +49,7 @@ class Trainer {
       : X_(X), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), pool_(std::make_unique<Pool>(n_threads)) {
     const size_t n = bias.shape(0), p = X.shape(1);
+    pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == X.shape(0) && sample_weight.shape(0) == X.shape(0), "one label and one weight per row");
     for (const auto& matrix : {weight, weight_mean, weight_square}) {
       must(matrix.shape(0) == n && matrix.shape(1) == p, "weights must be (n_splits, n_features)");
@@ -85,7 +86,7 @@ class Trainer {
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
     check(before_weight, before_bias);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
-                             mass_threshold};
+                             mass_threshold, &pairs_per_row_};
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1);
     const Before<T> before = {before_weight.data(), before_bias.data()};
     nb::gil_scoped_release released;
@@ -121,6 +122,7 @@ class Trainer {
   Array<T, 1> bias_mean_, bias_square_, steps_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
+  double pairs_per_row_;
 };
 
 template <class T>

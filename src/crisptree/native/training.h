@@ -1,5 +1,5 @@
 // One optimiser step on linear splits, fused: scores, responsibilities, residuals, gradients, Adam.
-// The definition is learning/train.py with torch; everything here is held to it by tests.
+// The definition is learning/steps.py with torch; everything here is held to it by tests.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,7 @@ struct Tree {
   double* counts;
   int64_t n_splits, n_classes;
   double mass_threshold;
+  double* pairs_per_row;  // that the last rows had; a guess at first
 };
 
 struct Result {
