@@ -1,0 +1,110 @@
+"""What an experiment is: one TOML file per data set."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from crisptree.datasets import LOADERS
+from experiments.methods import ALGORITHMS, RIVALS
+
+FOLDER = Path(__file__).parent / "configs"
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Greedy and finetuned trees: the first seed chooses among ``epochs``, all seeds train with the choice."""
+
+    algorithms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each."""
+
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    epochs: int
+    time_cap: float
+
+
+@dataclass(frozen=True)
+class Soft:
+    """The soft tree, which visits all leaves; ``time_cap`` is in seconds, for one tree."""
+
+    seeds: tuple[int, ...]
+    epochs: int
+    max_depth: int
+    time_cap: float
+
+
+@dataclass(frozen=True)
+class Config:
+    """One data set's experiment."""
+
+    data: str
+    title: str
+    depths: tuple[int, ...]
+    ours: Ours | None = None
+    rivals: Rivals | None = None
+    soft: Soft | None = None
+
+
+PARTS: dict[str, type[Ours] | type[Rivals] | type[Soft]] = {"ours": Ours, "rivals": Rivals, "soft": Soft}
+
+
+def read(path: Path) -> Config:
+    """The experiment that a TOML file describes."""
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    parts = {
+        name: _part(part, values.pop(name), f"{path.name}, [{name}]") for name, part in PARTS.items() if name in values
+    }
+    config: Config = _part(Config, values | parts, path.name)
+    _check(config, path.name)
+    return config
+
+
+def find(names: Sequence[str]) -> list[Path]:
+    """The files of configurations given by name or path; all of the paper's for none, in the order of its figure."""
+    if not names:
+        return [FOLDER / f"{name}.toml" for name in ("mnist", "sensit", "connect4", "protein", "fashion_mnist")]
+    known = {path.stem: path for path in sorted(FOLDER.rglob("*.toml"))}
+    paths = [known.get(name, Path(name)) for name in names]
+    for name, path in zip(names, paths, strict=True):
+        if not path.is_file():
+            raise ValueError(f"a configuration must be one of {', '.join(known)}, or a TOML file; got {name!r}.")
+    return paths
+
+
+def _part(kind: type[Any], values: dict[str, Any], place: str) -> Any:
+    known = [field.name for field in fields(kind)]
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise ValueError(f"{place}: the settings must be among {', '.join(known)}; got {', '.join(unknown)}.")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"{place}: the settings must hold {', '.join(known)}; {error}.") from error
+
+
+def _check(config: Config, place: str) -> None:
+    if config.data not in LOADERS:
+        raise ValueError(f"{place}: `data` must be one of {', '.join(LOADERS)}; got {config.data!r}.")
+    if not config.depths or list(config.depths) != sorted(set(config.depths)) or config.depths[0] < 1:
+        raise ValueError(f"{place}: `depths` must rise from at least 1; got {list(config.depths)}.")
+    if config.ours and not set(config.ours.algorithms) <= set(ALGORITHMS):
+        raise ValueError(f"{place}: `algorithms` must be among {ALGORITHMS}; got {config.ours.algorithms}.")
+    if config.rivals and not set(config.rivals.methods) <= set(RIVALS):
+        raise ValueError(f"{place}: `methods` must be among {', '.join(RIVALS)}; got {config.rivals.methods}.")
+    for name in PARTS:
+        part = getattr(config, name)
+        if part is not None and not part.seeds:
+            raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
+    if config.ours and not config.ours.epochs:
+        raise ValueError(f"{place}: `epochs` of [ours] must hold a number to choose; got none.")

@@ -1,0 +1,82 @@
+"""The algorithms of the figure: what they are called and which estimator each one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from crisptree import CrispTreeClassifier
+
+ALGORITHMS = ("em", "alternating")
+STAGES = ("greedy", "finetuned")
+RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
+SOFT = "soft"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of the figure and a row of the tables."""
+
+    name: str
+    label: str
+    family: str
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("greedy_em", "Greedy (EM)", "ours"),
+        Method("finetuned_em", "Finetuned (EM)", "ours"),
+        Method("greedy_alternating", "Greedy (alternating)", "ours"),
+        Method("finetuned_alternating", "Finetuned (alternating)", "ours"),
+        Method("axis_aligned", "Axis-aligned", "rivals"),
+        Method("random", "Random", "rivals"),
+        Method("oc1", "OC1", "rivals"),
+        Method("co2", "CO2", "rivals"),
+        Method("non_greedy", "Non-greedy", "rivals"),
+        Method(SOFT, "Soft tree (visits all leaves)", "soft"),
+    )
+}
+
+NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
+"""Parameters that do not say what is trained; the seed stands beside them in a cell."""
+
+
+def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
+    """The paper's protocol. The epochs that validation chose count for the growth and for the finetuning."""
+    finetune_epochs = 0 if stage == "greedy" else epochs
+    return CrispTreeClassifier.paper(
+        algorithm=algorithm, max_depth=depth, epochs=epochs, finetune_epochs=finetune_epochs, random_state=seed
+    )
+
+
+def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None) -> CrispTreeClassifier:
+    """A rival with the estimator's own settings; non-greedy training starts from the CO2 tree of its depth."""
+    if name == "non_greedy":
+        return CrispTreeClassifier(
+            grow="co2",
+            algorithm="non_greedy",
+            nu=nu,
+            max_depth=depth,
+            epochs=epochs,
+            finetune_epochs=epochs,
+            random_state=seed,
+        )
+    return CrispTreeClassifier(grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, random_state=seed)
+
+
+def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
+    """A complete tree trained by the likelihood alone, every split by every row."""
+    return CrispTreeClassifier.paper(
+        grow="balanced",
+        algorithm="likelihood",
+        max_depth=depth,
+        finetune_epochs=epochs,
+        mass_threshold=0.0,
+        random_state=seed,
+    )
+
+
+def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
+    """What a cell's configuration says about its estimator."""
+    return {name: value for name, value in model.get_params(deep=False).items() if name not in NO_MATTER}

@@ -1,0 +1,148 @@
+"""Greedy and finetuned trees: epochs chosen on validation rows, then several seeds on all rows but the test's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from experiments import cells, methods
+from experiments.cells import Cell
+from experiments.configs import Ours
+from experiments.session import Session, hard_accuracy
+from experiments.trees import Grown, grow, timed, train_on
+
+
+def count(session: Session) -> int:
+    """How many steps of progress this part has."""
+    ours = session.config.ours
+    if ours is None:
+        return 0
+    trials = len(ours.epochs) if len(ours.epochs) > 1 else 0
+    names = _names(ours)
+    depths = {(cell.method, cell.depth) for cell in session.wanted(names, ours.seeds)}
+    return len(session.wanted(names, ours.seeds)) + trials * len(depths)
+
+
+def run(session: Session) -> None:
+    """All wanted cells of the paper's own algorithms."""
+    ours = session.config.ours
+    for algorithm in ours.algorithms if ours else ():
+        _run(session, ours, algorithm)
+
+
+def _names(ours: Ours) -> list[str]:
+    return [f"{stage}_{algorithm}" for algorithm in ours.algorithms for stage in methods.STAGES]
+
+
+def _run(session: Session, ours: Ours, algorithm: str) -> None:
+    wanted = session.wanted([f"{stage}_{algorithm}" for stage in methods.STAGES], ours.seeds)
+    chosen = _choose(session, ours, algorithm, wanted)
+    for seed in ours.seeds:
+        for epochs in ours.epochs:
+            mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.method, cell.depth] == epochs]
+            _finish(session, algorithm, epochs, mine)
+
+
+def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -> None:
+    """The cells of one seed that share a number of epochs, and so one growth."""
+    grown = None
+    for cell in wanted:
+        model = _model(cell, epochs)
+        config = session.describe(model, grown_to=session.config.depths[-1])
+        if session.is_settled(cell, config):
+            session.skip(cell)
+            continue
+        grown = grown or _grown(session, "all", algorithm, epochs, cell.seed)
+        trained, seconds = _trained(session, grown, cell, epochs, "all")
+        growing = grown.seconds_to(cell.depth)
+        session.finish(cell, config, trained, growing + seconds, epochs=epochs, seconds_growing=round(growing, 3))
+
+
+def _choose(session: Session, ours: Ours, algorithm: str, wanted: list[Cell]) -> dict[tuple[str, int], int]:
+    """The number of epochs of each method and depth, by the hard tree's accuracy on validation rows; few win ties."""
+    pairs = list(dict.fromkeys((cell.method, cell.depth) for cell in wanted))
+    if len(ours.epochs) == 1:
+        return dict.fromkeys(pairs, ours.epochs[0])
+    seed = ours.seeds[0]
+    scores = {pair: _scores(session, Cell(*pair, seed)) for pair in pairs}
+    for epochs in ours.epochs:
+        grown = None
+        for pair in pairs:
+            cell = Cell(*pair, seed)
+            if str(epochs) in scores[pair]:
+                session.skip(cell)
+                continue
+            grown = grown or _grown(session, "train", algorithm, epochs, seed)
+            trained, seconds = _trained(session, grown, cell, epochs, "train")
+            score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
+            scores[pair][str(epochs)] = score
+            _record(session, cell, scores[pair], ours.epochs)
+            name = f"{session.config.data}: {cell.method}, depth {cell.depth}, trial of {epochs} epochs"
+            session.progress.step(name, f"validation {100 * score:.2f} in {seconds:.1f} s")
+    return {pair: best(scores[pair], ours.epochs) for pair in pairs}
+
+
+def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:
+    """The number of epochs with the highest score, the first of those that tie."""
+    return max(epochs, key=lambda number: scores[str(number)])
+
+
+def selection_path(folder: Path, cell: Cell) -> Path:
+    """Where the choice for a method and a depth is recorded."""
+    return folder / "selection" / f"{cell.method}-depth-{cell.depth:02d}.json"
+
+
+def _scores(session: Session, cell: Cell) -> dict[str, float]:
+    """Trials of an earlier run with the same configuration."""
+    found = cells.read(selection_path(session.folder, cell))
+    if found is None or found["config"] != cells.as_json(_selection_config(session, cell)):
+        return {}
+    return found["validation_hard"]
+
+
+def _record(session: Session, cell: Cell, scores: dict[str, float], epochs: tuple[int, ...]) -> None:
+    whole = all(str(number) in scores for number in epochs)
+    content = {
+        "data": session.config.data,
+        "method": cell.method,
+        "depth": cell.depth,
+        "seed": cell.seed,
+        "validation_hard": scores,
+        "epochs": best(scores, epochs) if whole else None,
+        "config": _selection_config(session, cell),
+        **session.origin(),
+    }
+    cells.write(selection_path(session.folder, cell), content)
+
+
+def _selection_config(session: Session, cell: Cell) -> dict[str, Any]:
+    config = session.describe(_model(cell, 1), "train", seed=cell.seed, grown_to=session.config.depths[-1])
+    left_open = ("epochs", "finetune_epochs")
+    config["parameters"] = {name: value for name, value in config["parameters"].items() if name not in left_open}
+    return config
+
+
+def _model(cell: Cell, epochs: int) -> Any:
+    stage, algorithm = cell.method.split("_")
+    return methods.ours(stage, algorithm, cell.depth, epochs, cell.seed)
+
+
+def _grown(session: Session, part: str, algorithm: str, epochs: int, seed: int) -> Grown:
+    """The greedy tree of the largest depth; level by level, so that cut at a depth it is the tree of that depth."""
+    model = methods.ours("greedy", algorithm, session.config.depths[-1], epochs, seed)
+    key = session.describe(model, part, seed=seed, commit=session.commit)
+    grown = session.shelf.get(key)
+    if grown is None:
+        session.progress.say(f"{session.config.data}: growing by {algorithm}, {epochs} epochs, seed {seed}")
+        grown = grow(model.set_params(device=session.device), session.rows(part))
+        session.shelf.put(key, grown)
+    grown.model.set_params(device=session.device)
+    return grown
+
+
+def _trained(session: Session, grown: Grown, cell: Cell, epochs: int, part: str) -> tuple[Any, float]:
+    """The cell's tree, and the seconds that it took beyond the growth."""
+    start = grown.model.cut(cell.depth)
+    if cell.method.startswith("greedy"):
+        return start, 0.0
+    return timed(lambda: train_on(start, _model(cell, epochs), session.rows(part)))

@@ -1,0 +1,109 @@
+"""Run the experiments: ``python -m experiments.run [configuration ...]``.
+
+Finished cells are never run again; interrupt and repeat the command to go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from rich.console import Console
+
+from crisptree.datasets import LOADERS, DataFormatError, DataNotFoundError, Dataset
+from experiments import configs, ours, provenance, rivals
+from experiments.methods import METHODS
+from experiments.progress import Progress
+from experiments.session import Filter, Session
+from experiments.trees import Shelf
+
+RESULTS = provenance.RESULTS / "paper"
+TREES = provenance.ROOT / "build" / "experiments"
+
+Value = TypeVar("Value")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; the exit status is 1 where a data set could not be read though it is there."""
+    given = _parser().parse_args(arguments)
+    console = Console(highlight=False, soft_wrap=True)
+    status = 0
+    try:
+        for path in configs.find(given.configs):
+            status |= _run(configs.read(path), given, console)
+    except ValueError as error:
+        console.print(str(error), markup=False)
+        return 2
+    except KeyboardInterrupt:
+        console.print("Interrupted. What is finished stays; the same command goes on from here.")
+        return 130
+    return status
+
+
+def _run(config: configs.Config, given: argparse.Namespace, console: Console) -> int:
+    try:
+        data = LOADERS[config.data]()
+    except (DataNotFoundError, DataFormatError) as error:
+        console.print(f"{config.title} is left out: {error}", markup=False)
+        return int(isinstance(error, DataFormatError))
+    commit = given.commit or provenance.commit(given.results)
+    with TemporaryDirectory() as for_now:
+        # Trees of code that nobody can check out again must not outlive the run.
+        trees = given.trees if provenance.is_known(commit) else Path(for_now)
+        _run_all(config, data, commit, trees, given, console)
+    return 0
+
+
+def _run_all(
+    config: configs.Config, data: Dataset, commit: str, trees: Path, given: argparse.Namespace, console: Console
+) -> None:
+    session = Session(
+        config=config,
+        data=data,
+        folder=given.results / config.data,
+        shelf=Shelf(trees),
+        progress=Progress(0, console),
+        commit=commit,
+        device=given.device,
+        filter=Filter(given.methods, given.depths, given.seeds),
+        time_cap=given.time_cap,
+    )
+    session.progress.expect(ours.count(session) + rivals.count(session))
+    with session.progress:
+        ours.run(session)
+        rivals.run(session)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="experiments.run", description=__doc__.splitlines()[0])
+    parser.add_argument("configs", nargs="*", help="names or TOML files; all of the paper's for none")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train")
+    parser.add_argument("--methods", type=_several(_method), help="only these, with commas: " + ", ".join(METHODS))
+    parser.add_argument("--depths", type=_several(int), help="only these, with commas")
+    parser.add_argument("--seeds", type=_several(int), help="only these, with commas")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
+    parser.add_argument("--trees", type=Path, default=TREES, help="where grown trees are kept for a resumed run")
+    parser.add_argument("--commit", help="what to record where git cannot say it")
+    parser.add_argument("--time-cap", type=float, help="seconds for a rival's growth, a rival's training, a soft tree")
+    return parser
+
+
+def _several(read: Callable[[str], Value]) -> Callable[[str], frozenset[Value]]:
+    def values(text: str) -> frozenset[Value]:
+        return frozenset(read(part.strip()) for part in text.split(","))
+
+    return values
+
+
+def _method(name: str) -> str:
+    if name not in METHODS:
+        raise argparse.ArgumentTypeError(f"a method must be one of {', '.join(METHODS)}; got {name!r}.")
+    return name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""One data set's run: which cells are wanted, which are there, and how a result becomes a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crisptree import CrispTreeClassifier
+from crisptree.datasets import Dataset
+from experiments import cells, methods, provenance
+from experiments.cells import Cell
+from experiments.configs import Config
+from experiments.progress import Progress
+from experiments.trees import Rows, Shelf
+
+PARTS = {"train": "training rows", "all": "training and validation rows"}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which cells are asked for; None for all."""
+
+    methods: frozenset[str] | None = None
+    depths: frozenset[int] | None = None
+    seeds: frozenset[int] | None = None
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether a cell is asked for."""
+        pairs = ((self.methods, cell.method), (self.depths, cell.depth), (self.seeds, cell.seed))
+        return all(wanted is None or value in wanted for wanted, value in pairs)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all cells of a data set share."""
+
+    config: Config
+    data: Dataset
+    folder: Path
+    shelf: Shelf
+    progress: Progress
+    commit: str
+    device: str = "auto"
+    filter: Filter = field(default_factory=Filter)
+    time_cap: float | None = None
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
+        return {"train": (self.data.X_train, self.data.y_train), "all": self.data.all_but_test()}
+
+    def rows(self, part: str) -> Rows:
+        """Rows to train on, a key of ``PARTS``."""
+        return self._rows[part]
+
+    def cap(self, given: float) -> float:
+        """The time cap: that of the command, else that of the configuration."""
+        return given if self.time_cap is None else self.time_cap
+
+    def wanted(self, names: Iterable[str], seeds: Iterable[int], depths: Iterable[int] | None = None) -> list[Cell]:
+        """The cells of some methods that are asked for, shallow ones first."""
+        depths = self.config.depths if depths is None else depths
+        every = (Cell(name, depth, seed) for seed in seeds for depth in depths for name in names)
+        return [cell for cell in every if self.filter.wants(cell)]
+
+    def describe(self, model: CrispTreeClassifier, part: str = "all", **more: Any) -> dict[str, Any]:
+        """The configuration of a result: two results with the same one are the same experiment."""
+        X, _ = self.rows(part)
+        return {
+            "data": self.config.data,
+            "trained_on": PARTS[part],
+            "rows": len(X),
+            "features": X.shape[1],
+            "parameters": methods.parameters(model),
+            **more,
+        }
+
+    def is_settled(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
+        """Whether the cell's file answers for this configuration."""
+        return cells.is_settled(cells.read(cell.path(self.folder)), config, time_cap)
+
+    def finish(
+        self, cell: Cell, config: dict[str, Any], model: CrispTreeClassifier, seconds: float, **more: Any
+    ) -> None:
+        """Score a trained cell and write it."""
+        metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "rivals")
+        self._write(cell, config, {"status": cells.DONE, **more, "seconds": round(seconds, 3), "metrics": metrics})
+        self.progress.step(f"{self.config.data}: {cell}", f"test {100 * metrics['test_hard']:.2f} in {seconds:.1f} s")
+
+    def give_up(self, cell: Cell, config: dict[str, Any], time_cap: float) -> None:
+        """Record that a cell was not run, because it or a shallower one takes too long."""
+        self._write(cell, config, {"status": cells.TIME_CAP, "time_cap": time_cap, "seconds": None, "metrics": None})
+        self.progress.step(f"{self.config.data}: {cell}", f"not run: time cap of {time_cap:g} s")
+
+    def skip(self, cell: Cell) -> None:
+        """Pass by a cell that is there already."""
+        self.progress.skip(f"{self.config.data}: {cell}")
+
+    def _write(self, cell: Cell, config: dict[str, Any], outcome: dict[str, Any]) -> None:
+        content = {
+            "data": self.config.data,
+            "method": cell.method,
+            "depth": cell.depth,
+            "seed": cell.seed,
+            **outcome,
+            "config": config,
+            **self.origin(),
+        }
+        cells.write(cell.path(self.folder), content)
+
+    def origin(self) -> dict[str, Any]:
+        """Commit, machine and versions."""
+        machine, versions = provenance.machine(self.device), provenance.versions()
+        return {"commit": self.commit, "machine": machine, "versions": versions}
+
+    def _metrics(self, model: CrispTreeClassifier, with_soft: bool) -> dict[str, Any]:
+        parts = {"train": self.rows("all"), "test": (self.data.X_test, self.data.y_test)}
+        metrics: dict[str, Any] = {f"{name}_hard": hard_accuracy(model, rows) for name, rows in parts.items()}
+        for name, rows in parts.items():
+            metrics[f"{name}_soft"] = soft_accuracy(model, rows) if with_soft else None
+        leaves = model.get_n_leaves()
+        visited = int(model.decision_path(self.data.X_test).sum()) / len(self.data.y_test)
+        return metrics | {"leaves": leaves, "splits": leaves - 1, "mean_path_length": visited - 1}
+
+
+def hard_accuracy(model: CrispTreeClassifier, rows: Rows) -> float:
+    """The share of rows whose one leaf names their class."""
+    return float(np.mean(model.predict(rows[0]) == rows[1]))
+
+
+def soft_accuracy(model: CrispTreeClassifier, rows: Rows) -> float:
+    """The same for the probabilistic tree, which visits all leaves."""
+    best = model.soft_predict_proba(rows[0]).argmax(axis=1)
+    return float(np.mean(model.classes_[best] == rows[1]))

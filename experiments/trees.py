@@ -1,0 +1,121 @@
+"""Grown trees: kept for a resumed run, cut, trained further, stopped at a time cap."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from crisptree import CrispTreeClassifier, load
+from experiments import cells
+
+Rows = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+
+class TimeCapReached(Exception):
+    """A fit took longer than it may."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A grown estimator and the seconds until each of its levels was there."""
+
+    model: CrispTreeClassifier
+    seconds: dict[int, float]
+
+    def seconds_to(self, depth: int) -> float:
+        """How long growth to a depth took."""
+        return max((seconds for level, seconds in self.seconds.items() if level <= depth), default=0.0)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Grown trees as model files, so that a resumed run goes on where it was."""
+
+    folder: Path
+
+    def get(self, key: dict[str, Any]) -> Grown | None:
+        """The tree that was grown under this key."""
+        if (found := cells.read(self._path(key))) is None:
+            return None
+        model = load(self._path(key).with_suffix(".crisp"))
+        return Grown(model, {int(level): seconds for level, seconds in found["seconds"].items()})
+
+    def put(self, key: dict[str, Any], grown: Grown) -> None:
+        """Keep a tree. The model comes first: a key without one would be worth nothing."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        grown.model.save(self._path(key).with_suffix(".crisp"))
+        cells.write(self._path(key), {"key": key, "seconds": grown.seconds})
+
+    def _path(self, key: dict[str, Any]) -> Path:
+        text = json.dumps(key, sort_keys=True).encode()
+        return self.folder / f"{hashlib.sha256(text).hexdigest()[:20]}.json"
+
+
+def grow(model: CrispTreeClassifier, rows: Rows) -> Grown:
+    """Grow a tree once; ``cut`` gives every shallower one."""
+    seconds: dict[int, float] = {}
+    started = time.perf_counter()
+
+    def hear(record: Any) -> None:
+        seconds[record.level] = time.perf_counter() - started
+
+    model.set_params(callbacks=[hear]).fit(*rows).set_params(callbacks=None)
+    seconds[model.get_depth()] = time.perf_counter() - started
+    return Grown(model, seconds)
+
+
+def grow_on(grown: Grown, depth: int, seed: int, rows: Rows, time_cap: float) -> Grown:
+    """Grow a tree to a larger depth. The time so far counts."""
+    before = grown.seconds_to(depth)
+    model = grown.model.cut(depth).set_params(warm_start=True, random_state=seed)
+    with at_most(time_cap - before):
+        more = grow(model, rows)
+    return Grown(more.model, grown.seconds | {depth: before + max(more.seconds.values())})
+
+
+def train_on(start: CrispTreeClassifier, like: CrispTreeClassifier, rows: Rows, **fit: Any) -> CrispTreeClassifier:
+    """The second phase alone: the grown tree ``start``, trained with the parameters of ``like``.
+
+    No leaf has more rows than there are, so nothing grows further, not even where growth had given up on a leaf.
+    """
+    wanted = {name: value for name, value in like.get_params(deep=False).items() if name != "device"}
+    model = start.cut(start.max_depth).set_params(**wanted)
+    model.set_params(warm_start=True, min_samples_split=len(rows[1]) + 1)
+    return model.fit(*rows, **fit)
+
+
+def timed(call: Callable[[], CrispTreeClassifier]) -> tuple[CrispTreeClassifier, float]:
+    """What a call gives, and how many seconds it took."""
+    started = time.perf_counter()
+    return call(), time.perf_counter() - started
+
+
+@contextmanager
+def at_most(seconds: float | None) -> Iterator[None]:
+    """Break off with ``TimeCapReached`` after so many seconds, as an interrupt from the keyboard would."""
+    if seconds is None:
+        yield
+        return
+    if seconds <= 0:
+        raise TimeCapReached
+
+    def ring(*_: object) -> None:
+        raise TimeCapReached
+
+    before = signal.signal(signal.SIGALRM, ring)
+    # It rings again every second: an exception may be swallowed where Python cannot pass it on.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
