@@ -4,13 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test check test-slow bench-predict bench-fit clean
+.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
 	@echo "make test       style, types and all quick tests"
 	@echo "make check      style and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
+	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
+	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -40,6 +42,14 @@ bench-predict: setup
 
 bench-fit: setup
 	$(BIN)/python benchmarks/bench_fit.py
+
+paper: setup
+	$(BIN)/python -m experiments.run
+	$(BIN)/python -m experiments.report
+
+paper-quick: setup
+	$(BIN)/python -m experiments.run digits --device cpu --results build/paper-quick
+	$(BIN)/python -m experiments.report digits --results build/paper-quick
 
 clean:
 	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache

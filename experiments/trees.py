@@ -108,14 +108,21 @@ def at_most(seconds: float | None) -> Iterator[None]:
     if seconds <= 0:
         raise TimeCapReached
 
+    armed = True
+
     def ring(*_: object) -> None:
-        raise TimeCapReached
+        if armed:
+            raise TimeCapReached
 
     before = signal.signal(signal.SIGALRM, ring)
-    # It rings again every second: an exception may be swallowed where Python cannot pass it on.
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
-        yield
+        try:
+            # It rings again every second: an exception may be swallowed where Python cannot pass it on.
+            signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+            yield
+        finally:
+            armed = False
     finally:
+        # The bell may ring at any line, also just before it is switched off: hence two steps.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,122 @@
+"""What the finished cells say: means and spreads by data set, method and depth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments import cells
+from experiments.configs import Config
+from experiments.methods import METHODS, STAGES
+
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over seeds, in percent. The spread is the standard deviation; a single seed has none."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return float(np.mean(self.values))
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation between seeds (n − 1)."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" if self.spread is None else f"{self.mean:.2f} ± {self.spread:.2f}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The cells of one data set, and which of them there should be."""
+
+    config: Config
+    done: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
+    given_up: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Config, found: Iterable[dict[str, Any]]) -> Results:
+        """Cells that the configuration asks for; others are left out."""
+        wanted = {(method, depth, seed) for method, depth, seed in expected(config)}
+        done, given_up = defaultdict(list), defaultdict(list)
+        for cell in found:
+            if (cell["method"], cell["depth"], cell["seed"]) in wanted:
+                kind = done if cell["status"] == cells.DONE else given_up
+                kind[cell["method"], cell["depth"]].append(cell)
+        return cls(config, dict(done), dict(given_up))
+
+    @classmethod
+    def read(cls, config: Config, folder: Path) -> Results:
+        """The results in a folder that holds one folder per data set."""
+        return cls.of(config, cells.read_all(folder / config.data))
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that the configuration asks for, in the order of the tables."""
+        asked = {method for method, _, _ in expected(self.config)}
+        return [name for name in METHODS if name in asked]
+
+    def get(self, method: str, depth: int, metric: str) -> Summary | None:
+        """A metric in percent; None where no cell is finished or the method has none."""
+        values = [cell["metrics"][metric] for cell in self.done.get((method, depth), [])]
+        kept = tuple(100 * value for value in values if value is not None)
+        return Summary(kept) if kept else None
+
+    def shown(self, method: str, depth: int, metric: str) -> str:
+        """The cell of a table: mean ± spread, how many seeds are not there yet, or why there is nothing."""
+        summary = self.get(method, depth, metric)
+        asked = sum((method, depth) == (name, at) for name, at, _ in expected(self.config))
+        if summary is None:
+            capped = self.given_up.get((method, depth))
+            return f"{MISSING} (time cap)" if capped else MISSING
+        missing = asked - len(summary.values)
+        return str(summary) + (f" ({len(summary.values)} of {asked} seeds)" if missing else "")
+
+    def counted(self) -> tuple[int, int, int]:
+        """How many cells are finished, ran into a time cap, and are asked for."""
+        done, capped = (sum(map(len, part.values())) for part in (self.done, self.given_up))
+        return done, capped, len(expected(self.config))
+
+    def origins(self) -> list[str]:
+        """The commits and machines that the cells come from."""
+        found = set()
+        for group in self.done.values():
+            for cell in group:
+                machine = cell["machine"]
+                place = f"{machine['cpu']}, {machine['cores']} cores"
+                place += f", {machine['gpu']}" if machine["gpu"] else ""
+                found.add(
+                    f"`{cell['commit'][:12]}{'+changes' if cell['commit'].endswith('+changes') else ''}` on {place}"
+                )
+        return sorted(found)
+
+
+def expected(config: Config) -> list[tuple[str, int, int]]:
+    """All cells of a configuration as (method, depth, seed)."""
+    names: list[tuple[str, tuple[int, ...], int]] = []
+    deepest = config.depths[-1]
+    if config.ours:
+        every = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
+        names += [(name, config.ours.seeds, deepest) for name in every]
+    if config.rivals:
+        names += [(name, config.rivals.seeds, deepest) for name in config.rivals.methods]
+    if config.soft:
+        names.append(("soft", config.soft.seeds, config.soft.max_depth))
+    return [
+        (name, depth, seed)
+        for name, seeds, limit in names
+        for depth in config.depths
+        if depth <= limit
+        for seed in seeds
+    ]

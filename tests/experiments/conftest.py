@@ -1,0 +1,39 @@
+import pytest
+from experiments.run import main
+
+TINY = """
+data = "digits"
+title = "Tiny"
+depths = [1, 2]
+
+[ours]
+algorithms = ["em", "alternating"]
+seeds = [3, 4]
+epochs = [1, 2]
+
+[rivals]
+methods = ["axis_aligned", "co2", "non_greedy"]
+seeds = [0]
+epochs = 1
+time_cap = 100
+
+[soft]
+seeds = [0]
+epochs = 1
+max_depth = 1
+time_cap = 100
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A configuration of seconds, and a function that runs it in a folder of its own."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+
+    def run(*arguments):
+        places = ["--results", str(tmp_path / "results"), "--trees", str(tmp_path / "trees")]
+        return main([str(path), *places, "--device", "cpu", "--commit", "abc", *arguments])
+
+    run.path, run.results = path, tmp_path / "results"
+    return run

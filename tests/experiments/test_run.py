@@ -1,0 +1,170 @@
+"""A tiny experiment from configuration to cells: resumed, changed, capped, interrupted."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from experiments.cells import Cell
+from experiments.run import main
+from experiments.table import expected
+from experiments.trees import TimeCapReached
+
+import experiments
+from experiments import cells, configs, ours, provenance, rivals
+
+
+def files_of(run):
+    return {path.relative_to(run.results).as_posix(): path.stat().st_mtime_ns for path in run.results.rglob("*.*")}
+
+
+def cell_of(run, method, depth, seed):
+    return json.loads(Cell(method, depth, seed).path(run.results / "digits").read_text())
+
+
+def test_every_cell_of_a_configuration_becomes_one_file_and_is_not_run_again(tiny):
+    assert tiny() == 0
+    config = configs.read(tiny.path)
+    wanted = {f"digits/{name}/depth-{depth:02d}-seed-{seed}.json" for name, depth, seed in expected(config)}
+    before = files_of(tiny)
+    assert {name for name in before if "selection" not in name} == wanted
+    assert tiny() == 0
+    assert files_of(tiny) == before
+
+    cell = cell_of(tiny, "finetuned_em", 2, 4)
+    assert set(cell["metrics"]) == {
+        *("train_hard", "test_hard", "train_soft", "test_soft", "leaves", "splits", "mean_path_length")
+    }
+    assert (cell["commit"], cell["machine"]["gpu"], cell["metrics"]["leaves"]) == ("abc", None, 4)
+    assert cell["metrics"]["mean_path_length"] == 2
+    assert cell["config"]["rows"] == 1437
+    assert cell_of(tiny, "co2", 2, 0)["metrics"]["test_soft"] is None
+    chosen = json.loads((tiny.results / "digits/selection/finetuned_em-depth-02.json").read_text())
+    assert chosen["epochs"] == cell["epochs"] == ours.best(chosen["validation_hard"], (1, 2))
+    assert chosen["config"]["rows"] == 1149
+    nu = json.loads((tiny.results / "digits/selection/non_greedy-depth-02.json").read_text())["nu"]
+    assert cell_of(tiny, "non_greedy", 2, 0)["nu"] == nu
+
+
+def test_filters_leave_the_rest_for_later_and_give_the_same_cells(tiny):
+    tiny("--methods", "greedy_em,axis_aligned", "--depths", "1", "--seeds", "0,3")
+    names = [name for name in files_of(tiny) if "selection" not in name]
+    assert sorted(names) == ["digits/axis_aligned/depth-01-seed-0.json", "digits/greedy_em/depth-01-seed-3.json"]
+    before = files_of(tiny)
+    tiny("--methods", "greedy_em,axis_aligned")
+    after = files_of(tiny)
+    assert len(after) > len(before)
+    assert all(after[name] == time for name, time in before.items())
+
+
+def test_a_cell_of_another_configuration_is_run_again(tiny):
+    names = ("--methods", "axis_aligned,co2")
+    tiny(*names)
+    before = files_of(tiny)
+    tiny.path.write_text(
+        tiny.path.read_text().replace("epochs = 1\ntime_cap = 100\n\n[soft]", "epochs = 2\ntime_cap = 100\n\n[soft]")
+    )
+    tiny(*names)
+    assert all(files_of(tiny)[name] != time for name, time in before.items())
+    assert cell_of(tiny, "co2", 1, 0)["config"]["parameters"]["epochs"] == 2
+
+
+def test_depths_reached_before_the_time_cap_count_and_deeper_ones_are_missing(tiny, monkeypatch):
+    def too_slow(*_):
+        raise TimeCapReached
+
+    monkeypatch.setattr(rivals, "grow_on", too_slow)
+    names = ("--methods", "co2,non_greedy")
+    tiny(*names)
+    assert [cell_of(tiny, "co2", depth, 0)["status"] for depth in (1, 2)] == [cells.DONE, cells.TIME_CAP]
+    assert [cell_of(tiny, "non_greedy", depth, 0)["status"] for depth in (1, 2)] == [cells.DONE, cells.TIME_CAP]
+    assert cell_of(tiny, "co2", 2, 0)["metrics"] is None
+    before = files_of(tiny)
+    tiny(*names)
+    assert files_of(tiny) == before
+    monkeypatch.undo()
+    tiny(*names, "--time-cap", "1000")
+    assert cell_of(tiny, "non_greedy", 2, 0)["status"] == cells.DONE
+    assert files_of(tiny)["digits/co2/depth-01-seed-0.json"] == before["digits/co2/depth-01-seed-0.json"]
+
+
+def test_a_time_cap_stops_rivals_and_the_soft_tree_but_not_ours(tiny):
+    tiny("--time-cap", "0.000001", "--methods", "axis_aligned,soft,greedy_em", "--seeds", "0,3")
+    assert cell_of(tiny, "axis_aligned", 1, 0)["status"] == cells.TIME_CAP
+    assert cell_of(tiny, "soft", 1, 0)["status"] == cells.TIME_CAP
+    assert cell_of(tiny, "greedy_em", 2, 3)["status"] == cells.DONE
+
+
+def test_an_interruption_leaves_whole_files_and_the_next_run_goes_on(tiny, monkeypatch, capsys):
+    replace, calls = cells.os.replace, []
+
+    def interrupted(*paths):
+        calls.append(paths)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        replace(*paths)
+
+    names = ("--methods", "greedy_em,axis_aligned")
+    monkeypatch.setattr(cells.os, "replace", interrupted)
+    assert tiny(*names) == 130
+    assert "the same command goes on" in capsys.readouterr().out
+    before = files_of(tiny)
+    assert before
+    assert all(name.endswith(".json") and json.loads((tiny.results / name).read_text()) for name in before)
+    monkeypatch.undo()
+    assert tiny(*names) == 0
+    finished = {name for name in before if "selection" not in name}
+    assert all(files_of(tiny)[name] == before[name] for name in finished)
+
+
+def test_data_that_is_not_there_is_named_and_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CRISPTREE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["sensit", "--results", str(tmp_path / "results")]) == 0
+    said = capsys.readouterr().out
+    assert "SensIT is left out: " in said
+    assert str(tmp_path) in said
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"digits"', '"cats"', "`data` must be one of digits"),
+        ("depths = [1, 2]", "depths = [2, 1]", "`depths` must rise"),
+        ("time_cap", "cap", "must be among methods, seeds, epochs, time_cap; got cap"),
+        ('"axis_aligned"', '"c45"', "`methods` must be among"),
+        ("seeds = [3, 4]", "seeds = []", r"`seeds` of \[ours\] must hold a seed"),
+    ],
+)
+def test_a_wrong_configuration_says_what_must_hold(tiny, old, new, message):
+    tiny.path.write_text(tiny.path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        configs.read(tiny.path)
+    assert tiny() == 2
+
+
+def test_all_configurations_of_the_paper_follow_its_protocol():
+    for path in configs.find([]):
+        config = configs.read(path)
+        assert config.data == path.stem
+        assert config.depths == tuple(range(2, 20, 2))
+        assert config.ours.epochs == (20, 35, 50, 65)
+        assert len(config.ours.seeds) == 5
+
+
+def test_a_commit_without_git_is_unknown_and_changes_are_told(tmp_path, monkeypatch):
+    answers = {"rev-parse": "abc", "status": " M src/crisptree/tree.py"}
+    monkeypatch.setattr(provenance, "_git", lambda name, *_: answers[name])
+    assert provenance.commit(tmp_path) == "abc+changes"
+    assert not provenance.is_known("abc+changes")
+    monkeypatch.undo()
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    assert provenance.commit(tmp_path) == "unknown"
+
+
+def test_experiments_use_the_public_interface_only():
+    for path in Path(experiments.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "crisptree":
+                assert node.module in ("crisptree", "crisptree.datasets"), f"{path.name} imports {node.module}"
