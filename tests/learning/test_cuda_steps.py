@@ -85,7 +85,7 @@ def test_trees_of_any_shape_take_the_same_step(structure, mass_threshold, data, 
 
 
 def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.cuda_steps.VALUES_AT_ONCE", 300)
+    monkeypatch.setattr("crisptree.learning.cuda_work.VALUES_AT_ONCE", 300)
     plan = Plan(epochs=2, learning_rate=0.05)
     fused, by_torch = (
         trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
