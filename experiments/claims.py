@@ -14,7 +14,7 @@ ALIKE = 0.5
 
 TARGETS = {"mnist": 94.3, "connect4": 78.7}
 TITLES = {"mnist": "MNIST", "connect4": "Connect-4"}
-OURS, GREEDY = "finetuned_em", "greedy_em"
+OURS, GREEDY, OTHER = "finetuned_em", "greedy_em", "finetuned_alternating"
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,9 @@ def reaches(results: Mapping[str, Results], name: str, depth: int, target: float
         return _nothing(claim)
     verdict = CONFIRMED if score.mean >= target else REFUTED
     words = f"{label(OURS)}: {score} over {len(score.values)} seeds, {score.mean - target:+.2f} from the target."
+    other = found.get(OTHER, depth, "test_hard") if found else None
+    if other is not None:
+        words += f" {label(OTHER)}: {other} over {len(other.values)} seeds, {other.mean - target:+.2f} from it."
     return Judgement(claim, verdict, words)
 
 
