@@ -79,3 +79,15 @@ def test_equal_trees_have_equal_hashes():
     assert again == FIGURE_1
     assert hash(again) == hash(FIGURE_1)
     assert again != CHAIN
+
+
+def test_leaves_split_together_are_numbered_as_if_split_in_turn():
+    structure = random_structure(30, 2)
+    leaves = [5, 0, 17, 30]
+    in_turn = structure
+    for leaf in leaves:
+        in_turn = in_turn.split_leaf(leaf)
+    assert structure.split_leaves(leaves) == in_turn
+    assert structure.split_leaves([]) == structure
+    with pytest.raises(ValueError, match="given twice"):
+        structure.split_leaves([3, 3])

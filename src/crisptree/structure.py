@@ -96,17 +96,19 @@ class TreeStructure:
 
         The left child keeps the leaf's number, the right child becomes leaf n_leaves.
         """
-        if not 0 <= leaf < self.n_leaves:
-            raise ValueError(f"leaf must be one of 0 … {self.n_leaves - 1}; got {leaf}.")
-        left, right = (np.where(side == ~leaf, self.n_splits, side) for side in (self.left, self.right))
-        return TreeStructure(np.append(left, ~leaf), np.append(right, ~self.n_leaves))
+        return self.split_leaves([leaf])
 
     def split_leaves(self, leaves: Sequence[int]) -> TreeStructure:
-        """``split_leaf`` for each of the leaves in turn."""
-        structure = self
-        for leaf in leaves:
-            structure = structure.split_leaf(leaf)
-        return structure
+        """``split_leaf`` for each of the leaves, which must differ, in turn."""
+        old, added = np.array(leaves, dtype=np.int64), np.arange(len(leaves))
+        for leaf in old[(old < 0) | (old >= self.n_leaves)]:
+            raise ValueError(f"leaf must be one of 0 … {self.n_leaves - 1}; got {leaf}.")
+        if len(np.unique(old)) < len(old):
+            raise ValueError("the leaves must differ; one of them was given twice.")
+        number = np.arange(-self.n_leaves, 0)[::-1]  # ~leaf for those that stay
+        number[old] = self.n_splits + added
+        left, right = (np.where(side < 0, number[~side], side) for side in (self.left, self.right))
+        return TreeStructure(np.append(left, ~old), np.append(right, ~(self.n_leaves + added)))
 
     def cut(self, depth: int) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
         """The tree of at most ``depth``, and which node of this tree each of its nodes was (splits first, then leaves).
