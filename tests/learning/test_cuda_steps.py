@@ -5,7 +5,6 @@ import os
 import pytest
 import torch
 
-from crisptree.learning import train as training_loop
 from crisptree.learning.batches import Groups
 from crisptree.learning.cuda_steps import CudaSteps, kernels
 from crisptree.learning.finetuning import WholeTree
@@ -15,6 +14,7 @@ from crisptree.learning.steps import TorchSteps
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
+from tests.learning.comparing import largest_difference, trained
 from tests.toys import FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -49,17 +49,6 @@ def stumps(data):
 def whole(structure, data):
     tree = random_tree(structure, 6, 4)
     return WholeTree(Tree(structure, tree.splits.on(torch.device(DEVICE)), tree.leaves.to(DEVICE)), data)
-
-
-def trained(make, trainee, data, plan, monkeypatch):
-    monkeypatch.setattr(training_loop, "_quickest_steps", lambda *arguments: make)
-    training_loop.train(trainee, data, plan, generator=generator())
-    return trainee
-
-
-def largest_difference(one, other):
-    pairs = [(one.splits.parameters[name], other.splits.parameters[name]) for name in ("weight", "bias")]
-    return max((a - b).abs().max().item() for a, b in [*pairs, (one.leaves, other.leaves)])
 
 
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])

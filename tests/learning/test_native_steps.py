@@ -15,6 +15,7 @@ from crisptree.learning.steps import TorchSteps
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ObliqueSplits
+from tests.learning.comparing import largest_difference, trained
 from tests.toys import CHAIN, FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
 
 if training is None:
@@ -35,17 +36,6 @@ def stumps(data):
     tables = random_tables(6, 4).reshape(2, -1)
     centers = torch.zeros(3, data.n_features, dtype=torch.float64)
     return Stumps(ObliqueSplits.initial(centers, generator()), tables.to(data.x), groups)
-
-
-def trained(make, trainee, data, plan, monkeypatch):
-    monkeypatch.setattr(training_loop, "can_train", lambda *arguments: make is NativeSteps)
-    training_loop.train(trainee, data, plan, generator=generator())
-    return trainee
-
-
-def largest_difference(one, other):
-    pairs = [(one.splits.parameters[name], other.splits.parameters[name]) for name in ("weight", "bias")]
-    return max((a - b).abs().max().item() for a, b in [*pairs, (one.leaves, other.leaves)])
 
 
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
