@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any] | None:
 def write(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON file whole or not at all, whatever interrupts."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         os.replace(unfinished, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from experiments.methods import METHODS
@@ -44,7 +44,7 @@ class Comparison:
     def __str__(self) -> str:
         where = f"depth {self.depth}"
         place = f"{label(self.rival)}" + (f" at depth {self.rival_depth}" if self.rival_depth != self.depth else "")
-        return f"{where}: {self.ours} against {self.theirs} of {place} ({self.lead:+.2f})"
+        return f"{where}: {self.ours.with_seeds} against {self.theirs.with_seeds} of {place} ({self.lead:+.2f})"
 
 
 def judge(results: Mapping[str, Results]) -> list[Judgement]:
@@ -104,17 +104,19 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
     """EM and the alternating scheme differ by no more than seeds do, or by less than half a point."""
     claim = f"{title(results, name)}: EM and the alternating scheme are equally accurate on the test rows"
     found = results[name]
-    differences, asked = [], 0
+    differences, scores, asked = [], [], 0
     for stage in ("greedy", "finetuned"):
         for depth in found.config.depths:
             asked += 1
             pair = [found.get(f"{stage}_{algorithm}", depth, "test_hard") for algorithm in ("em", "alternating")]
             if pair[0] and pair[1]:
                 differences.append((stage, depth, pair[0].mean - pair[1].mean, combined(pair[0], pair[1])))
+                scores += [pair[0], pair[1]]
     if not differences:
         return _nothing(claim)
     apart = [entry for entry in differences if abs(entry[2]) > max(ALIKE, entry[3])]
     verdict = REFUTED if apart else CONFIRMED + ("" if len(differences) == asked else _where(len(differences), asked))
+    verdict += _on_some_seeds(scores)
     shown = "; ".join(
         f"{stage}, depth {depth}: {difference:+.2f} (spread {spread:.2f})"
         for stage, depth, difference, spread in differences
@@ -132,7 +134,7 @@ def reaches(results: Mapping[str, Results], name: str, depth: int, target: float
     score = found.get(OURS, depth, "test_hard") if found else None
     if score is None:
         return _nothing(claim)
-    verdict = CONFIRMED if score.mean >= target else REFUTED
+    verdict = (CONFIRMED if score.mean >= target else REFUTED) + _on_some_seeds([score])
     words = f"{label(OURS)}: {score} over {len(score.values)} seeds, {score.mean - target:+.2f} from the target."
     other = found.get(OTHER, depth, "test_hard") if found else None
     if other is not None:
@@ -170,9 +172,15 @@ def _compared(found: Results, mine: str, asked: list[tuple[int, str]], metric: s
 
 
 def _verdict(pairs: list[Comparison], asked: int) -> str:
+    some = _on_some_seeds(score for pair in pairs for score in (pair.ours, pair.theirs))
     if any(pair.lead <= 0 for pair in pairs):
-        return REFUTED
-    return CONFIRMED if len(pairs) == asked else CONFIRMED + _where(len(pairs), asked)
+        return REFUTED + some
+    return CONFIRMED + ("" if len(pairs) == asked else _where(len(pairs), asked)) + some
+
+
+def _on_some_seeds(scores: Iterable[Summary]) -> str:
+    """A verdict on fewer seeds than are asked for says so."""
+    return ", on part of the seeds" if any(score.is_partial for score in scores) else ""
 
 
 def _where(judged: int, asked: int) -> str:

@@ -85,7 +85,7 @@ def _draw_curve(axis: Any, results: Results, name: str, metric: str, title: str,
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a picture as .png, and as .svg where that is small."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    picture, drawing = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    picture, drawing = (stem.with_name(stem.name + ending) for ending in (".png", ".svg"))
     with matplotlib.rc_context({"svg.hashsalt": "crisptree", "svg.fonttype": "none"}):
         figure.savefig(picture, dpi=150, metadata={"Software": None})
         figure.savefig(drawing, metadata={"Date": None, "Creator": None})

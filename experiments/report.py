@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="the page (.md); the figure lies beside it")
     given = parser.parse_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
-    output = given.output or given.results.with_suffix(".md")
+    output = given.output or given.results.with_name(given.results.name + ".md")
     try:
         all_results = [Results.read(configs.read(path), given.results) for path in configs.find(given.configs)]
     except ValueError as error:

@@ -33,11 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     status = 0
     try:
-        for path in configs.find(given.configs):
-            status |= _run(configs.read(path), given, console)
-    except ValueError as error:
-        console.print(str(error), markup=False)
-        return 2
+        try:
+            wanted = [configs.read(path) for path in configs.find(given.configs)]
+        except ValueError as error:
+            console.print(str(error), markup=False)
+            return 2
+        for config in wanted:
+            status |= _run(config, given, console)
     except KeyboardInterrupt:
         console.print("Interrupted. What is finished stays; the same command goes on from here.")
         return 130

@@ -22,6 +22,17 @@ class Summary:
     """A metric over seeds, in percent. The spread is the standard deviation; a single seed has none."""
 
     values: tuple[float, ...]
+    asked: int = 0
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the configuration asks for more seeds than are finished."""
+        return len(self.values) < self.asked
+
+    @property
+    def with_seeds(self) -> str:
+        """Mean ± spread, and how many seeds where some are not there yet."""
+        return str(self) + (f" ({len(self.values)} of {self.asked} seeds)" if self.is_partial else "")
 
     @property
     def mean(self) -> float:
@@ -71,17 +82,16 @@ class Results:
         """A metric in percent; None where no cell is finished or the method has none."""
         values = [cell["metrics"][metric] for cell in self.done.get((method, depth), [])]
         kept = tuple(100 * value for value in values if value is not None)
-        return Summary(kept) if kept else None
+        asked = sum((method, depth) == (name, at) for name, at, _ in expected(self.config))
+        return Summary(kept, asked) if kept else None
 
     def shown(self, method: str, depth: int, metric: str) -> str:
         """The cell of a table: mean ± spread, how many seeds are not there yet, or why there is nothing."""
         summary = self.get(method, depth, metric)
-        asked = sum((method, depth) == (name, at) for name, at, _ in expected(self.config))
         if summary is None:
             capped = self.given_up.get((method, depth))
             return f"{MISSING} (time cap)" if capped else MISSING
-        missing = asked - len(summary.values)
-        return str(summary) + (f" ({len(summary.values)} of {asked} seeds)" if missing else "")
+        return summary.with_seeds
 
     def counted(self) -> tuple[int, int, int]:
         """How many cells are finished, ran into a time cap, and are asked for."""

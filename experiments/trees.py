@@ -44,9 +44,10 @@ class Shelf:
 
     def get(self, key: dict[str, Any]) -> Grown | None:
         """The tree that was grown under this key."""
-        if (found := cells.read(self._path(key))) is None:
+        file = self._path(key).with_suffix(".crisp")
+        if (found := cells.read(self._path(key))) is None or not file.exists():
             return None
-        model = load(self._path(key).with_suffix(".crisp"))
+        model = load(file)
         return Grown(model, {int(level): seconds for level, seconds in found["seconds"].items()})
 
     def put(self, key: dict[str, Any], grown: Grown) -> None:

@@ -27,10 +27,10 @@ from crisptree.tree import Tree
 
 
 class NonGreedy(NamedTuple):
-    """The trained tree, the ν it was trained with, and its accuracy on the validation rows where there were some."""
+    """The tree, the ν that trained it (None where nothing was trained), and its accuracy on validation rows, if any."""
 
     tree: Tree
-    nu: float
+    nu: float | None
     score: float | None
 
 
@@ -70,7 +70,7 @@ def non_greedy(
         raise ValueError("`nu` must be a number where no validation rows can choose it; got None.")
     several = NUS if nu is None else (nu,)
     if tree.structure.n_splits == 0 or plan.epochs == 0:
-        return NonGreedy(tree, several[0], None)
+        return NonGreedy(tree, None, None)
     best: NonGreedy | None = None
     for number, one in enumerate(several):
         run = _Run(tree, samples, plan, one, generator, validation, number * plan.epochs, len(several) * plan.epochs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -93,7 +92,7 @@ def _check_use(names: list[str], mirror: str | None) -> None:
     for name in names:
         if name not in CATALOG:
             raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
-    if mirror is not None and urlsplit(mirror).scheme not in ("http", "https", "file"):
+    if mirror is not None and not mirror.startswith(("http://", "https://", "file://")):
         raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
 
 

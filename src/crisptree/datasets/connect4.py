@@ -63,7 +63,7 @@ def one_hot(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """
     if not np.isin(cells, np.arange(len(STATES))).all():
         raise DataFormatError("the cells of connect4 must be 0 (blank), 1 (o) or 2 (x); these files hold others.")
-    return np.eye(len(STATES), dtype=np.float32)[cells].reshape(len(cells), -1)
+    return np.eye(len(STATES), dtype=np.float32)[cells.astype(np.intp)].reshape(len(cells), -1)
 
 
 def _from_npz(path: Path) -> list[npt.NDArray[Any]]:

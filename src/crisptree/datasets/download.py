@@ -113,7 +113,7 @@ def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt
 def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
     with _opened(url, Path(target.name).parent) as response:
         announced = response.headers.get("Content-Length")
-        total = int(announced) if announced else None
+        total = int(announced) if announced and announced.isdecimal() else None
         if file.size is not None and total not in (None, file.size):
             raise DownloadError(f"{url} offers {total:,} bytes; the published file has {file.size:,}.")
         done = 0
