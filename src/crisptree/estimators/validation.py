@@ -288,6 +288,6 @@ def check_warm_start(
     if holds_out(estimator) and not has_validation and not _is_whole(estimator.random_state):
         raise ValueError(
             "`random_state` must be a whole number for warm_start where rows are held out (early_stopping, or nu=None "
-            f"with algorithm='non_greedy'), so that they are the same again; got {estimator.random_state!r}. Or give fit "
-            "a validation set."
+            f"with algorithm='non_greedy'), so that they are the same again; got {estimator.random_state!r}. Or give "
+            "fit a validation set."
         )
