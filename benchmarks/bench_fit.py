@@ -152,6 +152,8 @@ def floors(X: np.ndarray, y: np.ndarray, device: str) -> None:
     lines = [["growth, an epoch of a level", read, growth, float(np.median(clock.of("grow")))]]
     for name, epoch in (("finetuning, second epoch", 1), ("finetuning, last epoch", -1)):
         work = dense if device == "cuda" else growth * pairs.per_row[epoch]
+        if device != "cuda":
+            name += f" ({pairs.per_row[epoch]:.0f} of {n_splits} splits a row)"
         lines.append([name, read, work, clock.of("finetune")[epoch]])
     print(f"## How near the floor, MNIST, depth 8, {device}\n")
     head = ["phase", "bytes / ceiling, share of the time", "operations / ceiling, share", "time over floor"]

@@ -40,6 +40,8 @@ def listening(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] |
             live.update(Text(line.text(record), no_wrap=True, overflow="ellipsis"))
 
         yield Ears([show, *(callbacks or [])])
+    if not console.is_terminal:
+        console.print()  # only in a terminal does the live line end itself
 
 
 class ProgressLine:

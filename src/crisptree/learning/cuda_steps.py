@@ -26,7 +26,6 @@ from crisptree.warning import CrispTreeWarning
 LAUNCHES_AT_MOST = 50_000
 """An epoch of more launches is not recorded: the graph would be larger than the data."""
 
-
 MOST_CLASSES = 4096
 """A kernel holds the classes of several tasks at once."""
 
@@ -53,7 +52,8 @@ def _triton_works(device: torch.device) -> bool:
             kernels.nothing[(1,)](torch.zeros(1, device=device))
     except Exception as error:
         warnings.warn(
-            f"Triton cannot build kernels here ({error}): training on CUDA takes the slower steps of torch.",
+            f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
+            "steps of torch do the same; a C compiler and Python's headers are what is missing most often.",
             CrispTreeWarning,
             stacklevel=2,
         )

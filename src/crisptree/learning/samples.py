@@ -21,7 +21,7 @@ GROUPS_PER_PRODUCT = 32
 class Samples:
     """Scaled rows, class numbers and weights on the training device.
 
-    ``batch`` is the only access to rows, so that arrays, memory maps and windows of images can stand behind it.
+    Torch's steps and every pass over the rows ask ``batch`` for them; the fused steps read ``x`` where it lies.
 
     Parameters
     ----------
