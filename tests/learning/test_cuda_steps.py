@@ -80,3 +80,12 @@ def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
         trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
     )
     assert largest_difference(fused, by_torch) < 1e-10
+
+
+@pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
+def test_a_weight_that_is_no_number_ends_the_training_in_an_error(make_trainee, data, monkeypatch):
+    trainee = make_trainee(data)
+    with torch.no_grad():
+        trainee.splits.parameters["weight"][1, 2] = float("nan")
+    with pytest.raises(ValueError, match="Lower learning_rate"):
+        trained(CudaSteps, trainee, data, Plan(epochs=1), monkeypatch)
