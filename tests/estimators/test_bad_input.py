@@ -90,7 +90,7 @@ def test_values_that_are_not_finite_numbers_are_refused(value):
         ({"X": np.zeros((0, 5)), "y": []}, ValueError, "0 sample"),
         ({"X": np.zeros((60, 0))}, ValueError, "0 feature"),
         ({"X": X[0]}, ValueError, "1D array"),
-        ({"X": X.reshape(12, 5, 5), "y": Y[:12]}, ValueError, "dim 3"),
+        ({"X": X.reshape(12, 5, 5, 1, 1), "y": Y[:12]}, ValueError, "dim 5"),
         ({"y": Y[:-1]}, ValueError, "inconsistent numbers of samples"),
         ({"y": None}, ValueError, "requires y to be passed"),
         ({"y": np.linspace(0, 1, 60)}, ValueError, "continuous"),

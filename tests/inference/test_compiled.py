@@ -9,6 +9,7 @@ import pytest
 from sklearn import config_context
 
 from crisptree import CrispTreeClassifier, CrispTreeWarning
+from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.inference import FlatTree, compiled, reference, route_rows
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
@@ -205,10 +206,14 @@ def model():
 
 def test_plain_float_arrays_take_the_fast_lane_and_others_do_not(model):
     X, _ = clouds(100)
-    assert model._fast_lane(X) is not None
-    assert model._fast_lane(X.astype(np.float64)) is not None
+
+    def lane(rows):
+        return fast_leaves(model.tree_, rows, None, has_names=False)
+
+    assert lane(X) is not None
+    assert lane(X.astype(np.float64)) is not None
     for other in (X.astype(np.float16), X.tolist(), X[:, :3], X[0], X[:0], X.astype(">f4")):
-        assert model._fast_lane(other) is None
+        assert lane(other) is None
 
 
 def test_both_lanes_give_the_same_leaves(model):

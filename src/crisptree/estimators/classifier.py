@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.fast_lane import fast_leaves
+from crisptree.estimators.images import as_rows
 from crisptree.estimators.protocol import PAPER
-from crisptree.inference import CrispTree, FlatTree, compiled, route_rows
+from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.cutting import cut
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
-
-FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
@@ -76,7 +75,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         Strength of the squared differences between weights of neighbouring pixels, for oblique splits; needs
         ``image_shape``.
     image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image that a row is.
+        (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
@@ -116,6 +115,8 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         Class labels.
     nu_ : float
         The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
+    image_shape_ : tuple of int or None
+        The image that a row is, from ``image_shape`` or from X.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -136,6 +137,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
     tree_: CrispTree
     greedy_tree_: CrispTree
     classes_: npt.NDArray[Any]
+    image_shape_: tuple[int, ...] | None
     n_features_in_: int
     history_: list[EpochRecord]
 
@@ -235,7 +237,7 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; they become float32 first.
+            Finite numbers; they become float32 first. Or images (n_samples, height, width[, channels]).
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -245,7 +247,8 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         checks.check_parameters(self.get_params(deep=False))
         earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
-        data = checks.check_training_data(self, X, y, sample_weight, self.class_weight, reset=earlier is None)
+        data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
+        self.image_shape_ = data.image_shape
         held_out = None if validation is None else checks.check_validation(self, validation, data.classes)
         if earlier is not None:
             checks.check_warm_start(self, earlier.structure, self.classes_, data.classes, held_out is not None)
@@ -318,34 +321,16 @@ class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
-        leaves = self._fast_lane(X)
+        known = self.__dict__
+        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names="feature_names_in_" in known)
         if leaves is not None:
             return leaves
         check_is_fitted(self, "tree_")
         if _is_cuda(X):
             from crisptree.estimators.on_device import apply
 
-            return apply(self.tree_, X)  # type: ignore[arg-type, return-value]
+            return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
-
-    def _fast_lane(self, X: Any) -> npt.NDArray[np.int64] | None:
-        """The leaves of a plain float array of the right width, checked for finite values while it is routed.
-
-        None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
-        """
-        tree = self.__dict__.get("tree_")
-        if (
-            type(X) is not np.ndarray
-            or X.ndim != 2
-            or X.dtype not in FAST_TYPES
-            or not isinstance(tree, FlatTree)
-            or X.shape[1] != tree.n_features
-            or not len(X)
-            or "feature_names_in_" in self.__dict__
-        ):
-            return None
-        check_finite = not get_config()["assume_finite"]
-        return compiled.route_rows(tree, X, n_jobs=self.n_jobs, check_finite=check_finite)
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.estimators.validation import check_parameters
+from crisptree.estimators.images import check_image_shape
+from crisptree.estimators.validation import check_parameter, check_parameters
 from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
             "parameters": _parameters_to_json(estimator.get_params(deep=False)),
             "classes": _labels_to_json(estimator.classes_),
             "feature_names": None if names is None else [str(name) for name in names],
+            "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
             "module": module,
         },
         **{section: {} for section in SECTIONS[1:]},
@@ -98,6 +100,7 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
         if model.greedy_tree_.n_features != model.tree_.n_features:
             raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
     model.classes_ = classes
+    model.image_shape_ = _image_shape(header.get("image_shape", model.image_shape), model.tree_)
     model.n_features_in_ = model.tree_.n_features
     names = header.get("feature_names")
     if names is not None:
@@ -114,6 +117,20 @@ def _module_reader(
     from crisptree.estimators.modules import reader
 
     return reader(module, split, path)
+
+
+def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
+    from crisptree.export.model_file import ModelFileError
+
+    try:
+        check_parameter("image_shape", sides)
+        shape = None if sides is None else tuple(int(side) for side in sides)
+        check_image_shape(shape, tree.n_features)
+    except ValueError as error:
+        raise ModelFileError(
+            f"the model file says of what shape its images are, and that cannot be: {error}"
+        ) from error
+    return shape
 
 
 def _names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.blocks import n_threads, row_blocks
 from crisptree.estimators.progress import listening
-from crisptree.estimators.validation import TrainingData, check_image_shape, holds_out
+from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import finetune
@@ -77,7 +78,7 @@ def _fit(
     seed: int,
     device: torch.device,
 ) -> Fitted:
-    image_shape = check_image_shape(estimator.image_shape, data.X.shape[1])
+    image_shape = data.image_shape
     held_out: Held | None = None
     if given is not None:
         held_out = (*given, np.ones(len(given[1])))
@@ -265,7 +266,7 @@ def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[Training
     kept, held = train_test_split(
         np.arange(n_rows), test_size=n_held, random_state=seed, stratify=data.y if alike else None
     )
-    rest = TrainingData(data.X[kept], data.y[kept], data.weight[kept], data.classes)
+    rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])
     return rest, (data.X[held], data.y[held], data.weight[held])
 
 

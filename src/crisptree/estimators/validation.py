@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.structure import TreeStructure
 
 ALGORITHMS = ("em", "alternating", "likelihood", "non_greedy")
@@ -144,11 +145,6 @@ def check_parameters(parameters: dict[str, Any]) -> None:
         )
     if parameters["split"] not in ("oblique", "axis") and parameters["l1"] > 0:
         raise ValueError(f"`l1` must be 0 for split modules; got {parameters['l1']!r}. Use l2 instead.")
-    if parameters["roughness"] > 0 and parameters["image_shape"] is None:
-        raise ValueError(
-            f"`roughness` must come with `image_shape`; got roughness={parameters['roughness']!r} and no image_shape. "
-            "Say how a row is an image, e.g. image_shape=(28, 28), or set roughness=0."
-        )
     if parameters["split"] != "oblique":
         for name, value in (("grow", parameters["grow"]), ("algorithm", parameters["algorithm"])):
             if value in (*RIVALS, "non_greedy"):
@@ -173,29 +169,37 @@ def check_parameters(parameters: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows: float32 features, class numbers, positive weights."""
+    """Checked rows: float32 features, class numbers, positive weights; and the image that a row is, if it is one."""
 
     X: npt.NDArray[np.float32]
     y: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float64]
     classes: npt.NDArray[Any]
+    image_shape: tuple[int, ...] | None
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    X = as_rows(X, estimator.image_shape_)
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
 
 
-def check_training_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, *, reset: bool = True
-) -> TrainingData:
+def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+    image_shape = image_shape_of(X, estimator.image_shape)
+    if estimator.roughness > 0 and image_shape is None:
+        raise ValueError(
+            f"`roughness` must come with `image_shape`; got roughness={estimator.roughness!r} and no image_shape. Say "
+            "how a row is an image, e.g. image_shape=(28, 28), give X as (n, height, width), or set roughness=0."
+        )
+    X = as_rows(X, image_shape)
     with np.errstate(over="ignore"):
         X, y = validate_data(estimator, X, y, dtype=np.float32, order="C", reset=reset)
+    check_image_shape(image_shape, X.shape[1])
     check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * _class_factors(class_weight, y, weight)
+    weight = weight * _class_factors(estimator.class_weight, y, weight)
     kept = weight > 0
     if not kept.any():
         raise ValueError(
@@ -205,7 +209,7 @@ def check_training_data(
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     classes, numbers = np.unique(y, return_inverse=True)
-    return TrainingData(X, numbers.astype(np.int64), weight, classes)
+    return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
 
 
 def _class_factors(
@@ -244,19 +248,6 @@ def check_validation(
             "Leave those rows out of the validation set."
         )
     return X, np.searchsorted(classes, y)
-
-
-def check_image_shape(image_shape: tuple[int, ...] | None, n_features: int) -> tuple[int, ...] | None:
-    """The image shape as a tuple whose pixels are the features."""
-    if image_shape is None:
-        return None
-    shape = tuple(int(side) for side in image_shape)
-    if math.prod(shape) != n_features:
-        raise ValueError(
-            f"`image_shape` must have as many pixels as X has features; got {shape} ({math.prod(shape)} pixels) for "
-            f"{n_features} features. Leave it None to train without spatial regularisation."
-        )
-    return shape
 
 
 def holds_out(estimator: Any) -> bool:

@@ -60,7 +60,7 @@ def plot_tree(
         raise ValueError(f"`class_names` must name all {tree.leaves.shape[1]} classes; got {len(names)} names.")
     columns = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     layout = tree_layout(tree.structure, max_depth)
-    as_images = model.image_shape is not None and isinstance(tree, FlatTree)
+    as_images = model.image_shape_ is not None and isinstance(tree, FlatTree)
     if ax is None:
         inches = INCHES["image" if as_images or layout.width == 1 else "bars"]
         size = (max(layout.width * inches, 3.0), max(layout.height * LEVEL * inches, 2.0))
@@ -74,7 +74,7 @@ def plot_tree(
         elif not isinstance(tree, FlatTree):
             _draw_box(ax, place, f"module {node}")
         elif as_images:
-            _draw_image(ax, tree, int(node), place, model.image_shape)
+            _draw_image(ax, tree, int(node), place, model.image_shape_)
         else:
             _draw_terms(ax, tree, int(node), place, columns)
     ax.set_xlim(-0.6, layout.width - 0.4)
