@@ -65,6 +65,8 @@ class Results:
             if (cell["method"], cell["depth"], cell["seed"]) in wanted:
                 kind = done if cell["status"] == cells.DONE else given_up
                 kind[cell["method"], cell["depth"]].append(cell)
+        for group in done.values():
+            _check_alike(group)
         return cls(config, dict(done), dict(given_up))
 
     @classmethod
@@ -110,6 +112,22 @@ class Results:
                     f"`{cell['commit'][:12]}{'+changes' if cell['commit'].endswith('+changes') else ''}` on {place}"
                 )
         return sorted(found)
+
+
+def _check_alike(group: list[dict[str, Any]]) -> None:
+    """A mean over seeds must be one over runs that differ in nothing else."""
+    settings = []
+    for cell in group:
+        parameters = {name: value for name, value in cell["config"]["parameters"].items() if name != "random_state"}
+        settings.append(cell["config"] | {"parameters": parameters, "seed": None})
+    other = next((cell for cell, found in zip(group, settings, strict=True) if found != settings[0]), None)
+    if other is not None:
+        first = group[0]
+        raise ValueError(
+            f"the cells of {first['data']}, {first['method']}, depth {first['depth']} must come from one "
+            f"configuration; seeds {first['seed']} and {other['seed']} do not. Run them again: "
+            f"python -m experiments.run {first['data']}"
+        )
 
 
 def expected(config: Config) -> list[tuple[str, int, int]]:

@@ -25,6 +25,8 @@ def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE):
         "metrics": metrics if status == DONE else None,
         "commit": "0123456789abcdef",
         "machine": machine,
+        "data": "mnist",
+        "config": {"parameters": {"random_state": seed, "epochs": 20}},
     }
 
 
@@ -126,6 +128,13 @@ def test_tables_show_missing_cells_with_their_reason_and_keep_soft_scores_apart(
 def test_cells_that_the_configuration_does_not_ask_for_are_left_out():
     found = Results.of(config(seeds=(0,)), [cell("finetuned_em", 2, seed, 0.8 + seed / 10) for seed in (0, 1)])
     assert found.get("finetuned_em", 2, "test_hard").values == (80.0,)
+
+
+def test_seeds_that_were_trained_with_other_parameters_are_not_averaged():
+    one, other = (cell("finetuned_em", 2, seed, 0.8) for seed in (0, 1))
+    other["config"]["parameters"]["epochs"] = 21
+    with pytest.raises(ValueError, match=r"finetuned_em, depth 2 must come from one configuration; seeds 0 and 1"):
+        Results.of(config(), [one, other])
 
 
 def test_the_figure_has_test_above_train_and_rivals_dashed():
