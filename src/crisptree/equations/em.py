@@ -59,7 +59,7 @@ def _ascent(structure: TreeStructure, device: torch.device) -> tuple[list[tuple[
     return [(splits, left[splits], right[splits]) for splits in levels], left, right
 
 
-def split_loss(scores: Tensor, left_masses: Tensor, right_masses: Tensor, steepness: float) -> Tensor:
+def split_loss(scores: Tensor, left_masses: Tensor, right_masses: Tensor, steepness: float | Tensor) -> Tensor:
     """−Σ_n Σ_ℓ h_{n,ℓ} log μ_ℓ(x_n) = −Σ_n Σ_i [H^R_{n,i} log σ(γ f_i) + H^L_{n,i} log(1 − σ(γ f_i))].
 
     One weighted logistic regression per split. Where a split has no mass it costs the sample nothing.

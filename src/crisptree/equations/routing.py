@@ -17,13 +17,13 @@ def goes_right(scores: Tensor) -> Tensor:
     return scores > 0
 
 
-def log_turns(scores: Tensor, steepness: float) -> tuple[Tensor, Tensor]:
+def log_turns(scores: Tensor, steepness: float | Tensor) -> tuple[Tensor, Tensor]:
     """log(1 − σ(γ f)) and log σ(γ f): the probabilistic turns left and right, the shape of ``scores``."""
     steep = steepness * scores
     return logsigmoid(-steep), logsigmoid(steep)
 
 
-def log_path_probabilities(scores: Tensor, structure: TreeStructure, steepness: float) -> Tensor:
+def log_path_probabilities(scores: Tensor, structure: TreeStructure, steepness: float | Tensor) -> Tensor:
     """log μ_ℓ(x) = Σ_{r ∈ ℛ_ℓ} log σ(γ f_r) + Σ_{l ∈ ℒ_ℓ} log(1 − σ(γ f_l)).  (n, n_splits) → (n, n_leaves)
 
     Goes down level by level: a child's value is its parent's plus one turn, so the cost is n × splits.

@@ -41,9 +41,10 @@ class Adam:
 
     @torch.no_grad()
     def step(self, active: Tensor | None = None) -> None:
-        """Move all splits, or only the ``active`` ones."""
-        rows = slice(None) if active is None else active
-        self.steps[rows] += 1
+        """Move all splits, or only the ``active`` ones: their numbers, or a mask, which the host need not know."""
+        mask = active if active is not None and active.dtype == torch.bool else None
+        rows = slice(None) if active is None or mask is not None else active
+        self.steps[rows] += 1 if mask is None else mask
         for name, value in self.parameters.items():
             if value.grad is None:
                 continue
@@ -52,9 +53,9 @@ class Adam:
             gradient = value.grad[rows]
             mean = self.means[name][rows].lerp(gradient, 1 - BETA_1)
             square = self.squares[name][rows].lerp(gradient.square(), 1 - BETA_2)
-            self.means[name][rows], self.squares[name][rows] = mean, square
             rate = self.learning_rate / ((square / (1 - BETA_2**steps)).sqrt() + EPSILON)
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
                 moved = soft_threshold(moved, rate * self.l1[name])
-            value[rows] = moved
+            for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
+                place[rows] = new if mask is None else torch.where(mask.reshape(shape), new, place)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from crisptree.learning.cuda_graphs import on_device, recorded
 from crisptree.learning.cuda_work import StumpWork, TreeWork, Work, kernels
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
@@ -61,12 +59,6 @@ def _triton_works(device: torch.device) -> bool:
     return True
 
 
-@cache
-def _capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all graphs: cuBLAS keeps working memory for every stream it has seen."""
-    return torch.cuda.Stream(device)
-
-
 class CudaSteps:
     """The same steps as ``TorchSteps``, on the same parameters in place."""
 
@@ -80,7 +72,7 @@ class CudaSteps:
         self.n_epochs = 0
 
     def epoch(self, steepness: float, order: Tensor) -> EpochResult:
-        with torch.no_grad(), self._on_device():
+        with torch.no_grad(), on_device(self.samples.device):
             self.work.begin(steepness, order, self.trainee.leaves)
             if self.graph is not None:
                 self.graph.replay()
@@ -94,7 +86,7 @@ class CudaSteps:
 
     def _record(self) -> None:
         if self.samples.device.type == "cuda" and self.work.n_launches <= LAUNCHES_AT_MOST:
-            self.graph = _recorded(self._launch)
+            self.graph = recorded(self._launch)
 
     def _launch(self) -> None:
         work = self.work
@@ -102,23 +94,3 @@ class CudaSteps:
         torch.sum(work.log_likelihood, dim=0, dtype=torch.float64, out=work.found[0])
         # A weight that is infinite or not a number spoils the sum of all: one number to read instead of two.
         torch.sum(work.weight.sum(dim=1) + work.bias, dim=0, dtype=torch.float64, out=work.found[1])
-
-    def _on_device(self) -> Any:
-        return torch.cuda.device(self.samples.device) if self.samples.device.type == "cuda" else nullcontext()
-
-
-def _recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
-    """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
-    graph, stream = torch.cuda.CUDAGraph(), _capture_stream(torch.device("cuda", torch.cuda.current_device()))
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        graph.capture_begin(capture_error_mode="thread_local")
-        try:
-            launch()
-        except BaseException:
-            with suppress(RuntimeError):  # what went wrong first is what must be heard
-                graph.capture_end()
-            raise
-        graph.capture_end()
-    torch.cuda.current_stream().wait_stream(stream)
-    return graph

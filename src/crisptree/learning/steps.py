@@ -117,6 +117,19 @@ class StepByStep(ABC):
         """The epoch's leaf counts and its mean negative log-likelihood."""
 
 
+class Prepared(NamedTuple):
+    """An update on the device: places in the order, and for each of them its group and its factors in loss and counts.
+
+    ``active`` are the splits that move; None for all.
+    """
+
+    places: Tensor
+    group: Tensor
+    in_loss: Tensor
+    in_counts: Tensor
+    active: Tensor | None
+
+
 class TorchSteps(StepByStep):
     """Scores and their gradients by automatic differentiation."""
 
@@ -126,43 +139,59 @@ class TorchSteps(StepByStep):
         self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
 
     def begin(self, steepness: float) -> None:
-        self.steepness = steepness
+        self.steepness: float | Tensor = steepness
         self.before = None if self.fresh else self.trainee.splits.detached()
-        self.counts = torch.zeros_like(self.trainee.leaves)
+        self.leaves = self.trainee.leaves
+        self.counts = torch.zeros_like(self.leaves)
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
-        self.adam.zero_grad()
-        device = self.samples.device
-        rows = order[torch.from_numpy(update.places).to(device)]
-        group = update.per_row(update.active).to(device)
-        weight = self.samples.weight[rows]
-        mass, once = (weight * update.per_row(values).to(weight) for values in (in_loss, in_counts))
-        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=device)
-        for part in torch.arange(len(rows), device=device).split(self.piece):
-            reached |= self._differentiate(rows[part], group[part], mass[part], once[part])
-        add_penalty_gradient(self.trainee.splits, self.plan)
+        self._step(order, self._prepared(update, in_loss, in_counts))
+
+    def _prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
+        device, like = self.samples.device, self.samples.weight
         active = None
         if len(update.active) < len(self.trainee.groups.sizes):
             active = torch.from_numpy(update.active).to(device)
-        if self.plan.mass_threshold and self.trainee.is_whole_tree:
-            active = torch.nonzero(reached)[:, 0]  # a split of a tree that no row reaches rests
-        self.adam.step(active)
+        return Prepared(
+            places=torch.from_numpy(update.places).to(device),
+            group=update.per_row(update.active).to(device),
+            in_loss=update.per_row(in_loss).to(like),
+            in_counts=update.per_row(in_counts).to(like),
+            active=active,
+        )
+
+    def _step(self, order: Tensor, update: Prepared) -> None:
+        self.adam.zero_grad()
+        rows = order[update.places]
+        weight = self.samples.weight[rows]
+        mass, once = weight * update.in_loss, weight * update.in_counts
+        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
+        for start in range(0, len(rows), self.piece):
+            part = slice(start, start + self.piece)
+            reached |= self._differentiate(rows[part], update.group[part], mass[part], once[part])
+        add_penalty_gradient(self.trainee.splits, self.plan)
+        # A split of a tree that no row reaches rests.
+        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
+        self.adam.step(reached if rests else update.active)
+
+    def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return self.trainee.scores(splits, x, group)
 
     def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
         """Add the gradient of some rows; which splits any of them reaches.  (n_splits,)"""
         trainee = self.trainee
         x, labels = self.samples.batch(rows), trainee.labels(self.samples.y[rows], group)
-        scores = trainee.scores(trainee.splits, x, group)
+        scores = self._scores(trainee.splits, x, group)
         repeats = len(labels) // len(rows)
         with torch.no_grad():
-            basis = scores if self.before is None else trainee.scores(self.before, x, group)
+            basis = scores if self.before is None else self._scores(self.before, x, group)
             log_paths = log_path_probabilities(basis, trainee.structure, self.steepness)
-            h = responsibilities(log_paths, trainee.leaves, labels)
+            h = responsibilities(log_paths, self.leaves, labels)
             each = once.repeat_interleave(repeats)
-            self.counts += class_counts(h * each[:, None], labels, trainee.leaves.shape[1])
-            self.log_likelihood += (each * log_likelihoods(log_paths, trainee.leaves, labels)).sum()
+            self.counts += class_counts(h * each[:, None], labels, self.leaves.shape[1])
+            self.log_likelihood += (each * log_likelihoods(log_paths, self.leaves, labels)).sum()
             self.total_weight += each.sum()
             left, right = node_masses(h, trainee.structure)
             enough = left + right >= self.plan.mass_threshold

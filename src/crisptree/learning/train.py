@@ -13,6 +13,7 @@ from torch import Tensor
 
 from crisptree.equations.em import leaf_distributions
 from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda
+from crisptree.learning.graphed_steps import GraphedSteps, can_record
 from crisptree.learning.native_steps import NativeSteps, can_train
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
@@ -97,6 +98,8 @@ def _quickest_steps(trainee: Trainee, samples: Samples) -> Callable[..., Steps]:
         return NativeSteps
     if can_train_on_cuda(trainee, samples):
         return CudaSteps
+    if can_record(trainee, samples):
+        return GraphedSteps
     return TorchSteps
 
 

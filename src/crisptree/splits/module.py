@@ -88,14 +88,15 @@ class ModuleSplits(AbstractSplits):
 
     def at(self, x: Tensor, split: Tensor) -> Tensor:
         """Every module sees only its own rows."""
-        inputs = self._inputs(x)
         scores = x.new_zeros(len(x))
         for number in torch.unique(split).tolist():
             rows = torch.nonzero(split == number)[:, 0]
-            parameters = {name: value[number] for name, value in self.parameters.items()}
-            result = cast(Tensor, functional_call(self.skeleton, parameters, (inputs[rows],)))
-            scores = scores.index_add(0, rows, result.reshape(len(rows)))
+            scores = scores.index_add(0, rows, self.score(x[rows], number))
         return scores
+
+    def score(self, x: Tensor, split: int) -> Tensor:
+        parameters = {name: value[split] for name, value in self.parameters.items()}
+        return cast(Tensor, functional_call(self.skeleton, parameters, (self._inputs(x),))).reshape(len(x))
 
     def weights(self) -> list[Tensor]:
         """All parameters but the offsets, which have one dimension."""
