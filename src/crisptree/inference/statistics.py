@@ -11,6 +11,7 @@ import numpy.typing as npt
 from crisptree.blocks import row_blocks
 from crisptree.inference.compiled import score_moments
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
+from crisptree.inference.reference import visits
 from crisptree.inference.routing import route_rows
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -32,10 +33,14 @@ def settled(
     These tables are the best ones for the tree's splits, and the counts agree with what it predicts.
     """
     structure = tree.structure
-    leaf = route_rows(tree, X, n_jobs)
+    moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
+    if moments is None:
+        leaf, moments = _leaves_and_moments(tree, X, sample_weight)
+    else:
+        leaf = route_rows(tree, X, n_jobs)
     counts = np.zeros_like(tree.leaves)
     np.add.at(counts, (leaf, y), sample_weight)
-    mean, spread = _score_moments(tree, X, leaf, sample_weight, n_jobs)
+    mean, spread = _mean_and_spread(moments)
     node_counts = structure.sums_below(counts)
     statistics = replace(
         tree.statistics,
@@ -74,39 +79,26 @@ def leaf_tables(structure: TreeStructure, node_counts: Doubles, prior: float) ->
     return tables / tables.sum(axis=1, keepdims=True)
 
 
-def _score_moments(
-    tree: CrispTree,
-    X: npt.NDArray[np.float32],
-    leaf: npt.NDArray[np.int64],
-    sample_weight: Doubles,
-    n_jobs: int | None,
-) -> tuple[Doubles, Doubles]:
+def _mean_and_spread(moments: Doubles) -> tuple[Doubles, Doubles]:
     """Mean and standard deviation of the scores that each split gives to its own rows."""
-    moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
-    if moments is None:
-        moments = _moments_split_by_split(tree, X, leaf, sample_weight)
     total = np.maximum(moments[:, 0], np.finfo(float).tiny)
     mean = moments[:, 1] / total
     return mean, np.sqrt(np.maximum(moments[:, 2] / total - mean**2, 0.0))
 
 
-def _moments_split_by_split(
-    tree: CrispTree, X: npt.NDArray[np.float32], leaf: npt.NDArray[np.int64], sample_weight: Doubles
-) -> Doubles:
+def _leaves_and_moments(
+    tree: CrispTree, X: npt.NDArray[np.float32], sample_weight: Doubles
+) -> tuple[npt.NDArray[np.int64], Doubles]:
+    """The leaf of every row, and Σw, Σwf, Σwf² of the rows at each split: one visit serves both."""
     structure = tree.structure
-    place = np.argsort(structure.leaves_left_to_right)[leaf]
+    leaf = np.zeros(len(X), dtype=np.int64)
     moments = np.zeros((structure.n_splits, 3))
     for block in row_blocks(len(X)):
-        order = np.argsort(place[block], kind="stable")
-        bounds = np.searchsorted(place[block][order], np.arange(structure.n_leaves + 1))
-        for split, (start, stop) in enumerate(structure.leaf_spans[: structure.n_splits]):
-            rows = order[bounds[start] : bounds[stop]]
-            if not len(rows):
-                continue
-            scores = tree.scores(X[block][rows], split).astype(np.float64)
-            weights = sample_weight[block][rows]
-            moments[split] += weights.sum(), weights @ scores, weights @ scores**2
-    return moments
+        for split, rows, scores in visits(tree, X[block]):
+            leaf[block][rows] = ~np.where(scores > 0, structure.right[split], structure.left[split])
+            exact, weights = scores.astype(np.float64), sample_weight[block][rows]
+            moments[split] += weights.sum(), weights @ exact, weights @ exact**2
+    return leaf, moments
 
 
 def _gains(structure: TreeStructure, node_counts: Doubles) -> Doubles:
