@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["CrispTreeClassifier", "CrispTreeWarning", "ModelFileError", "load"]
+__all__ = ["CrispTreeClassifier", "CrispTreeWarning", "ModelFileError", "load", "explain", "export"]
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
@@ -24,7 +24,11 @@ _HOMES = {
     "load": "crisptree.estimators.files",
 }
 
+_ROOMS = ("explain", "export")
+"""Parts of the package that open when they are first asked for."""
+
 if TYPE_CHECKING:
+    from crisptree import explain, export
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.files import load
     from crisptree.export.model_file import ModelFileError
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"crisptree.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'crisptree' has no attribute {name!r}; it offers {', '.join(__all__)}.")
     return getattr(import_module(_HOMES[name]), name)

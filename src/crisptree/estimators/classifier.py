@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from crisptree.estimators import validation as checks
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
+from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.cutting import cut
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
 
 
-class CrispTreeClassifier(ClassifierMixin, BaseEstimator):
+class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits

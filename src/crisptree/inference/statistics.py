@@ -70,13 +70,28 @@ def leaf_tables(structure: TreeStructure, node_counts: Doubles, prior: float) ->
     """Class frequencies with a Dirichlet prior; a leaf that no training row reaches takes those of the last split
     above it that some row does reach.
     """
+    tables = _inherited(structure, node_counts)[structure.n_splits :] + prior
+    return tables / tables.sum(axis=1, keepdims=True)
+
+
+def node_tables(tree: CrispTree) -> Doubles:
+    """Class frequencies of every node, splits first, then the leaf tables; a split that no training row reaches takes
+    those of the last one above it that some row does reach.  (n_nodes, n_classes)
+    """
+    tables = _inherited(tree.structure, tree.statistics.node_counts)
+    tables /= np.maximum(tables.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    tables[tree.structure.n_splits :] = tree.leaves
+    return tables
+
+
+def _inherited(structure: TreeStructure, node_counts: Doubles) -> Doubles:
+    """The counts, with those of the parent where there are none."""
     counts = node_counts.copy()
     for split in range(structure.n_splits):
         for child in (structure.left_nodes[split], structure.right_nodes[split]):
             if not counts[child].any():
                 counts[child] = counts[split]
-    tables = counts[structure.n_splits :] + prior
-    return tables / tables.sum(axis=1, keepdims=True)
+    return counts
 
 
 def _mean_and_spread(moments: Doubles) -> tuple[Doubles, Doubles]:

@@ -1,0 +1,24 @@
+"""Why a fitted tree answers as it does; NumPy and scikit-learn only, so a loaded model is explained without torch.
+
+``path`` tells the way of one row, ``blame`` the split behind each error, ``margin_report`` how many rows lie near a
+boundary, ``feature_importances`` and ``sparsity`` what the splits look at. scikit-learn's
+``permutation_importance(model, X, y)`` works on every model as well, those with modules included.
+"""
+
+from crisptree.explain.blaming import Blame, blame
+from crisptree.explain.importances import feature_importances, sparsity
+from crisptree.explain.margins import MarginReport, margin_report
+from crisptree.explain.paths import Path, Push, Step, path
+
+__all__ = [
+    "path",
+    "Path",
+    "Step",
+    "Push",
+    "blame",
+    "Blame",
+    "margin_report",
+    "MarginReport",
+    "feature_importances",
+    "sparsity",
+]
