@@ -1,13 +1,15 @@
 """Why a fitted tree answers as it does; NumPy and scikit-learn only, so a loaded model is explained without torch.
 
-``path`` tells the way of one row, ``blame`` the split behind each error, ``margin_report`` how many rows lie near a
-boundary, ``feature_importances`` and ``sparsity`` what the splits look at. scikit-learn's
+``path`` tells the way of one row, ``nearest_other`` the smallest change that gives it another class, ``blame`` the
+split behind each error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity``
+what the splits look at. scikit-learn's
 ``permutation_importance(model, X, y)`` works on every model as well, those with modules included.
 """
 
 from crisptree.explain.blaming import Blame, blame
 from crisptree.explain.importances import feature_importances, sparsity
 from crisptree.explain.margins import MarginReport, margin_report
+from crisptree.explain.nearest import Change, nearest_other
 from crisptree.explain.paths import Path, Push, Step, path
 
 __all__ = [
@@ -15,6 +17,8 @@ __all__ = [
     "Path",
     "Step",
     "Push",
+    "nearest_other",
+    "Change",
     "blame",
     "Blame",
     "margin_report",

@@ -1,0 +1,77 @@
+"""The point of a cell that is nearest to the origin: a small quadratic programme over the cell's half-spaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+
+MET = 1e-11
+"""A half-space counts as met when what is missing is smaller than this share of the largest distance asked for."""
+
+PARALLEL = 1e-12
+"""A normal whose part outside the span of those in force has a smaller square than this lies in their span."""
+
+STEPS_PER_HALF_SPACE = 50
+"""Each step raises the dual objective, so the search ends; this many steps only rounding can ask for."""
+
+
+def nearest_point(normals: Doubles, distances: Doubles) -> Doubles | None:
+    """The smallest δ with normals · δ ≥ distances, or None where there is none.  (m, p), (m,) → (p,)
+
+    Goldfarb and Idnani's dual method. δ = Σ λ_i n_i starts at zero; a half-space that is not met comes into force, and
+    those whose multiplier λ would turn negative leave. All is done with the (m, m) products of the normals, so the
+    number of features hardly counts.
+
+    Parameters
+    ----------
+    normals : ndarray of shape (m, p)
+        Unit vectors.
+    distances : ndarray of shape (m,)
+        How far along each normal δ must reach; negative where it may stay behind.
+
+    Examples
+    --------
+    >>> nearest_point(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, -1.0])).tolist()
+    [3.0, 0.0]
+    >>> nearest_point(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])) is None  # above 1 and below −1
+    True
+    """
+    products = normals @ normals.T
+    enough = MET * float(np.abs(distances).max(initial=0.0))
+    multipliers = np.zeros(len(distances))
+    in_force: list[int] = []
+    for _ in range(STEPS_PER_HALF_SPACE * len(distances) + 1):
+        missing = distances - products @ multipliers
+        missing[in_force] = 0.0
+        worst = int(missing.argmax()) if len(missing) else -1
+        if worst < 0 or missing[worst] <= enough:
+            return multipliers @ normals
+        if not _bring_into_force(worst, products, distances, multipliers, in_force):
+            return None
+    return None
+
+
+def _bring_into_force(
+    new: int, products: Doubles, distances: Doubles, multipliers: Doubles, in_force: list[int]
+) -> bool:
+    """Raise the multiplier of one half-space until it is met, in place; False where the cell is empty."""
+    while True:
+        others = np.array(in_force, dtype=np.intp)
+        given_up = np.linalg.solve(products[np.ix_(others, others)], products[others, new])
+        gained = products[new, new] - products[new, others] @ given_up
+        falling = given_up > 0
+        ends = np.full(len(others), np.inf)
+        ends[falling] = multipliers[others[falling]] / given_up[falling]
+        met = (distances[new] - products[new] @ multipliers) / gained if gained > PARALLEL else np.inf
+        step = min(met, ends.min(initial=np.inf))
+        if not np.isfinite(step):
+            return False
+        multipliers[others] = np.maximum(multipliers[others] - step * given_up, 0.0)
+        multipliers[new] += step
+        if step == met:
+            in_force.append(new)
+            return True
+        leaves = int(ends.argmin())
+        multipliers[in_force.pop(leaves)] = 0.0
