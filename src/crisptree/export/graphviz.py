@@ -1,0 +1,69 @@
+"""A tree as Graphviz source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crisptree.export.wording import Wording
+
+THINNEST, THICKEST = 0.5, 6.0
+
+
+def dot(
+    model: Any,
+    feature_names: Sequence[object] | None = None,
+    *,
+    terms: int = 3,
+    max_depth: int | None = None,
+    decimals: int = 3,
+) -> str:
+    r"""The tree as Graphviz source, to be drawn by ``dot -Tsvg``.
+
+    Splits are boxes with their question, leaves are rounded boxes with their most frequent class. The left arrow is
+    "no", the right one "yes"; arrows are as thick as the training samples that follow them.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier
+        A fitted estimator. Modules are named, not spelled out.
+    feature_names, terms, max_depth, decimals
+        As in ``export.text``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> print(export.dot(model).splitlines()[-3])
+        n2 [label="leaf 1, 2 rows\nlow (100.0%)", style="rounded"];
+    """
+    words = Wording(model, feature_names, terms, max_depth, decimals)
+    lines = ["digraph tree {", '    graph [ordering="out"];', '    node [shape="box", fontname="sans-serif"];']
+    everything = max(float(words.rows[0]), float(np.finfo(float).tiny))
+    for shown in words.nodes():
+        asks = words.is_question(shown)
+        what = words.question(shown.node) if asks else words.answer(shown.node)
+        label = "\n".join([f"{words.title(shown)}, {words.count(shown.node)}", what])
+        style = "" if asks else ', style="rounded"'
+        lines.append(f"    n{shown.node} [label={quoted(label)}{style}];")
+        if shown.parent >= 0:
+            width = THINNEST + (THICKEST - THINNEST) * float(words.rows[shown.node]) / everything
+            turn = "yes" if shown.goes_right else "no"
+            lines.append(f'    n{shown.parent} -> n{shown.node} [label="{turn}", penwidth="{width:.2f}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def quoted(text: str) -> str:
+    r"""A string of the dot language that is drawn as it stands: Graphviz reads \" and, in labels, \\ and \n.
+
+    Examples
+    --------
+    >>> print(quoted('say "no"\\N'))
+    "say \"no\"\\N"
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\0", "")
+    return f'"{escaped}"'
