@@ -8,12 +8,6 @@ from typing import Any
 import numpy as np
 
 
-def image_shape_of(model: Any) -> tuple[int, ...] | None:
-    """The shape of the image that a row is, or None for tabular rows."""
-    shape = getattr(model, "image_shape_", getattr(model, "image_shape", None))
-    return None if shape is None else tuple(int(side) for side in shape)
-
-
 def feature_names(model: Any, given: Sequence[object] | None = None) -> list[str]:
     """One name for every feature: those given, the columns seen in ``fit``, pixels, or x0, x1, …
 
@@ -43,7 +37,6 @@ def feature_names(model: Any, given: Sequence[object] | None = None) -> list[str
     seen = getattr(model, "feature_names_in_", None)
     if seen is not None:
         return [str(name) for name in seen]
-    shape = image_shape_of(model)
-    if shape is not None:
-        return [f"pixel {place}" for place in np.ndindex(*shape)]
+    if model.image_shape_ is not None:
+        return [f"pixel {place}" for place in np.ndindex(*model.image_shape_)]
     return [f"x{feature}" for feature in range(n_features)]

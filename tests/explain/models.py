@@ -37,5 +37,6 @@ def written(structure: TreeStructure, weight, bias, leaf_classes, *, X=None, y=N
         tree = settled(tree, X, np.asarray(y), np.ones(len(y)), 0.0)
     model = CrispTreeClassifier()
     model.tree_ = model.greedy_tree_ = tree
-    model.classes_, model.n_features_in_, model.history_ = np.arange(n_classes), n_features, []
+    model.classes_, model.n_features_in_ = np.arange(n_classes), n_features
+    model.history_, model.image_shape_ = [], None
     return model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.naming import image_shape_of
 
 Singles = npt.NDArray[np.float32]
 
@@ -36,17 +34,17 @@ def linear_tree(model: Any, what: str) -> FlatTree:
 
 
 def one_row(model: Any, x: Any) -> Singles:
-    """The row as (1, n_features): a vector, a table or frame of one row, a column of a frame, or one image."""
+    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
     n_features = fitted_tree(model).n_features
-    if hasattr(x, "to_frame") and hasattr(x, "index") and not hasattr(x, "columns"):
+    if hasattr(x, "to_frame") and hasattr(x, "index"):
         x = x.to_frame().T.astype(np.float64)  # a row taken out of a frame carries its names as its index
     if hasattr(x, "columns"):
         rows = many_rows(model, x)
     else:
         array = np.asarray(x)
-        if array.shape not in _shapes_of_one(model, n_features):
-            shape = image_shape_of(model)
-            or_image = "" if shape is None else f" or of shape {shape}"
+        shapes = {(n_features,), *_image_shapes(model)}
+        if array.shape not in shapes | {(1, *shape) for shape in shapes}:
+            or_image = "" if model.image_shape_ is None else f" or of shape {model.image_shape_}"
             raise ValueError(
                 f"x must be one row of {n_features} features{or_image}; got an array of shape {array.shape}. "
                 "Explain one row at a time, e.g. X[0]."
@@ -58,20 +56,20 @@ def one_row(model: Any, x: Any) -> Singles:
     return rows
 
 
-def _shapes_of_one(model: Any, n_features: int) -> set[tuple[int, ...]]:
-    shapes: set[tuple[int, ...]] = {(n_features,)}
-    image = image_shape_of(model)
-    if image is not None and math.prod(image) == n_features:
-        shapes |= {image, image[:2] if image[2:] == (1,) else image, (*image[:2], *(image[2:] or (1,)))}
-    return shapes | {(1, *shape) for shape in shapes}
-
-
 def many_rows(model: Any, X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
-    fitted_tree(model)
+    tree = fitted_tree(model)
     if not hasattr(X, "columns"):
         X = np.asarray(X)
-        if X.ndim > 2:
-            X = X.reshape(len(X), -1)
+        if X.shape[1:] in _image_shapes(model):
+            X = X.reshape(len(X), tree.n_features)
     with np.errstate(over="ignore"):
         return validate_data(model, X, dtype=np.float32, order="C", reset=False)
+
+
+def _image_shapes(model: Any) -> set[tuple[int, ...]]:
+    """How one image may come: grey ones with or without their channel."""
+    shape = model.image_shape_
+    if shape is None:
+        return set()
+    return {shape, (*shape[:2], 1), shape[:2]} if shape[2:] in ((), (1,)) else {shape}
