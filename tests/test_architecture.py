@@ -41,6 +41,7 @@ TRAINS = {
     "estimators/modules.py": {"export", "tree", "splits"},
     "estimators/on_device.py": {"tree", "splits", "scaling"},
     "estimators/progress.py": {"learning"},
+    "estimators/simplifying.py": {"learning", "tree", "splits"},
 }
 """Files that are themselves imported only inside the method that needs them; learning.history is free of torch."""
 
@@ -54,6 +55,7 @@ LIBRARIES = {
         "estimators/fitting.py",
         "estimators/modules.py",
         "estimators/on_device.py",
+        "estimators/simplifying.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {"estimators", "baselines", "datasets", "explain"},

@@ -117,9 +117,18 @@ class TreeStructure:
         """
         if depth < 0:
             raise ValueError(f"depth must be at least 0; got {depth}.")
-        depths, is_leaf = self.node_depths, np.arange(self.n_nodes) >= self.n_splits
-        inner = np.flatnonzero(~is_leaf & (depths < depth))
-        ends = np.flatnonzero((depths == depth) | (is_leaf & (depths < depth)))
+        return self.pruned(np.flatnonzero(self.node_depths[: self.n_splits] == depth))
+
+    def pruned(self, splits: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+        """The tree in which these splits are leaves, and which node of this tree each of its nodes was; see ``cut``."""
+        is_end = np.arange(self.n_nodes) >= self.n_splits
+        is_end[np.asarray(splits, dtype=np.int64)] = True
+        shown = np.ones(self.n_nodes, dtype=bool)
+        for split in range(self.n_splits):
+            below = shown[split] and not is_end[split]
+            shown[self.left_nodes[split]] = shown[self.right_nodes[split]] = below
+        inner = np.flatnonzero(shown & ~is_end)
+        ends = np.flatnonzero(shown & is_end)
         ends = ends[np.argsort(self.leaves_left_to_right[self.leaf_spans[ends, 0]])]
         number = np.zeros(self.n_nodes, dtype=np.int64)
         number[inner], number[ends] = np.arange(len(inner)), ~np.arange(len(ends))
@@ -220,6 +229,18 @@ class TreeStructure:
         for split in range(self.n_splits - 1, -1, -1):
             sums[split] = sums[self.left_nodes[split]] + sums[self.right_nodes[split]]
         return sums
+
+    def means_below(
+        self, leaf_values: npt.NDArray[np.float64], leaf_weights: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """For every node (splits first, then leaves) the weighted mean of ``leaf_values`` over the leaves under it, the
+        plain mean where all weights are zero.  (n_leaves, k), (n_leaves,) → (n_nodes, k)
+        """
+        mixed, total = self.sums_below(leaf_values * leaf_weights[:, None]), self.sums_below(leaf_weights)
+        plain, number = self.sums_below(leaf_values), self.sums_below(np.ones(self.n_leaves))
+        means = np.where(total[:, None] > 0, mixed / np.maximum(total, 1e-300)[:, None], plain / number[:, None])
+        means[self.n_splits :] = leaf_values
+        return means
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeStructure):

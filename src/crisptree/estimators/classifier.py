@@ -266,7 +266,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
-        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_"):
+        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_", "simplification_"):
             self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:

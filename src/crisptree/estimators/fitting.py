@@ -59,12 +59,12 @@ def fit_tree(
     seed: int,
 ) -> Fitted:
     """Train a tree on checked data with the estimator's parameters."""
-    device = _device(estimator.device)
+    device = device_of(estimator.device)
     # Gradients are needed whatever the caller has set, and modules may draw random numbers of their own.
     with (
         torch.enable_grad(),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        torch_threads(_threads(estimator.n_jobs, data.X.size)),
+        torch_threads(threads_for(estimator.n_jobs, data.X.size)),
     ):
         torch.manual_seed(seed)
         return _fit(estimator, data, validation, earlier, seed, device)
@@ -83,20 +83,20 @@ def _fit(
     if given is not None:
         held_out = (*given, np.ones(len(given[1])))
     elif holds_out(estimator):
-        data, held_out = _split_off(data, estimator.validation_fraction, seed)
+        data, held_out = split_off(data, estimator.validation_fraction, seed)
     generator = torch.Generator().manual_seed(seed)
     n_jobs = estimator.n_jobs
     if earlier is None:
         scaling = Scaling.learn(data.X, data.weight, estimator.scale, n_jobs)
     else:
         scaling = earlier.statistics.scaling
-    samples = _samples(scaling, data.X, data.y, data.weight, len(data.classes), device, n_jobs)
+    samples = samples_of(scaling, data.X, data.y, data.weight, len(data.classes), device, n_jobs)
     validation = None
     if held_out is not None:
-        validation = _samples(scaling, *held_out, len(data.classes), device, n_jobs)
+        validation = samples_of(scaling, *held_out, len(data.classes), device, n_jobs)
     prior = estimator.leaf_prior / float(data.weight.mean())
-    plan = _plan(estimator, image_shape, estimator.epochs, prior)
-    finetuning = _plan(estimator, image_shape, estimator.finetune_epochs, prior)
+    plan = plan_of(estimator, image_shape, estimator.epochs, prior)
+    finetuning = plan_of(estimator, image_shape, estimator.finetune_epochs, prior)
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
     with listening(estimator.verbose, estimator.callbacks) as ears:
         greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
@@ -147,7 +147,9 @@ def _tuned(
     return _Tuned(best.tree, plan.steepness_at(0), best.nu)
 
 
-def _plan(estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int, leaf_prior: float) -> Plan:
+def plan_of(
+    estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int, leaf_prior: float
+) -> Plan:
     plan = Plan(
         algorithm="em" if estimator.algorithm == "non_greedy" else estimator.algorithm,
         epochs=epochs,
@@ -225,7 +227,7 @@ def _crisp(
     return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, estimator.n_jobs)
 
 
-def _samples(
+def samples_of(
     scaling: Scaling,
     X: npt.NDArray[np.float32],
     y: npt.NDArray[np.int64],
@@ -253,7 +255,7 @@ def _scaled(X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device, 
     return rows
 
 
-def _split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Held]:
+def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Held]:
     """Hold out a share of the rows, of every class alike where that can be done."""
     n_rows, counts = len(data.y), np.bincount(data.y)
     n_held = min(max(1, round(fraction * n_rows)), n_rows - 1)
@@ -278,7 +280,7 @@ def _input_shape(image_shape: tuple[int, ...] | None, n_features: int) -> tuple[
     return (channels[0] if channels else 1, height, width)
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -292,7 +294,7 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _threads(n_jobs: int | None, n_values: int) -> int:
+def threads_for(n_jobs: int | None, n_values: int) -> int:
     """How many threads are worth while, ``n_jobs`` at most."""
     return n_threads(n_jobs) if n_values > VALUES_FOR_THREADS else 1
 

@@ -122,7 +122,11 @@ RULES: dict[str, Rule] = {
 }
 
 
-ARGUMENTS: dict[str, Rule] = {"depth": _whole(0)}
+ARGUMENTS: dict[str, Rule] = {
+    "depth": _whole(0),
+    "max_terms": _whole(1, none=True),
+    "tolerance": _number(0.0, high=1.0, none=True),
+}
 """Rules for what methods are given and is no parameter of the estimator."""
 
 
@@ -212,6 +216,17 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
 
 
+def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """Rows, labels and weights for a fitted estimator, whose columns and classes they must have."""
+    rows, numbers = check_validation(estimator, (X, y), estimator.classes_, "y")
+    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    weight = weight * _class_factors(estimator.class_weight, column_or_1d(y), weight)
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
+    return TrainingData(rows[kept], numbers[kept], weight[kept], estimator.classes_, estimator.image_shape_)
+
+
 def _class_factors(
     class_weight: Any, y: npt.NDArray[Any], weight: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | float:
@@ -232,7 +247,7 @@ def _class_factors(
 
 
 def check_validation(
-    estimator: Any, validation: Any, classes: npt.NDArray[Any]
+    estimator: Any, validation: Any, classes: npt.NDArray[Any], name: str = "validation labels"
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """The explicit validation rows and their class numbers."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
@@ -244,8 +259,7 @@ def check_validation(
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in known]
     if unknown:
         raise ValueError(
-            f"validation labels must be among the training classes {classes.tolist()}; got {unknown} too. "
-            "Leave those rows out of the validation set."
+            f"{name} must be among the training classes {classes.tolist()}; got {unknown} too. Leave those rows out."
         )
     return X, np.searchsorted(classes, y)
 

@@ -56,6 +56,7 @@ class Work(ABC):
         self.tables = torch.empty_like(trainee.leaves)
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
+        self.zeros = trainee.zeros
         self.n_classes = samples.n_classes
         self.classes = 1 << (self.n_classes - 1).bit_length()
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
@@ -247,6 +248,8 @@ class TreeWork(Work):
             if is_last:
                 self.steps.add_(self.moving)
                 self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
+                if self.zeros is not None:
+                    self.weight.masked_fill_(self.zeros, 0.0)
 
     def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
         """Of every piece of a batch: the step, its begin and end, whether it is the step's first and its last."""

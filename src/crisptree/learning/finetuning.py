@@ -21,7 +21,8 @@ class WholeTree:
 
     is_whole_tree = True
 
-    def __init__(self, tree: Tree, samples: Samples) -> None:
+    def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None) -> None:
+        self.zeros = zeros
         self.structure = tree.structure
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
@@ -58,6 +59,7 @@ def finetune(
     on_epoch: Listener | None = None,
     validation: Samples | None = None,
     restore_best: bool = False,
+    zeros: Tensor | None = None,
 ) -> Finetuned:
     """Train the whole tree from where it stands.
 
@@ -77,11 +79,13 @@ def finetune(
         Rows on which the deterministic tree is scored after every epoch.
     restore_best : bool, default=False
         Give back the tree of the epoch with the highest validation score (the first such), the start included.
+    zeros : Tensor of shape (n_splits, n_features), bool, optional
+        Weights of hyperplanes that are zero and stay so.
     """
     start = Finetuned(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
-    trainee = WholeTree(tree, samples)
+    trainee = WholeTree(tree, samples, zeros)
     best, best_score = start, hard_score(tree, samples, validation) if validation else None
 
     def report(end: EpochEnd) -> None:

@@ -31,9 +31,13 @@ class Trainee(Protocol):
 
     ``leaves`` is (n_leaves, n_labels) and ``structure`` is what one row goes through; a batch of stumps is a single
     stump whose labels carry their node's number. ``is_whole_tree`` tells the two apart.
+
+    Where ``zeros`` (of the weights' shape) is True a weight stays zero: it is put back after every step, and as Adam
+    moves each number by itself, the others never notice.
     """
 
     is_whole_tree: bool
+    zeros: Tensor | None
     structure: TreeStructure
     splits: AbstractSplits
     leaves: Tensor
@@ -101,6 +105,8 @@ class StepByStep(ABC):
         self.begin(steepness)
         for update in self.trainee.groups.schedule(self.plan):
             self.take(order, update, *self.weighing(update))
+            if self.trainee.zeros is not None:
+                self.trainee.splits.parameters["weight"].data.masked_fill_(self.trainee.zeros, 0.0)
         finite = all(bool(torch.isfinite(value).all()) for value in self.trainee.splits.parameters.values())
         return EpochResult(*self.end(), finite)
 

@@ -41,6 +41,7 @@ class Stumps:
     """
 
     is_whole_tree = False
+    zeros: Tensor | None = None
     structure = TreeStructure.stump()
 
     def __init__(self, splits: AbstractSplits, leaves: Tensor, groups: Groups, n_candidates: int = 1) -> None:
