@@ -1,0 +1,44 @@
+"""The experiment with CNN splits on a handful of images."""
+
+import numpy as np
+import pytest
+
+from crisptree.datasets import Dataset
+from experiments import cnn
+
+
+@pytest.fixture
+def few(monkeypatch):
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = (random.random((60, 784)) * 50 + 60 * (y[:, None] == np.arange(784) // 262)).astype(np.uint8)
+    parts = {
+        name: values for name, values in zip(("train", "valid", "test"), ((0, 30), (30, 40), (40, 60)), strict=True)
+    }
+    fields = {f"{kind}_{name}": values[a:b] for name, (a, b) in parts.items() for kind, values in (("X", X), ("y", y))}
+    monkeypatch.setattr(cnn, "load_mnist", lambda: Dataset(**fields, class_names=("0", "1", "2"), image_shape=(28, 28)))
+    quick = {"epochs": 1, "finetune_epochs": 1}
+    rows = {name: (title, {**settings, **quick}, copies) for name, (title, settings, copies) in cnn.ROWS.items()}
+    monkeypatch.setattr(cnn, "ROWS", rows)
+
+
+def test_every_row_becomes_a_file_and_a_line_of_the_page(few, tmp_path, monkeypatch):
+    arguments = ["cnn", "--seeds", "0", "--device", "cpu", "--results", str(tmp_path / "cnn"), "--commit", "none"]
+    monkeypatch.setattr("sys.argv", arguments)
+    cnn.main()
+    assert {file.name for file in (tmp_path / "cnn").iterdir()} == {"paper-seed-0.json", "regularised-seed-0.json"}
+    page = (tmp_path / "cnn.md").read_text()
+    assert "| — |" not in page
+    assert "one-vs-one 45" in page
+
+
+def test_a_row_that_has_not_run_is_shown_as_missing():
+    assert cnn.page({}).count("| — | — |") >= len(cnn.ROWS)
+
+
+def test_copies_stand_after_the_images_and_differ_from_them():
+    images = np.random.default_rng(0).random((4, 28, 28)).astype(np.float32)
+    copies = cnn.with_copies(images, 0)
+    assert copies.shape == (4 * cnn.COPIES, 28, 28)
+    np.testing.assert_array_equal(copies[:4], images)
+    assert not np.allclose(copies[4:8], images)
