@@ -12,9 +12,7 @@ def few(monkeypatch):
     random = np.random.default_rng(0)
     y = np.arange(60) % 3
     X = (random.random((60, 784)) * 50 + 60 * (y[:, None] == np.arange(784) // 262)).astype(np.uint8)
-    parts = {
-        name: values for name, values in zip(("train", "valid", "test"), ((0, 30), (30, 40), (40, 60)), strict=True)
-    }
+    parts = dict(zip(("train", "valid", "test"), ((0, 30), (30, 40), (40, 60)), strict=True))
     fields = {f"{kind}_{name}": values[a:b] for name, (a, b) in parts.items() for kind, values in (("X", X), ("y", y))}
     monkeypatch.setattr(cnn, "load_mnist", lambda: Dataset(**fields, class_names=("0", "1", "2"), image_shape=(28, 28)))
     quick = {"epochs": 1, "finetune_epochs": 1}
