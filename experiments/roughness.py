@@ -1,7 +1,7 @@
 """Section 4.2 of the paper: weight images with and without the spatial penalty, and what it does to the accuracy.
 
-``python -m experiments.roughness`` trains what has not been trained, one JSON file each, and writes the table. λ is chosen
-on validation rows with one seed; then trees with that λ and with none are trained on all rows but the test's.
+``python -m experiments.roughness`` trains what has not been trained, one JSON file each, and writes the table. λ is
+chosen on validation rows with one seed; then trees with that λ and with none are trained on all rows but the test's.
 """
 
 from __future__ import annotations
