@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import explain
-from crisptree.explain.nearest import _Search
+from crisptree.explain.nearest import Search
 from crisptree.structure import TreeStructure
 from tests.explain.models import fitted, written
 from tests.toys import CHAIN, FIGURE_1, random_structure
@@ -151,14 +151,14 @@ def test_far_leaves_are_never_solved():
     row = np.zeros(50, dtype=np.float32)
     tree = model.tree_
     wanted = tree.majority != tree.majority[model.apply(row[None])[0]]
-    search = _Search(tree, row, wanted)
+    search = Search(tree, row, wanted)
     next(search.landings())
     assert search.solved < 40
 
 
 def test_leaves_come_from_near_to_far():
     model = planes(FIGURE_1, 3, 5, seed=3)
-    search = _Search(model.tree_, np.zeros(3, dtype=np.float32), np.ones(5, dtype=bool))
+    search = Search(model.tree_, np.zeros(3, dtype=np.float32), np.ones(5, dtype=bool))
     distances = [landing.distance for landing in search.landings()]
     assert distances == sorted(distances)
     assert len(distances) == 5

@@ -19,9 +19,9 @@ def test_a_written_tree_reads_as_it_was_written():
     assert export.text(model, ["a", "b", "c"], terms=2) == (
         "split 0, 3 rows: 2 * a > 1?\n"
         "    no:  split 1, 2 rows: 1 * b - 0.5 * a + (1 more term) > 0?\n"
-        "        no:  leaf 0, 1 rows: 0 (100.0%)\n"
-        "        yes: leaf 1, 1 rows: 1 (100.0%)\n"
-        "    yes: leaf 2, 1 rows: 2 (100.0%)"
+        "        no:  leaf 0, 1 row: 0 (100.0%)\n"
+        "        yes: leaf 1, 1 row: 1 (100.0%)\n"
+        "    yes: leaf 2, 1 row: 2 (100.0%)"
     )
 
 
@@ -36,7 +36,7 @@ def test_what_the_rules_say_is_what_the_tree_does():
 def read(rules, row):
     line = 0
     while "?" in rules[line]:
-        left, threshold = re.search(r"rows: (.*) > (.*)\?$", rules[line]).groups()
+        left, threshold = re.search(r"rows?: (.*) > (.*)\?$", rules[line]).groups()
         value = eval(re.sub(r"x(\d+)", r"row[\1]", left), {"row": row.astype(np.float64)})
         depth = len(rules[line]) - len(rules[line].lstrip())
         turn = "yes: " if value > float(threshold) else "no:  "

@@ -73,6 +73,20 @@ def test_trees_of_any_shape_take_the_same_step(structure, mass_threshold, data, 
     assert largest_difference(fused, by_torch) < 1e-10
 
 
+@pytest.mark.parametrize("algorithm", ["em", "likelihood"])
+@pytest.mark.parametrize("penalties", PENALTIES)
+def test_zeros_that_are_held_stay_zero(algorithm, penalties, data, monkeypatch):
+    plan = Plan(algorithm, epochs=3, batch_size=40, learning_rate=0.05, **penalties)
+    found = []
+    for make in (CudaSteps, TorchSteps):
+        trainee = whole(FIGURE_1, data)
+        trainee.zeros = (torch.rand(4, 6, generator=generator(3)) < 0.5).to(DEVICE)
+        trainee.splits.parameters["weight"].data.masked_fill_(trainee.zeros, 0.0)
+        found.append(trained(make, trainee, data, plan, monkeypatch))
+        assert (found[-1].splits.parameters["weight"][trainee.zeros] == 0).all()
+    assert largest_difference(*found) < 1e-6
+
+
 def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
     monkeypatch.setattr("crisptree.learning.cuda_work.VALUES_AT_ONCE", 300)
     plan = Plan(epochs=2, learning_rate=0.05)

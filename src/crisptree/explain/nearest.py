@@ -94,7 +94,7 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     if top < 0:
         raise ValueError(f"`top` must be a whole number of at least 0; got {top}.")
     wanted = _wanted(model, tree, row, to)
-    found = next(_Search(tree, row, wanted).landings(), None) if wanted.any() else None
+    found = next(Search(tree, row, wanted).landings(), None) if wanted.any() else None
     if found is None:
         return None
     moved = found.x.astype(np.float64) - row
@@ -132,7 +132,7 @@ class _Cell(NamedTuple):
     step: Doubles | None
 
 
-class _Search:
+class Search:
     """Nodes, nearest first: each with a bound of its distance, then with the distance itself, then landed in."""
 
     def __init__(self, tree: FlatTree, row: Singles, wanted: Flags) -> None:

@@ -137,8 +137,8 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     >>> X, y = np.array([[0.0, 5.0], [1.0, 5.0], [8.0, 5.0], [9.0, 5.0]]), ["low", "low", "high", "high"]
     >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
     >>> way = explain.path(model, [8.5, 5.0])
-    >>> way.predicted, len(way.steps), [push.name for push in way.steps[0].pushes]
-    (np.str_('high'), 1, ['x0', 'x1'])
+    >>> str(way.predicted), len(way.steps), [push.name for push in way.steps[0].pushes]
+    ('high', 1, ['x0', 'x1'])
     >>> way.steps[0].before.tolist(), way.steps[0].after.tolist()  # of "high" and "low"
     ([0.5, 0.5], [1.0, 0.0])
     """

@@ -94,7 +94,8 @@ class Wording:
         return f"{value:.{self.decimals}g}"
 
     def count(self, node: int) -> str:
-        return f"{self.rows[node]:.6g} rows"
+        rows = f"{self.rows[node]:.6g}"
+        return f"{rows} row" if rows == "1" else f"{rows} rows"
 
     def question(self, split: int) -> str:
         """The split in raw units, its most influential terms first; what it says is true for the whole sum."""
