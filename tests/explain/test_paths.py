@@ -91,6 +91,17 @@ def test_modules_have_scores_and_no_pushes():
     assert way.leaf == model.apply(X[:1])[0]
 
 
+def test_networks_on_images_of_two_channels_can_be_followed_and_blamed():
+    images = np.random.default_rng(0).normal(size=(30, 16, 16, 2)).astype(np.float32)
+    y = np.arange(30) % 2
+    model = CrispTreeClassifier(**QUICK | {"split": "conv", "max_depth": 1, "epochs": 1}).fit(images, y)
+    way = explain.path(model, images[0])
+    assert way.leaf == model.apply(images[:1])[0]
+    assert all(step.pushes == () for step in way.steps)
+    assert len(explain.blame(model, images, y).rows) == (model.predict(images) != y).sum()
+    assert model.margin_report(images).smallest.shape == (30,)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 1), (1, 2, 3)])
 def test_an_image_may_come_in_its_own_shape(shape):
     model, X, _ = fitted(image_shape=shape)

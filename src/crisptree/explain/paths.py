@@ -55,7 +55,8 @@ class Step:
     goes_right : bool
         The turn taken.
     pushes : tuple of Push
-        The features with the largest |w_j (x_j − mean_j)|, largest first; none for a module.
+        The features with the largest |w_j (x_j − mean_j)|, largest first, without those that add nothing; none for a
+        module.
     offset : float
         The score of the mean training row. With the amounts of all features it adds up to the score. For a module,
         which has no such sum, the score itself.
@@ -138,7 +139,7 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
     >>> way = explain.path(model, [8.5, 5.0])
     >>> str(way.predicted), len(way.steps), [push.name for push in way.steps[0].pushes]
-    ('high', 1, ['x0', 'x1'])
+    ('high', 1, ['x0'])
     >>> way.steps[0].before.tolist(), way.steps[0].after.tolist()  # of "high" and "low"
     ([0.5, 0.5], [1.0, 0.0])
     """
@@ -170,7 +171,7 @@ def _step(
     score = float(tree.scores(row, split)[0])
     amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
     largest = np.argsort(-np.abs(amounts), kind="stable")[:top]
-    pushes = tuple(Push(int(j), names[j], float(row[0, j]), float(amounts[j])) for j in largest)
+    pushes = tuple(Push(int(j), names[j], float(row[0, j]), float(amounts[j])) for j in largest if amounts[j])
     return Step(split, score, score / margin_units(tree)[split], goes_right, pushes, offset, before, after)
 
 
