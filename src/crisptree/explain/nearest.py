@@ -71,7 +71,7 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     x : array-like of shape (n_features,), (1, n_features) or the model's image shape
         One row. Features that were constant in training stay as they are.
     to : class label, default=None
-        The class to reach; None for any but the predicted one.
+        The class to reach; None for any but the predicted one. The predicted one itself needs no change.
     top : int, default=5
         How many changes to name.
 
