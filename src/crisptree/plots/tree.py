@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PatchCollection
-from matplotlib.patches import Rectangle
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Circle
 
-from crisptree.inference import CrispTree, FlatTree
-from crisptree.plots.layout import Layout, tree_layout
+from crisptree.inference import FlatTree, route_rows
+from crisptree.plots.ink import ACCENT, ARROW, INK, class_colors
+from crisptree.plots.key import Key, draw_key, key_of
+from crisptree.plots.layout import Layout, arrow, letters, tree_layout
+from crisptree.plots.nodes import (
+    SMALL,
+    TINY,
+    Sheet,
+    class_ticks_fit,
+    draw_end,
+    draw_lines,
+    draw_picture,
+    draw_split,
+    end_lines,
+    line_height,
+)
+from crisptree.plots.pictures import largest_weights, picture
+from crisptree.plots.subject import Subject, check_depth
 
-LEVEL = 1.75  # distance of two levels, in widths of an end
-BOX = 0.8  # side of a drawn node
-TERMS = 3  # weights named at a split of tabular data
-INCHES = {"image": 0.85, "bars": 1.7}  # width of an end
-THINNEST, THICKEST = 0.4, 7.0  # points, of the arrows
-INK, MUTED = "#222222", "#888888"
+KINDS: dict[str, dict[str, Any]] = {
+    "image": {"widest": 1.9},
+    "terms": {"widest": 2.4, "aspect": 0.36, "lowest": 0.6},
+    "module": {"widest": 1.3, "aspect": 0.4, "lowest": 0.5},
+}
+"""The shape of splits; see ``tree_layout``."""
+
+INCHES = {"image": 0.85, "terms": 1.0, "module": 0.9}
+"""The distance of two neighbouring ends at the natural size."""
+
+THINNEST, THICKEST = 0.012, 0.17
+"""Arrows, in units."""
+
+NARROWEST = 4.2
+"""Inches; a smaller tree stands in the middle of that much."""
+
+MARGIN = 0.15
 
 
 def plot_tree(
@@ -28,150 +55,177 @@ def plot_tree(
     ax: Axes | None = None,
     *,
     max_depth: int | None = None,
-    class_names: list[str] | None = None,
-    feature_names: list[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    feature_names: Sequence[Any] | None = None,
+    sample: Any = None,
+    letters: bool = False,
+    key: bool = True,
 ) -> Axes:
     """Draw a fitted tree.
 
     A row goes right where it resembles the weight image of the split, left where it resembles its negative. Arrows
-    are as thick as the training samples that follow them. Bars in a leaf are its class frequencies.
+    are as thick as the training samples that follow them. Bars in a leaf are its class probabilities.
 
     Parameters
     ----------
     model : CrispTreeClassifier
         A fitted estimator.
     ax : matplotlib axes, default=None
-        Where to draw; None makes a figure of the size that the tree needs.
+        Where to draw; None makes a figure of the size that the tree needs. Text shrinks with smaller axes.
     max_depth : int, default=None
-        Draw only so many levels of splits.
+        Draw only so many levels of splits; what is below them is drawn as class bars of its rows.
     class_names, feature_names : list of str, default=None
         Words in place of ``classes_`` and ``feature_names_in_``.
+    sample : array-like of n_features numbers, default=None
+        A row or an image whose path is drawn in colour.
+    letters : bool, default=False
+        Call the leaves A, B, … from left to right and number the splits, as ``plot_regions`` does.
+    key : bool, default=True
+        Say under the tree how to read it.
 
     Returns
     -------
     matplotlib axes
         The axes drawn on.
+
+    Examples
+    --------
+    >>> from crisptree import CrispTreeClassifier
+    >>> from crisptree.datasets import load_digits
+    >>> from crisptree.plots import plot_tree
+    >>> digits = load_digits()
+    >>> model = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=2, image_shape=(8, 8), random_state=0)
+    >>> ax = plot_tree(model.fit(digits.X_train, digits.y_train), sample=digits.X_test[0])
+    >>> len(ax.images)  # three splits and the sample
+    4
     """
-    tree: CrispTree | None = getattr(model, "tree_", None)
-    if tree is None:
-        raise ValueError("plot_tree must have a fitted model; this one is not fitted. Call fit first.")
-    names = [str(name) for name in (model.classes_ if class_names is None else class_names)]
-    if len(names) != tree.leaves.shape[1]:
-        raise ValueError(f"`class_names` must name all {tree.leaves.shape[1]} classes; got {len(names)} names.")
-    columns = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
-    layout = tree_layout(tree.structure, max_depth)
-    as_images = model.image_shape_ is not None and isinstance(tree, FlatTree)
+    subject = Subject.of(model, "plot_tree", class_names, feature_names)
+    kind = "image" if subject.as_images else "terms" if isinstance(subject.tree, FlatTree) else "module"
+    inch = INCHES[kind]
+    structure = subject.tree.structure
+    layout = tree_layout(structure, check_depth(max_depth), **KINDS[kind])
+    row = None if sample is None else subject.row(sample)
+    path = frozenset[int]()
+    if row is not None:
+        path = frozenset(structure.nodes_on_paths[route_rows(subject.tree, row)[0]].tolist())
+    names = _leaf_letters(layout) if letters else {}
+    ticks = class_ticks_fit(subject.classes, float(layout.width[layout.nodes[-1]]), inch)
+    text = max(_text_height(subject, node, names.get(node), ticks, inch) for node in _ends(layout))
+    left, right, lower, upper = _limits(layout, inch, text, row is not None)
+    notes = key_of(subject, row is not None, ticks) if key else []
+    explained = Key.arranged(notes, (right - left) * inch)
+    bottom = lower - explained.height / inch
+    sheet = _sheet(ax, (left, right, bottom, upper), inch)
+    _draw_arrows(sheet, subject, layout, path)
+    colors = class_colors(len(subject.classes))
+    for node in map(int, layout.nodes):
+        if layout.is_end(node):
+            draw_end(sheet, subject, layout, node, colors, letter=names.get(node), ticks=ticks, marked=node in path)
+            continue
+        draw_split(sheet, subject, layout, node)
+        if letters:
+            _draw_number(sheet, layout, node)
+        if node in path:
+            sheet.frame(layout.outline(node), facecolor="none", edgecolor=ACCENT, linewidth=1.8, zorder=4)
+    if row is not None:
+        _draw_sample(sheet, subject, layout, row)
+    draw_key(sheet, explained, left + 0.1, lower)
+    return sheet.ax
+
+
+def _sheet(ax: Axes | None, limits: tuple[float, float, float, float], inch: float) -> Sheet:
+    """Axes that show exactly the limits, and how large they are."""
+    left, right, lower, upper = limits
+    natural = ((right - left) * inch, (upper - lower) * inch)
     if ax is None:
-        inches = INCHES["image" if as_images or layout.width == 1 else "bars"]
-        size = (max(layout.width * inches, 3.0), max(layout.height * LEVEL * inches, 2.0))
-        _, ax = plt.subplots(figsize=size, layout="constrained")
-    _draw_arrows(ax, tree, layout)
-    colors = class_colors(len(names))
-    for node in layout.nodes:
-        place = (layout.x[node], LEVEL * layout.y[node])
-        if node >= tree.structure.n_splits or node in layout.cut:
-            _draw_end(ax, tree, int(node), place, names, colors)
-        elif not isinstance(tree, FlatTree):
-            _draw_box(ax, place, f"module {node}")
-        elif as_images:
-            _draw_image(ax, tree, int(node), place, model.image_shape_)
-        else:
-            _draw_terms(ax, tree, int(node), place, columns)
-    ax.set_xlim(-0.6, layout.width - 0.4)
-    ax.set_ylim(-LEVEL * (layout.height - 1) - 0.95, 0.75)
+        ax = plt.figure(figsize=natural).add_axes((0.0, 0.0, 1.0, 1.0))
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # axes are made by a figure
+    box = ax.get_window_extent()
+    factor = min(box.width / figure.dpi / natural[0], box.height / figure.dpi / natural[1])
     ax.set_aspect("equal")
     ax.set_axis_off()
-    return ax
+    ax.set_autoscale_on(False)
+    ax.set_xlim(left, right)
+    ax.set_ylim(lower, upper)
+    return Sheet(ax, inch, factor)
 
 
-def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
-    """A color for every class: ten well-known ones, or evenly spaced hues.  (n_classes, 4)"""
-    if n_classes <= 10:
-        return np.array([mpl.colormaps["tab10"](number) for number in range(n_classes)])
-    return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n_classes)))
+def _ends(layout: Layout) -> list[int]:
+    return [int(node) for node in layout.nodes if layout.is_end(int(node))]
 
 
-def _draw_arrows(ax: Axes, tree: CrispTree, layout: Layout) -> None:
-    totals = tree.statistics.node_counts.sum(axis=1)
+def _leaf_letters(layout: Layout) -> dict[int, str]:
+    """A, B, … from left to right."""
+    ordered = sorted(_ends(layout), key=lambda node: layout.x[node])
+    return {node: letters(number) for number, node in enumerate(ordered)}
+
+
+def _text_height(subject: Subject, node: int, letter: str | None, ticks: bool, inch: float) -> float:
+    lines = end_lines(subject, node, letter)
+    return sum(line_height(size, inch) for _, size, _ in lines) + (1.25 if ticks else 0.25) * line_height(TINY, inch)
+
+
+def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> tuple[float, float, float, float]:
+    """Left, right, lower and upper edge of all nodes, their text and the sample, without the key."""
+    left, right = -0.5 - MARGIN, layout.n_ends - 0.5 + MARGIN
+    if with_sample:
+        left = min(left, _sample_outline(layout)[0] - MARGIN)
+    missing = NARROWEST / inch - (right - left)
+    if missing > 0:
+        left, right = left - missing / 2, right + missing / 2
+    lower = layout.bottom - text - 0.1
+    return left, right, lower, layout.outline(0)[3] + 0.2 + (0.25 if with_sample else 0)
+
+
+def _sample_outline(layout: Layout) -> tuple[float, float, float, float]:
+    """Where the sample stands: left of the root, as large."""
+    left, right, lower, upper = layout.outline(0)
+    side = max(right - left, 0.8)
+    return left - 0.55 - side, left - 0.55, lower, upper
+
+
+def _draw_arrows(sheet: Sheet, subject: Subject, layout: Layout, path: frozenset[int]) -> None:
+    """From every split to its children, a sign beside the tail."""
+    totals = subject.tree.statistics.node_counts.sum(axis=1)
     share = totals / max(totals[0], np.finfo(float).tiny)
-    lines, widths = [], []
-    for parent, child, _ in layout.edges:
-        start = (layout.x[parent], LEVEL * layout.y[parent] - BOX / 2)
-        lines.append([start, (layout.x[child], LEVEL * layout.y[child] + BOX / 2)])
-        widths.append(THINNEST + (THICKEST - THINNEST) * share[child])
-    ax.add_collection(LineCollection(lines, linewidths=widths, colors="#9aa7b5", capstyle="round", zorder=0))
+    outlines, colors = [], []
+    for parent, child, goes_right in layout.edges:
+        side = 1 if goes_right else -1
+        left, right, lower, _ = layout.outline(parent)
+        start = np.array([layout.x[parent] + side * 0.25 * (right - left), lower])
+        end = np.array([layout.x[child], layout.outline(child)[3] + (0.06 if layout.is_end(child) else 0.02)])
+        outlines.append(arrow(start, end, THINNEST + (THICKEST - THINNEST) * share[child]))
+        colors.append(ACCENT if child in path else ARROW)
+        _draw_sign(sheet, start + 0.3 * (end - start), goes_right)
+    sheet.ax.add_collection(PolyCollection(outlines, facecolors=colors, linewidths=0, zorder=1, label="arrows"))
 
 
-def _draw_image(ax: Axes, tree: FlatTree, split: int, place: tuple[float, float], image_shape: Any) -> None:
-    weights = tree.scaled_hyperplanes()[0][split].reshape(image_shape)
-    low, high = weights.min(), weights.max()
-    image = (weights - low) / (high - low if high > low else 1.0)
-    if image.ndim == 3 and image.shape[2] not in (1, 3):
-        image = image.mean(axis=2)
-    x, y = place
-    extent = (x - BOX / 2, x + BOX / 2, y - BOX / 2, y + BOX / 2)
-    ax.imshow(image, cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest", zorder=2)
-    ax.add_patch(Rectangle((extent[0], extent[2]), BOX, BOX, fill=False, edgecolor=INK, linewidth=0.6, zorder=3))
+def _draw_sign(sheet: Sheet, place: npt.NDArray[np.float64], goes_right: bool) -> None:
+    circle = Circle((place[0], place[1]), 0.085, facecolor="white", edgecolor=INK, linewidth=0.5 * sheet.factor)
+    circle.set_zorder(1.5)
+    sheet.ax.add_patch(circle)
+    sheet.write(place[0], place[1], "+" if goes_right else "−", SMALL, va="center_baseline", fontweight="bold")
 
 
-def _draw_terms(ax: Axes, tree: FlatTree, split: int, place: tuple[float, float], columns: Any) -> None:
-    """The largest weights as signed bars: to the right what sends a row right."""
-    weights = tree.scaled_hyperplanes()[0][split]
-    largest = np.argsort(-np.abs(weights), kind="stable")[: min(TERMS, len(weights))]
-    largest = largest[weights[largest] != 0]
-    _draw_box(ax, place, "")
-    x, y = place
-    step = BOX / TERMS
-    reach = np.abs(weights[largest]).max(initial=np.finfo(float).tiny)
-    for row, feature in enumerate(largest):
-        center = y + BOX / 2 - (row + 0.5) * step
-        length = 0.45 * BOX * weights[feature] / reach
-        ax.add_patch(
-            Rectangle(
-                (x, center - 0.3 * step), length, 0.6 * step, color="#c44e52" if length < 0 else "#4c72b0", zorder=2
-            )
-        )
-        name = f"x{feature}" if columns is None else str(columns[feature])
-        side = "right" if length > 0 else "left"
-        ax.text(x - np.sign(length) * 0.02, center, name, ha=side, va="center", fontsize=6, color=INK, zorder=4)
+def _draw_number(sheet: Sheet, layout: Layout, split: int) -> None:
+    left, _, _, upper = layout.outline(split)
+    style = {"facecolor": INK, "edgecolor": "none", "boxstyle": "round,pad=0.2"}
+    sheet.write(left, upper, str(split), SMALL, color="white", fontweight="bold", bbox=style)
 
 
-def _draw_box(ax: Axes, place: tuple[float, float], text: str) -> None:
-    x, y = place
-    corner = (x - BOX / 2, y - BOX / 2)
-    ax.add_patch(Rectangle(corner, BOX, BOX, facecolor="white", edgecolor=INK, linewidth=0.6, zorder=1))
-    ax.text(x, y, text, ha="center", va="center", fontsize=6, color=INK, zorder=4)
-
-
-def _draw_end(
-    ax: Axes,
-    tree: CrispTree,
-    node: int,
-    place: tuple[float, float],
-    names: list[str],
-    colors: npt.NDArray[np.float64],
-) -> None:
-    """Class bars, the name of the largest class, the number of training samples."""
-    counts = tree.statistics.node_counts[node]
-    leaf = node - tree.structure.n_splits
-    table = tree.leaves[leaf] if leaf >= 0 else counts / max(counts.sum(), np.finfo(float).tiny)
-    x, y = place
-    width = BOX / len(table)
-    bars = [
-        Rectangle((x - BOX / 2 + number * width, y - BOX / 2), 0.9 * width, BOX * share)
-        for number, share in enumerate(table)
-    ]
-    ax.add_collection(PatchCollection(bars, facecolors=colors, zorder=2))
-    ax.plot([x - BOX / 2, x + BOX / 2], [y - BOX / 2] * 2, color=INK, linewidth=0.6, zorder=3)
-    more = "" if leaf >= 0 else " …"
-    ax.text(
-        x,
-        y - BOX / 2 - 0.05,
-        names[int(table.argmax())] + more,
-        ha="center",
-        va="top",
-        fontsize=8,
-        fontweight="bold",
-        color=INK,
-    )
-    ax.text(x, y - BOX / 2 - 0.32, f"{counts.sum():.6g}", ha="center", va="top", fontsize=5, color=MUTED)
+def _draw_sample(sheet: Sheet, subject: Subject, layout: Layout, row: npt.NDArray[np.float32]) -> None:
+    outline, frame = _sample_outline(layout), {"edgecolor": ACCENT, "linewidth": 1.8}
+    if subject.image_shape is not None:
+        draw_picture(sheet, outline, picture(row[0], subject.image_shape), **frame)
+    else:
+        shown = np.arange(min(3, row.shape[1]))
+        if isinstance(subject.tree, FlatTree) and subject.tree.structure.n_splits:
+            shown = largest_weights(subject.tree.scaled_hyperplanes()[0][0], 3)
+        values = [f"{subject.features[number]} = {row[0, number]:.4g}" for number in shown]
+        draw_lines(sheet, outline, values, **frame)
+    _, right, lower, upper = outline
+    root, middle = float(layout.x[0]) - max(layout.width[0] / 2, 0.5), (lower + upper) / 2
+    tip = arrow((right + 0.06, middle), (root - 0.03, middle), 0.05)
+    sheet.ax.add_collection(PolyCollection([tip], facecolors=[ACCENT], linewidths=0, zorder=1, label="sample"))
+    sheet.write((outline[0] + right) / 2, upper + 0.03, "the sample", SMALL, va="bottom", color=ACCENT)

@@ -1,0 +1,86 @@
+"""Colours, text and new axes: what all drawings share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
+
+INK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
+ARROW = "#9aa7b5"
+ACCENT = "#d55e00"
+"""The path of one sample."""
+
+RIGHT, LEFT = "#3b6fb6", "#c8504b"
+"""What sends a row right, and what sends it left."""
+
+SIGNED = "RdBu"
+"""The colour map of signed values: the same two colours, white at zero."""
+
+
+HINTING = 1.06
+"""Small text on a grid of pixels is wider than its outlines by up to this factor."""
+
+
+def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
+    """A color for every class: ten well-known ones, or evenly spaced hues.  (n_classes, 4)"""
+    if n_classes <= 10:
+        return np.array([mpl.colormaps["tab10"](number) for number in range(n_classes)])
+    return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n_classes)))
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The given axes, or those of a new figure of the size in inches."""
+    if ax is not None:
+        return ax
+    _, made = plt.subplots(figsize=size, layout="constrained")
+    return made
+
+
+def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:
+    """Text as it is: names may hold dollar signs, which matplotlib would take for formulas."""
+    usual: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "zorder": 6}
+    return ax.text(x, y, text, fontsize=size, parse_math=False, **usual | style)
+
+
+def as_they_are(texts: Iterable[Text]) -> None:
+    """Keep matplotlib from reading formulas into names of ticks, titles and legends."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """The width of a text in inches."""
+    if not text:
+        return 0.0
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)
+    return HINTING * float(width) / 72
+
+
+def shortened(text: str, inches: float, size: float, weight: str = "normal") -> str:
+    """The text, or as much of its beginning as fits, with … after it; at least one letter."""
+    if text_width(text, size, weight) <= inches:
+        return text
+    fits = 1
+    low, high = 1, len(text) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        if text_width(text[:middle] + "…", size, weight) <= inches:
+            fits, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return text[:fits].rstrip() + "…"
+
+
+def on_top_of(color: npt.ArrayLike) -> str:
+    """Black or white, whichever is easier to read on the color."""
+    red, green, blue = np.asarray(mpl.colors.to_rgb(color))  # type: ignore[arg-type]
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

@@ -1,0 +1,223 @@
+"""One node of a drawn tree: a weight image, the largest weights, a threshold, a module's box, or class bars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
+
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.plots.ink import ACCENT, FAINT, INK, LEFT, MUTED, RIGHT, shortened, text_width, write
+from crisptree.plots.layout import Layout
+from crisptree.plots.pictures import largest_weights, picture
+from crisptree.plots.subject import Subject
+
+Outline = tuple[float, float, float, float]
+
+TERMS = 3
+"""Weights named at a split of tabular data."""
+
+LARGEST, LARGE, SMALL, TINY = 11.0, 9.5, 7.2, 5.8
+"""Sizes of text, in points of a drawing at its natural size."""
+
+SMALLEST = 0.75
+"""Text that does not fit is shrunk to this part of its size before it is shortened."""
+
+NAMED_SHARE, MOST_NAMED = 0.05, 2
+"""A leaf names so many classes beside its first, if they have at least this share."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Axes in units of the layout. Text is measured at the natural size; ``factor`` shrinks it with the axes.
+
+    Parameters
+    ----------
+    ax : matplotlib axes
+        Where to draw.
+    inch : float
+        Inches of one unit at the natural size.
+    factor : float
+        The size of the axes by the natural size.
+    """
+
+    ax: Axes
+    inch: float
+    factor: float
+
+    def write(self, x: float, y: float, text: str, size: float, *, room: float | None = None, **style: Any) -> None:
+        """Text at a place; where ``room`` units are given it becomes smaller, and shorter if that is not enough."""
+        if room is not None:
+            weight = style.get("fontweight", "normal")
+            wish = size * room * self.inch / max(text_width(text, size, weight), 1e-9)
+            size = float(np.clip(wish, SMALLEST * size, size))
+            text = shortened(text, room * self.inch, size, weight)
+        write(self.ax, x, y, text, size * self.factor, **style)
+
+    def line(self, size: float) -> float:
+        """The height of a line of text in units."""
+        return line_height(size, self.inch)
+
+    def frame(self, outline: Outline, **style: Any) -> None:
+        left, right, lower, upper = outline
+        usual: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "linewidth": 0.6 * self.factor, "zorder": 2}
+        self.ax.add_patch(Rectangle((left, lower), right - left, upper - lower, **usual | style))
+
+
+def line_height(size: float, inch: float) -> float:
+    return 1.25 * size / 72 / inch
+
+
+def draw_split(sheet: Sheet, subject: Subject, layout: Layout, split: int) -> None:
+    """What the split asks, in the node's outline."""
+    outline, tree = layout.outline(split), subject.tree
+    if not isinstance(tree, FlatTree):
+        draw_lines(sheet, outline, [subject.split, f"split {split}"])
+        return
+    weights = tree.statistics.scaling.unfold(tree.weight[split : split + 1], tree.bias[split : split + 1])[0][0]
+    if subject.image_shape is not None:
+        draw_picture(sheet, outline, picture(weights, subject.image_shape, subject.varies))
+    elif np.count_nonzero(tree.weight[split]) == 1:
+        _draw_threshold(sheet, outline, tree, split, subject.features)
+    else:
+        _draw_terms(sheet, outline, weights, subject.features)
+
+
+def draw_picture(sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64], **frame: Any) -> None:
+    """A picture as large as the outline allows, its pixels square."""
+    left, right, lower, upper = outline
+    height, width = image.shape[:2]
+    pixel = min((right - left) / width, (upper - lower) / height)
+    x, y, half, tall = (left + right) / 2, (lower + upper) / 2, pixel * width / 2, pixel * height / 2
+    extent = (x - half, x + half, y - tall, y + tall)
+    # interpolation="none" keeps the pixels themselves in vector files, instead of one large bitmap.
+    sheet.ax.imshow(image, cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="none", zorder=2)
+    sheet.frame(extent, **{"facecolor": "none", "zorder": 3} | frame)
+
+
+def draw_lines(sheet: Sheet, outline: Outline, lines: list[str], **frame: Any) -> None:
+    """A box with lines of text, as large as they may be."""
+    left, right, lower, upper = outline
+    sheet.frame(outline, **frame)
+    step = min(sheet.line(LARGEST), 0.8 * (upper - lower) / max(len(lines), 1))
+    size = LARGEST * step / sheet.line(LARGEST)
+    for number, text in enumerate(lines):
+        y = (lower + upper) / 2 + ((len(lines) - 1) / 2 - number) * step
+        sheet.write((left + right) / 2, y, text, size, room=0.94 * (right - left))
+
+
+def _draw_threshold(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
+    """A split on one feature, as a question in the feature's own unit; true goes right."""
+    feature = int(np.flatnonzero(tree.weight[split])[0])
+    weight, bias = float(tree.weight[split, feature]), float(tree.bias[split])
+    draw_lines(sheet, outline, [names[feature], f"{'>' if weight > 0 else '<'} {-bias / weight:.4g}"])
+
+
+def _draw_terms(sheet: Sheet, outline: Outline, weights: npt.NDArray[np.float64], names: list[str]) -> None:
+    """The largest weights as signed bars behind their names: to the right what sends a row right."""
+    left, right, lower, upper = outline
+    sheet.frame(outline)
+    largest = largest_weights(weights, TERMS)
+    others = np.count_nonzero(weights) - len(largest)
+    step = (upper - lower) / (TERMS + 0.8)
+    reach = np.abs(weights[largest]).max(initial=np.finfo(float).tiny)
+    x, size = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST)
+    for row, feature in enumerate(largest):
+        y = upper - (row + 0.5) * step
+        length = 0.47 * (right - left) * weights[feature] / reach
+        color = RIGHT if length > 0 else LEFT
+        bar = Rectangle((x, y - 0.4 * step), length, 0.8 * step, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
+        sheet.ax.add_patch(bar)
+        sheet.write(x, y, names[feature], size, room=0.94 * (right - left))
+    if others or not len(largest):
+        more = f"and {others} smaller" if others else "no weights: all go one way"
+        sheet.write(x, lower + 0.4 * step, more, 0.8 * size, room=0.94 * (right - left), color=MUTED)
+    sheet.ax.plot([x, x], [upper - step * len(largest), upper], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
+
+
+def end_table(tree: CrispTree, node: int) -> npt.NDArray[np.float64]:
+    """The class probabilities of a leaf, or the class frequencies of a split that stands for what is below it."""
+    leaf = node - tree.structure.n_splits
+    if leaf >= 0:
+        return tree.leaves[leaf]
+    counts = tree.statistics.node_counts[node]
+    return counts / max(counts.sum(), np.finfo(float).tiny)
+
+
+def end_lines(subject: Subject, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
+    """What is written under an end: its class, the next ones, the number of training samples. (text, size, style)"""
+    table = end_table(subject.tree, node)
+    counts = subject.tree.statistics.node_counts[node].sum()
+    order = np.argsort(-table, kind="stable")
+    first = subject.classes[order[0]] if letter is None else f"{letter}: {subject.classes[order[0]]}"
+    below = " …" if node < subject.tree.structure.n_splits else ""  # there is more that is not drawn
+    lines: list[tuple[str, float, dict[str, Any]]] = [(first, LARGE, {"fontweight": "bold"})]
+    lines.append((percent(table[order[0]]), SMALL, {}))
+    for number in order[1 : 1 + MOST_NAMED]:
+        if table[number] >= NAMED_SHARE:
+            lines.append((f"{subject.classes[number]} {percent(table[number])}", TINY, {"color": MUTED}))
+    lines.append((f"n = {counts:,.6g}{below}", TINY, {"color": MUTED}))
+    return lines
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; what is not all is not called 100 %.
+
+    Examples
+    --------
+    >>> percent(1.0), percent(0.9999), percent(0.42)
+    ('100 %', '>99 %', '42 %')
+    """
+    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+def class_ticks_fit(classes: list[str], width: float, inch: float) -> bool:
+    """Whether every class name fits under its own bar."""
+    return max(text_width(name, TINY) for name in classes) <= 0.85 * width / len(classes) * inch
+
+
+def draw_end(
+    sheet: Sheet,
+    subject: Subject,
+    layout: Layout,
+    node: int,
+    colors: npt.NDArray[np.float64],
+    *,
+    letter: str | None,
+    ticks: bool,
+    marked: bool,
+) -> None:
+    """Class bars with names under them."""
+    left, right, lower, upper = layout.outline(node)
+    draw_bars(sheet.ax, (left, right, lower, upper), end_table(subject.tree, node), colors, sheet.factor)
+    x, y = (left + right) / 2, lower - 0.25 * sheet.line(TINY)
+    if ticks:
+        step = (right - left) / len(subject.classes)
+        for number, name in enumerate(subject.classes):
+            place = left + (number + 0.5) * step
+            sheet.write(place, y - sheet.line(TINY) / 2, name, TINY, color=MUTED)
+        y -= sheet.line(TINY)
+    for text, size, style in end_lines(subject, node, letter):
+        sheet.write(x, y - sheet.line(size) / 2, text, size, room=0.97, **style)
+        y -= sheet.line(size)
+    if marked:
+        sheet.frame((x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6)
+
+
+def draw_bars(
+    ax: Axes, outline: Outline, table: npt.NDArray[np.float64], colors: npt.NDArray[np.float64], factor: float = 1.0
+) -> None:
+    """One bar per class on a line, as tall as the outline for probability one."""
+    left, right, lower, upper = outline
+    width = (right - left) / len(table)
+    bars = [
+        Rectangle((left + (number + 0.06) * width, lower), 0.88 * width, (upper - lower) * share)
+        for number, share in enumerate(table)
+    ]
+    ax.add_collection(PatchCollection(bars, facecolors=colors, linewidths=0, zorder=2))
+    ax.plot([left, right], [lower, lower], color=INK, linewidth=0.6 * factor, zorder=3, solid_capstyle="butt")

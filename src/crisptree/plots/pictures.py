@@ -1,0 +1,73 @@
+"""Weights as pictures: numbers only."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+
+
+def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
+    """Values linearly brought to 0 … 1, from black to white; equal ones to the middle.
+
+    With ``counts`` only those values span the range, and the others are cut off at its ends: pixels that are constant
+    in training have weight zero, which may lie far from all the others.
+
+    Examples
+    --------
+    >>> full_range(np.array([-1.0, 0.0, 3.0])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    wide = values.astype(np.float64)
+    spanning = wide if counts is None or not counts.any() else wide[counts]
+    low, high = spanning.min(), spanning.max()
+    if not high > low:
+        return np.full(wide.shape, 0.5)
+    return np.clip((wide - low) / (high - low), 0.0, 1.0)
+
+
+def picture(
+    values: npt.NDArray[np.floating], image_shape: tuple[int, ...], counts: npt.NDArray[np.bool_] | None = None
+) -> Doubles:
+    """A row of values as a picture from black to white: three channels as colours, other numbers of them side by side.
+
+    Returns
+    -------
+    ndarray of shape (height, width) or (height, width, 3)
+        From 0 to 1, with NaN between channels that stand side by side.
+    """
+    if len(image_shape) == 3 and image_shape[2] == 3:
+        return full_range(values, counts).reshape(image_shape)
+    return side_by_side(full_range(values, counts), image_shape)
+
+
+def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:
+    """The channels of an image as one picture, in rows of about equal number, NaN between them.
+
+    Examples
+    --------
+    >>> side_by_side(np.arange(4.0), (1, 2, 2)).tolist()
+    [[0.0, 2.0, nan, 1.0, 3.0]]
+    """
+    height, width, channels = (*image_shape, 1)[:3]
+    image = np.asarray(values, dtype=np.float64).reshape(height, width, channels)
+    columns = math.ceil(math.sqrt(channels))
+    rows = math.ceil(channels / columns)
+    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
+    for channel in range(channels):
+        top, left = channel // columns * (height + 1), channel % columns * (width + 1)
+        sheet[top : top + height, left : left + width] = image[:, :, channel]
+    return sheet
+
+
+def largest_weights(weights: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.int64]:
+    """The numbers of the features with the largest weights, zeros left out, the largest first."""
+    if len(weights) > most:
+        order = np.argpartition(-np.abs(weights), most - 1)[:most]
+        order = order[np.lexsort((order, -np.abs(weights[order])))]
+    else:
+        order = np.argsort(-np.abs(weights), kind="stable")
+    return order[weights[order] != 0]

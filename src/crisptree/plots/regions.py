@@ -1,0 +1,211 @@
+"""A tree of two features in the plane: regions of classes, hyperplanes inside their own cells."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.lines import Line2D
+
+from crisptree.inference import FlatTree, route_rows
+from crisptree.plots.cells import area, cells, crossing, middle, rectangle
+from crisptree.plots.ink import INK, MUTED, as_they_are, class_colors, new_axes, write
+from crisptree.plots.layout import letters
+from crisptree.plots.subject import Subject
+
+Bounds = tuple[float, float, float, float]
+
+PALE = 0.45
+"""How much of a class colour its region has; the rest is white, so that points stand out."""
+
+SMALLEST_CELL = 0.004
+"""A letter stands in a cell that takes at least this part of the picture."""
+
+
+def plot_regions(
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    steepness: float | None = None,
+    hyperplanes: bool = False,
+    legend: bool = True,
+    bounds: Bounds | None = None,
+    resolution: int = 200,
+    class_names: Sequence[Any] | None = None,
+    feature_names: Sequence[Any] | None = None,
+) -> Axes:
+    """Draw what a tree of two features predicts in the plane.
+
+    Every point has the mixture of the class colours by p(y∣x): of its leaf's table, or, with ``steepness``, of all
+    leaves.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier
+        A fitted estimator of two features.
+    X : array-like of shape (n_samples, 2)
+        Rows to draw as points.
+    y : array-like of shape (n_samples,), default=None
+        Their classes; None draws them grey.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+    steepness : float, default=None
+        γ of a probabilistic tree, whose surface is drawn; None draws the deterministic one.
+    hyperplanes : bool, default=False
+        Draw every split's line inside its own cell, with its number, and call the leaves A, B, … from left to right.
+    legend : bool, default=True
+        Say which colour is which class.
+    bounds : (left, right, lower, upper), default=None
+        What to draw of the plane; None takes the range of X and a little more.
+    resolution : int, default=200
+        Points on each side of the grid where the picture is not made of cells.
+    class_names, feature_names : list of str, default=None
+        Words in place of ``classes_`` and ``feature_names_in_``.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes drawn on.
+    """
+    subject = Subject.of(model, "plot_regions", class_names, feature_names)
+    points = np.asarray(X, dtype=np.float64)
+    if subject.tree.n_features != 2 or points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(
+            f"plot_regions must have a model and rows of 2 features; got {subject.tree.n_features} in the model and an "
+            f"array of shape {points.shape}. Fit the model on two columns of X."
+        )
+    window = _window(points) if bounds is None else bounds
+    ax = new_axes(ax, (5.0, 4.2))
+    colors = class_colors(len(subject.classes))[:, :3]
+    polygons = None
+    if isinstance(subject.tree, FlatTree):
+        weight, bias = subject.tree.weight.astype(np.float64), subject.tree.bias.astype(np.float64)
+        polygons = cells(subject.tree.structure, weight, bias, rectangle(window))
+    if polygons is not None and steepness is None:
+        _fill_cells(ax, subject, polygons, colors)
+    else:
+        _fill_grid(ax, model, subject, window, colors, steepness, resolution)
+    if hyperplanes and polygons is not None:
+        _draw_splits(ax, subject, polygons)
+        _draw_letters(ax, subject, polygons, area(rectangle(window)))
+    _draw_points(ax, model, points, y, colors)
+    if legend:
+        _draw_legend(ax, subject, colors)
+    ax.set_xlim(window[:2])
+    ax.set_ylim(window[2:])
+    ax.set_xlabel(subject.features[0])
+    ax.set_ylabel(subject.features[1])
+    as_they_are([ax.xaxis.label, ax.yaxis.label])
+    return ax
+
+
+def _window(points: npt.NDArray[np.float64]) -> Bounds:
+    low, high = points.min(axis=0), points.max(axis=0)
+    reach = np.where(high > low, high - low, 1.0)
+    (left, lower), (right, upper) = low - 0.08 * reach, high + 0.08 * reach
+    return float(left), float(right), float(lower), float(upper)
+
+
+def _mixed(tables: npt.NDArray[np.float64], colors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Class colours, mixed by probability and made pale.  (n, n_classes) → (n, 3)"""
+    return np.clip(PALE * tables @ colors + 1 - PALE, 0.0, 1.0)
+
+
+def _fill_cells(
+    ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]], colors: npt.NDArray[np.float64]
+) -> None:
+    leaves = range(subject.tree.structure.n_leaves)
+    shown = [leaf for leaf in leaves if len(polygons[subject.tree.structure.n_splits + leaf])]
+    paint = _mixed(subject.tree.leaves[shown], colors)
+    drawn = [polygons[subject.tree.structure.n_splits + leaf] for leaf in shown]
+    # An edge of its own colour closes the hair lines that smoothing leaves between cells.
+    ax.add_collection(
+        PolyCollection(drawn, facecolors=paint, edgecolors=paint, linewidths=0.4, zorder=0, label="cells")
+    )
+
+
+def _fill_grid(
+    ax: Axes,
+    model: Any,
+    subject: Subject,
+    window: Bounds,
+    colors: npt.NDArray[np.float64],
+    steepness: float | None,
+    resolution: int,
+) -> None:
+    left, right, lower, upper = window
+    # The middle of every pixel, the lowest row first.
+    across = left + (np.arange(resolution) + 0.5) / resolution * (right - left)
+    upwards = lower + (np.arange(resolution) + 0.5) / resolution * (upper - lower)
+    grid = np.stack(np.meshgrid(across, upwards), axis=-1).reshape(-1, 2).astype(np.float32)
+    if steepness is None:
+        tables = subject.tree.leaves[route_rows(subject.tree, grid)]
+    else:
+        nameless = copy.copy(model)  # the grid is an array; a model that knows column names would warn
+        nameless.__dict__.pop("feature_names_in_", None)
+        tables = nameless.soft_predict_proba(grid, steepness=steepness)
+    image = _mixed(tables, colors).reshape(resolution, resolution, 3)
+    ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
+
+
+def _draw_splits(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]]) -> None:
+    tree = subject.tree
+    assert isinstance(tree, FlatTree)  # only hyperplanes have cells
+    lines = []
+    for split in range(tree.structure.n_splits):
+        ends = crossing(polygons[split], tree.weight[split].astype(np.float64), float(tree.bias[split]))
+        if ends is not None:
+            lines.append(ends)
+            at = ends.mean(axis=0)
+            badge = {"facecolor": INK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}
+            write(ax, at[0], at[1], str(split), 7, color="white", bbox=badge, clip_on=True)
+    ax.add_collection(LineCollection(lines, colors=INK, linewidths=1.6, zorder=3, label="splits"))
+
+
+def _draw_letters(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]], whole: float) -> None:
+    structure = subject.tree.structure
+    for number, leaf in enumerate(structure.leaves_left_to_right):
+        polygon = polygons[structure.n_splits + leaf]
+        if len(polygon) and abs(area(polygon)) >= SMALLEST_CELL * whole:
+            x, y = middle(polygon)
+            write(ax, x, y, letters(number), 13, fontweight="bold", clip_on=True)
+
+
+def _draw_points(
+    ax: Axes, model: Any, points: npt.NDArray[np.float64], y: Any, colors: npt.NDArray[np.float64]
+) -> None:
+    paint: Any = MUTED
+    if y is not None:
+        paint = colors[class_numbers(model.classes_, y, len(points))]
+    size = float(np.clip(4000 / max(len(points), 1), 6, 26))
+    ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
+
+
+def class_numbers(classes: npt.NDArray[Any], y: Any, n_rows: int) -> npt.NDArray[np.int64]:
+    """The number of every label among the model's classes, or an error that names those it does not know."""
+    labels = np.asarray(y).reshape(-1)
+    if len(labels) != n_rows:
+        raise ValueError(f"`y` must have a label for each of the {n_rows} rows of X; got {len(labels)}.")
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in numbers]
+    if unknown:
+        raise ValueError(f"`y` must hold classes that the model knows, {classes.tolist()}; got {unknown} too.")
+    return np.array([numbers[label] for label in labels.tolist()], dtype=np.int64)
+
+
+def _draw_legend(ax: Axes, subject: Subject, colors: npt.NDArray[np.float64]) -> None:
+    handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
+    # Names are written afterwards: a legend leaves out labels that begin with an underscore.
+    shown = ax.legend(
+        handles, ["class"] * len(handles), fontsize=7, ncols=1 + len(handles) // 14, framealpha=0.85, loc="best"
+    )
+    as_they_are(shown.get_texts())
+    for text, name in zip(shown.get_texts(), subject.classes, strict=True):
+        text.set_text(name)

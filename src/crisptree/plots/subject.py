@@ -1,0 +1,127 @@
+"""What is drawn: a fitted model, with the words for its classes and features. User input is checked here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model and its words.
+
+    Parameters
+    ----------
+    tree : CrispTree
+        The deterministic tree.
+    classes, features : list of str
+        One line of text for every class and feature.
+    image_shape : tuple of int, or None
+        (height, width[, channels]) where a row is an image.
+    split : str
+        What kind of split it has: "oblique", "axis", "conv", or the name of a function.
+    """
+
+    tree: CrispTree
+    classes: list[str]
+    features: list[str]
+    image_shape: tuple[int, ...] | None
+    split: str
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        drawing: str,
+        class_names: Sequence[Any] | None = None,
+        feature_names: Sequence[Any] | None = None,
+    ) -> Subject:
+        """Check model and names; ``drawing`` is the function to name in errors."""
+        tree = getattr(model, "tree_", None)
+        if not isinstance(tree, CrispTree):
+            raise ValueError(
+                f"{drawing} must have a fitted crisptree model; got a {type(model).__name__} without a tree. "
+                "Call fit first."
+            )
+        if feature_names is None:
+            feature_names = getattr(model, "feature_names_in_", None)
+        if feature_names is None:
+            feature_names = [f"x{number}" for number in range(tree.n_features)]
+        shape = getattr(model, "image_shape_", getattr(model, "image_shape", None))
+        if shape is not None and math.prod(shape) != tree.n_features:
+            shape = None
+        return cls(
+            tree,
+            words(
+                model.classes_ if class_names is None else class_names, tree.leaves.shape[1], "class_names", "classes"
+            ),
+            words(feature_names, tree.n_features, "feature_names", "features"),
+            None if shape is None else tuple(int(side) for side in shape),
+            _kind(getattr(model, "split", "module")),
+        )
+
+    @property
+    def as_images(self) -> bool:
+        """Whether the splits have weights that are images."""
+        return self.image_shape is not None and isinstance(self.tree, FlatTree)
+
+    @property
+    def varies(self) -> npt.NDArray[np.bool_]:
+        """Which features were not constant in training.  (n_features,)"""
+        return np.asarray(self.tree.statistics.scaling.factor != 0)
+
+    @property
+    def asks_thresholds(self) -> bool:
+        """Whether every split looks at one feature only."""
+        tree = self.tree
+        return isinstance(tree, FlatTree) and bool(np.all(np.count_nonzero(tree.weight, axis=1) == 1))
+
+    def row(self, sample: Any) -> npt.NDArray[np.float32]:
+        """One sample, given as a row or as an image, as one checked row.  (1, n_features)"""
+        values = np.asarray(sample, dtype=np.float32)
+        if values.size != self.tree.n_features:
+            raise ValueError(
+                f"the sample must be one row of {self.tree.n_features} features; got an array of shape {values.shape}. "
+                "Give one row of X, e.g. X[0]."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("the sample must hold finite numbers; it has NaN or infinite ones.")
+        return values.reshape(1, -1)
+
+    def hyperplanes(self, drawing: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Weights and offsets in the scaled space, or a clear error for splits that have none."""
+        if not isinstance(self.tree, FlatTree):
+            raise ValueError(
+                f"{drawing} must have a model with linear splits; got {type(self.tree).__name__}, whose splits are "
+                "modules and have no weights per feature. Use plot_tree."
+            )
+        return self.tree.scaled_hyperplanes()
+
+
+def _kind(split: Any) -> str:
+    name = split if isinstance(split, str) else getattr(split, "__name__", "module")
+    return name if name.isidentifier() else "module"  # a lambda's name says nothing
+
+
+def words(names: Any, number: int, parameter: str, things: str) -> list[str]:
+    """Names as single lines of text, one for each thing."""
+    lines = [" ".join(str(name).split()) for name in names]
+    if len(lines) != number:
+        raise ValueError(f"`{parameter}` must name all {number} {things}; got {len(lines)} names.")
+    return lines
+
+
+def check_depth(max_depth: Any) -> int | None:
+    """The number of levels to draw, None for all."""
+    if max_depth is None:
+        return None
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int | np.integer) or max_depth < 0:
+        raise ValueError(f"`max_depth` must be a whole number of at least 0, or None for all; got {max_depth!r}.")
+    return int(max_depth)
