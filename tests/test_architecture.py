@@ -28,7 +28,7 @@ ALLOWED = {
     "baselines": {"structure", "tree", "splits", "equations", "learning"},
     "explain": {"structure", "blocks", "naming", "inference", "tree"},
     "export": {"structure", "scaling", "naming", "inference", "tree"},
-    "plots": {"structure", "inference", "tree"},
+    "plots": {"structure", "naming", "inference", "tree"},
     "report": {"structure", "inference", "explain", "plots"},
     "datasets": set(),
     "estimators": {"structure", "images", "inference", "warning"},

@@ -1,71 +1,190 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import torch
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from crisptree import CrispTreeClassifier
 from crisptree.plots import plot_tree
-from tests.toys import clouds
+from crisptree.plots.ink import ACCENT
+from crisptree.plots.layout import tree_layout
+from tests.plots.models import figure_1, module_model, random_model
+from tests.plots.reading import overlaps, texts
 
-QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
+STRANGE = ("<script>alert(1)</script>", "$x_1$", "_hidden", "two\nlines", "costs $5", r"\frac{1}{2}")
+LETTERS = [chr(ord("a") + number) for number in range(26)]
+
+MODELS = {
+    "one leaf": lambda: random_model(depth=0),
+    "26 classes": lambda: random_model(classes=LETTERS, depth=5, n=600),
+    "26 long names": lambda: random_model(classes=[f"the letter {name}" for name in LETTERS], depth=3),
+    "two classes": lambda: random_model(classes=("no", "yes")),
+    "strange names": lambda: random_model(classes=STRANGE, depth=3),
+    "one feature": lambda: random_model(n_features=1),
+    "4096 features": lambda: random_model(n_features=4096, depth=3),
+    "images": lambda: random_model(n_features=64, depth=5, image_shape=(8, 8)),
+    "64 x 64": lambda: random_model(n_features=4096, depth=2, image_shape=(64, 64)),
+    "one channel": lambda: random_model(n_features=6, image_shape=(2, 3, 1)),
+    "three channels": lambda: random_model(n_features=18, image_shape=(2, 3, 3)),
+    "two channels": lambda: random_model(n_features=12, image_shape=(2, 3, 2)),
+    "modules": module_model,
+    "figure 1": figure_1,
+}
 
 
-def fitted(n_features=6, n_classes=3, **changes):
-    X, y = clouds(120, n_features=n_features, n_classes=n_classes)
-    return CrispTreeClassifier(**QUICK | changes).fit(X, y)
+def arrows(ax):
+    return next(c for c in ax.collections if isinstance(c, PolyCollection) and c.get_label() == "arrows")
 
 
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
+def thickness(outline):
+    """The width of an arrow's tail."""
+    return np.linalg.norm(outline.vertices[0] - outline.vertices[6])
 
 
 def test_it_draws_on_the_given_axes_and_returns_them():
     ax = Figure().subplots()
-    assert plot_tree(fitted(), ax) is ax
+    assert plot_tree(figure_1(), ax) is ax
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_text_lies_over_another(name):
+    model = MODELS[name]()
+    ax = plot_tree(model, sample=np.ones(model.n_features_in_))
+    assert overlaps(ax) == []
+
+
+@pytest.mark.parametrize("name", ["26 classes", "images", "modules"])
+def test_text_shrinks_with_small_axes(name):
+    _, ax = plt.subplots(figsize=(10, 6), dpi=450)  # finer than the hinting of glyphs
+    plot_tree(MODELS[name](), ax)
+    assert overlaps(ax) == []
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_everything_stays_inside_the_axes(name):
+    ax = plot_tree(MODELS[name]())
+    ax.figure.canvas.draw()
+    frame = ax.get_window_extent().padded(1)
+    for artist in [*ax.texts, *ax.patches]:
+        box = artist.get_window_extent()
+        assert frame.contains(box.x0, box.y0), artist
+        assert frame.contains(box.x1, box.y1), artist
 
 
 def test_images_are_drawn_at_the_splits_and_class_names_at_the_leaves():
-    model = fitted(image_shape=(2, 3))
+    model = random_model(n_features=64, image_shape=(8, 8))
     ax = plot_tree(model, class_names=["cat", "dog", "owl"])
     assert len(ax.images) == model.tree_.structure.n_splits
-    drawn = np.asarray(ax.images[0].get_array())
-    assert (drawn.min(), drawn.max()) == (0, 1)  # the full grey range
-    assert {"cat", "dog", "owl"} & set(texts(ax))
+    for image in ax.images:
+        drawn = np.asarray(image.get_array())
+        assert (drawn.min(), drawn.max()) == (0, 1)  # the full grey range
+    assert {"cat", "dog", "owl"} <= set(texts(ax))
+
+
+def test_names_are_written_as_they_are():
+    ax = plot_tree(random_model(classes=STRANGE, depth=3, n=300))
+    ax.figure.canvas.draw()
+    written = " ".join(texts(ax))
+    assert "$x_1$" in written
+    assert "two lines" in written
+    assert not any(text.get_parse_math() for text in ax.texts)
 
 
 def test_tabular_splits_name_their_largest_weights():
-    model = fitted()
+    model = random_model()
     largest = int(np.abs(model.tree_.scaled_hyperplanes()[0][0]).argmax())
     names = [f"feature {j}" for j in range(6)]
     assert f"feature {largest}" in texts(plot_tree(model, feature_names=names))
 
 
-def test_thicker_arrows_carry_more_training_rows():
-    model = fitted()
-    ax = plot_tree(model)
-    widths = next(c for c in ax.collections if type(c).__name__ == "LineCollection").get_linewidths()
-    from crisptree.plots.layout import tree_layout
+def test_a_split_on_one_feature_is_a_question_in_its_unit():
+    model = random_model(n_features=1, depth=1)
+    weight, bias = float(model.tree_.weight[0, 0]), float(model.tree_.bias[0])
+    ax = plot_tree(model, feature_names=["size"])
+    assert f"{'>' if weight > 0 else '<'} {-bias / weight:.4g}" in texts(ax)
+    assert {"left: no", "right: yes"} <= set(texts(ax))
 
+
+def test_module_splits_are_labelled_boxes():
+    written = texts(plot_tree(module_model()))
+    assert written.count("network") == 3
+    assert "split 0" in written
+
+
+def test_arrows_have_heads_and_thicker_ones_carry_more_training_rows():
+    model = random_model(depth=3)
+    outlines = arrows(plot_tree(model)).get_paths()
     totals = model.tree_.statistics.node_counts.sum(axis=1)
     children = [child for _, child, _ in tree_layout(model.tree_.structure).edges]
-    assert np.array_equal(np.argsort(widths, kind="stable"), np.argsort(totals[children], kind="stable"))
+    widths = [thickness(outline) for outline in outlines]
+    assert np.allclose(np.array(widths) - 0.012, (0.17 - 0.012) * totals[children] / totals[0])
+    assert all(len(outline.vertices) >= 7 for outline in outlines)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"max_depth": 0},
-        {"n_classes": 26, "max_depth": 5},
-        {"split": lambda shape: torch.nn.Linear(shape[0], 1)},
-        {"split": "axis"},
-        {"n_features": 1},
-    ],
-)
-def test_trees_of_every_kind_can_be_drawn(changes):
-    ax = plot_tree(fitted(**changes))
-    ax.figure.canvas.draw()
+def test_left_is_minus_and_right_is_plus_and_the_key_says_what_that_means():
+    model = random_model(n_features=4, depth=1, image_shape=(2, 2))
+    written = texts(plot_tree(model))
+    assert written.count("+") == written.count("−") == 2  # at the arrows and in the key
+    assert "right: resembles the image" in written
+    assert "+" in texts(plot_tree(model, key=False))
+    assert "right: resembles the image" not in texts(plot_tree(model, key=False))
+
+
+def test_the_path_of_a_sample_is_coloured():
+    model = random_model(n_features=4, depth=3, image_shape=(2, 2))
+    row = np.array([1.0, -1.0, 0.5, 2.0])
+    ax = plot_tree(model, sample=row.reshape(2, 2))
+    way = set(model.decision_path(row.reshape(1, -1)).indices.tolist())
+    children = [child for _, child, _ in tree_layout(model.tree_.structure).edges]
+    paint = arrows(ax).get_facecolors()
+    accent = np.array(plt.matplotlib.colors.to_rgba(ACCENT))
+    assert {child for child, color in zip(children, paint, strict=True) if np.allclose(color, accent)} == way - {0}
+    assert len(ax.images) == model.tree_.structure.n_splits + 1
+    assert "the sample" in texts(ax)
+
+
+def test_the_values_of_a_tabular_sample_stand_beside_the_root():
+    model = figure_1()
+    assert {"x0 = 0.25", "x1 = 0.5"} <= set(texts(plot_tree(model, sample=[0.25, 0.5])))
+
+
+@pytest.mark.parametrize("sample", [np.ones(3), np.ones((2, 2)), [np.nan, 1.0]])
+def test_a_sample_of_the_wrong_kind_is_refused(sample):
+    with pytest.raises(ValueError, match="the sample must"):
+        plot_tree(figure_1(), sample=sample)
 
 
 def test_a_deep_tree_can_be_cut():
-    ax = plot_tree(fitted(max_depth=3, n_classes=8), max_depth=1)
+    ax = plot_tree(random_model(depth=3), max_depth=1)
     assert sum(text.endswith("…") for text in texts(ax)) == 2
+    assert len(arrows(ax).get_paths()) == 2
+
+
+@pytest.mark.parametrize("max_depth", [-1, 1.5, True, "2"])
+def test_a_cut_must_be_a_whole_number(max_depth):
+    with pytest.raises(ValueError, match="`max_depth` must be a whole number"):
+        plot_tree(figure_1(), max_depth=max_depth)
+
+
+def test_leaves_and_splits_can_be_named_as_in_the_plane():
+    written = texts(plot_tree(figure_1(), letters=True))
+    assert {"A: blue", "B: blue", "C: red", "D: blue", "E: red"} <= set(written)
+    assert {"0", "1", "2", "3"} <= set(written)
+
+
+def test_a_vector_file_keeps_pixels_and_stays_small(tmp_path):
+    ax = plot_tree(random_model(n_features=784, depth=5, image_shape=(28, 28)))
+    ax.figure.savefig(tmp_path / "tree.svg")
+    content = (tmp_path / "tree.svg").read_text()
+    assert content.count("<image") == 31  # each for itself, not one large bitmap
+    assert len(content) < 500_000
+
+
+def test_a_model_must_be_fitted():
+    with pytest.raises(ValueError, match="plot_tree must have a fitted crisptree model"):
+        plot_tree(CrispTreeClassifier())
+
+
+def test_all_classes_must_be_named():
+    with pytest.raises(ValueError, match="`class_names` must name all 2 classes; got 1"):
+        plot_tree(figure_1(), class_names=["one"])

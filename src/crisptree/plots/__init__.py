@@ -1,5 +1,22 @@
-"""Drawings. Each function takes values and an axis, and returns the axis; matplotlib is imported in here only."""
+"""Drawings. Each function takes values and axes, and returns the axes; matplotlib is imported in here only.
 
+None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``.
+"""
+
+from crisptree.plots.confusion import plot_confusion
+from crisptree.plots.ink import class_colors
+from crisptree.plots.path import plot_path
+from crisptree.plots.regions import plot_regions
+from crisptree.plots.training import plot_training
 from crisptree.plots.tree import plot_tree
+from crisptree.plots.weights import plot_weights
 
-__all__ = ["plot_tree"]
+__all__ = [
+    "plot_tree",
+    "plot_weights",
+    "plot_regions",
+    "plot_training",
+    "plot_path",
+    "plot_confusion",
+    "class_colors",
+]

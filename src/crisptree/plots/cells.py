@@ -76,7 +76,7 @@ def crossing(polygon: Doubles, normal: Doubles, offset: float) -> Doubles | None
     Examples
     --------
     >>> crossing(rectangle((0, 1, 0, 1)), np.array([0.0, 1.0]), -0.25).tolist()
-    [[1.0, 0.25], [0.0, 0.25]]
+    [[0.0, 0.25], [1.0, 0.25]]
     """
     if not len(polygon) or not np.any(normal):
         return None

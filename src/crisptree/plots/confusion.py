@@ -10,8 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from crisptree.plots.ink import as_they_are, new_axes, on_top_of, write
-from crisptree.plots.regions import class_numbers
-from crisptree.plots.subject import Subject, words
+from crisptree.plots.subject import Subject, class_numbers, words
 
 MOST_NUMBERED = 40
 """Beyond so many classes the counts would be too small to read."""
@@ -60,8 +59,8 @@ def plot_confusion(
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="none")
     if n_classes <= MOST_NUMBERED:
         _draw_numbers(ax, counts, image.to_rgba(shares), total)
-    turned = {"rotation": 90} if max(map(len, names)) > 3 else {}
-    ax.set_xticks(range(n_classes), names, fontsize=7, parse_math=False, **turned)
+    turn = 90 if max(map(len, names)) > 3 else 0
+    ax.set_xticks(range(n_classes), names, fontsize=7, parse_math=False, rotation=turn)
     ax.set_yticks(range(n_classes), names, fontsize=7, parse_math=False)
     ax.tick_params(length=0)
     ax.set_xlabel("predicted class")
@@ -89,8 +88,8 @@ def _counted(
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or not np.all(matrix >= 0):
         raise ValueError(
-            f"plot_confusion must have a fitted model with X and y, or a square matrix of counts; got an array of shape "
-            f"{matrix.shape}."
+            "plot_confusion must have a fitted model with X and y, or a square matrix of counts; got an array of "
+            f"shape {matrix.shape}."
         )
     names = range(len(matrix)) if class_names is None else class_names
     return matrix, words(names, len(matrix), "class_names", "classes")

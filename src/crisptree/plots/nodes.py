@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
-from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference import FlatTree
 from crisptree.plots.ink import ACCENT, FAINT, INK, LEFT, MUTED, RIGHT, shortened, text_width, write
 from crisptree.plots.layout import Layout
 from crisptree.plots.pictures import largest_weights, picture
@@ -30,6 +31,9 @@ SMALLEST = 0.75
 
 NAMED_SHARE, MOST_NAMED = 0.05, 2
 """A leaf names so many classes beside its first, if they have at least this share."""
+
+
+GRAY: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,24 @@ def line_height(size: float, inch: float) -> float:
     return 1.25 * size / 72 / inch
 
 
+def sheet_of(ax: Axes | None, limits: tuple[float, float, float, float], inch: float) -> Sheet:
+    """Axes that show exactly the limits, and how large they are."""
+    left, right, lower, upper = limits
+    natural = ((right - left) * inch, (upper - lower) * inch)
+    if ax is None:
+        ax = plt.figure(figsize=natural).add_axes((0.0, 0.0, 1.0, 1.0))
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # axes are made by a figure
+    box = ax.get_window_extent()
+    factor = min(box.width / figure.dpi / natural[0], box.height / figure.dpi / natural[1])
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_autoscale_on(False)
+    ax.set_xlim(left, right)
+    ax.set_ylim(lower, upper)
+    return Sheet(ax, inch, factor)
+
+
 def draw_split(sheet: Sheet, subject: Subject, layout: Layout, split: int) -> None:
     """What the split asks, in the node's outline."""
     outline, tree = layout.outline(split), subject.tree
@@ -88,7 +110,9 @@ def draw_split(sheet: Sheet, subject: Subject, layout: Layout, split: int) -> No
         _draw_terms(sheet, outline, weights, subject.features)
 
 
-def draw_picture(sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64], **frame: Any) -> None:
+def draw_picture(
+    sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64], paint: dict[str, Any] = GRAY, **frame: Any
+) -> None:
     """A picture as large as the outline allows, its pixels square."""
     left, right, lower, upper = outline
     height, width = image.shape[:2]
@@ -96,7 +120,7 @@ def draw_picture(sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64],
     x, y, half, tall = (left + right) / 2, (lower + upper) / 2, pixel * width / 2, pixel * height / 2
     extent = (x - half, x + half, y - tall, y + tall)
     # interpolation="none" keeps the pixels themselves in vector files, instead of one large bitmap.
-    sheet.ax.imshow(image, cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="none", zorder=2)
+    sheet.ax.imshow(image, extent=extent, interpolation="none", zorder=2, **paint)
     sheet.frame(extent, **{"facecolor": "none", "zorder": 3} | frame)
 
 
@@ -125,10 +149,11 @@ def _draw_terms(sheet: Sheet, outline: Outline, weights: npt.NDArray[np.float64]
     largest = largest_weights(weights, TERMS)
     others = np.count_nonzero(weights) - len(largest)
     step = (upper - lower) / (TERMS + 0.8)
+    top = upper - (0.8 if not others and len(largest) else 0.0) * step / 2 - (TERMS - len(largest)) * step / 2
     reach = np.abs(weights[largest]).max(initial=np.finfo(float).tiny)
     x, size = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST)
     for row, feature in enumerate(largest):
-        y = upper - (row + 0.5) * step
+        y = top - (row + 0.5) * step
         length = 0.47 * (right - left) * weights[feature] / reach
         color = RIGHT if length > 0 else LEFT
         bar = Rectangle((x, y - 0.4 * step), length, 0.8 * step, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
@@ -136,22 +161,13 @@ def _draw_terms(sheet: Sheet, outline: Outline, weights: npt.NDArray[np.float64]
         sheet.write(x, y, names[feature], size, room=0.94 * (right - left))
     if others or not len(largest):
         more = f"and {others} smaller" if others else "no weights: all go one way"
-        sheet.write(x, lower + 0.4 * step, more, 0.8 * size, room=0.94 * (right - left), color=MUTED)
-    sheet.ax.plot([x, x], [upper - step * len(largest), upper], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
-
-
-def end_table(tree: CrispTree, node: int) -> npt.NDArray[np.float64]:
-    """The class probabilities of a leaf, or the class frequencies of a split that stands for what is below it."""
-    leaf = node - tree.structure.n_splits
-    if leaf >= 0:
-        return tree.leaves[leaf]
-    counts = tree.statistics.node_counts[node]
-    return counts / max(counts.sum(), np.finfo(float).tiny)
+        sheet.write(x, top - (len(largest) + 0.4) * step, more, 0.8 * size, room=0.94 * (right - left), color=MUTED)
+    sheet.ax.plot([x, x], [top - step * len(largest), top], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
 
 
 def end_lines(subject: Subject, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
     """What is written under an end: its class, the next ones, the number of training samples. (text, size, style)"""
-    table = end_table(subject.tree, node)
+    table = subject.tables[node]
     counts = subject.tree.statistics.node_counts[node].sum()
     order = np.argsort(-table, kind="stable")
     first = subject.classes[order[0]] if letter is None else f"{letter}: {subject.classes[order[0]]}"
@@ -160,7 +176,7 @@ def end_lines(subject: Subject, node: int, letter: str | None = None) -> list[tu
     lines.append((percent(table[order[0]]), SMALL, {}))
     for number in order[1 : 1 + MOST_NAMED]:
         if table[number] >= NAMED_SHARE:
-            lines.append((f"{subject.classes[number]} {percent(table[number])}", TINY, {"color": MUTED}))
+            lines.append((f"{subject.classes[number]}: {percent(table[number])}", TINY, {"color": MUTED}))
     lines.append((f"n = {counts:,.6g}{below}", TINY, {"color": MUTED}))
     return lines
 
@@ -194,7 +210,7 @@ def draw_end(
 ) -> None:
     """Class bars with names under them."""
     left, right, lower, upper = layout.outline(node)
-    draw_bars(sheet.ax, (left, right, lower, upper), end_table(subject.tree, node), colors, sheet.factor)
+    draw_bars(sheet.ax, (left, right, lower, upper), subject.tables[node], colors, sheet.factor)
     x, y = (left + right) / 2, lower - 0.25 * sheet.line(TINY)
     if ticks:
         step = (right - left) / len(subject.classes)

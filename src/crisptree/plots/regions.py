@@ -16,7 +16,7 @@ from crisptree.inference import FlatTree, route_rows
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
 from crisptree.plots.ink import INK, MUTED, as_they_are, class_colors, new_axes, write
 from crisptree.plots.layout import letters
-from crisptree.plots.subject import Subject
+from crisptree.plots.subject import Subject, class_numbers
 
 Bounds = tuple[float, float, float, float]
 
@@ -188,23 +188,11 @@ def _draw_points(
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
 
 
-def class_numbers(classes: npt.NDArray[Any], y: Any, n_rows: int) -> npt.NDArray[np.int64]:
-    """The number of every label among the model's classes, or an error that names those it does not know."""
-    labels = np.asarray(y).reshape(-1)
-    if len(labels) != n_rows:
-        raise ValueError(f"`y` must have a label for each of the {n_rows} rows of X; got {len(labels)}.")
-    numbers = {label: number for number, label in enumerate(classes.tolist())}
-    unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in numbers]
-    if unknown:
-        raise ValueError(f"`y` must hold classes that the model knows, {classes.tolist()}; got {unknown} too.")
-    return np.array([numbers[label] for label in labels.tolist()], dtype=np.int64)
-
-
 def _draw_legend(ax: Axes, subject: Subject, colors: npt.NDArray[np.float64]) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
     # Names are written afterwards: a legend leaves out labels that begin with an underscore.
     shown = ax.legend(
-        handles, ["class"] * len(handles), fontsize=7, ncols=1 + len(handles) // 14, framealpha=0.85, loc="best"
+        handles, ["class"] * len(handles), fontsize=7, ncols=1 + len(handles) // 14, framealpha=0.85, loc="upper right"
     )
     as_they_are(shown.get_texts())
     for text, name in zip(shown.get_texts(), subject.classes, strict=True):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree import naming
 from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference.statistics import node_tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +52,13 @@ class Subject:
                 f"{drawing} must have a fitted crisptree model; got a {type(model).__name__} without a tree. "
                 "Call fit first."
             )
-        if feature_names is None:
-            feature_names = getattr(model, "feature_names_in_", None)
-        if feature_names is None:
-            feature_names = [f"x{number}" for number in range(tree.n_features)]
-        shape = getattr(model, "image_shape_", getattr(model, "image_shape", None))
-        if shape is not None and math.prod(shape) != tree.n_features:
-            shape = None
         return cls(
             tree,
             words(
                 model.classes_ if class_names is None else class_names, tree.leaves.shape[1], "class_names", "classes"
             ),
-            words(feature_names, tree.n_features, "feature_names", "features"),
-            None if shape is None else tuple(int(side) for side in shape),
+            [_line(name) for name in naming.feature_names(model, feature_names)],
+            naming.image_shape_of(model),
             _kind(getattr(model, "split", "module")),
         )
 
@@ -71,6 +66,11 @@ class Subject:
     def as_images(self) -> bool:
         """Whether the splits have weights that are images."""
         return self.image_shape is not None and isinstance(self.tree, FlatTree)
+
+    @cached_property
+    def tables(self) -> npt.NDArray[np.float64]:
+        """Class frequencies of every node, splits first, then leaves.  (n_nodes, n_classes)"""
+        return node_tables(self.tree)
 
     @property
     def varies(self) -> npt.NDArray[np.bool_]:
@@ -110,9 +110,13 @@ def _kind(split: Any) -> str:
     return name if name.isidentifier() else "module"  # a lambda's name says nothing
 
 
+def _line(name: Any) -> str:
+    return " ".join(str(name).split())
+
+
 def words(names: Any, number: int, parameter: str, things: str) -> list[str]:
     """Names as single lines of text, one for each thing."""
-    lines = [" ".join(str(name).split()) for name in names]
+    lines = [_line(name) for name in names]
     if len(lines) != number:
         raise ValueError(f"`{parameter}` must name all {number} {things}; got {len(lines)} names.")
     return lines
@@ -125,3 +129,15 @@ def check_depth(max_depth: Any) -> int | None:
     if isinstance(max_depth, bool) or not isinstance(max_depth, int | np.integer) or max_depth < 0:
         raise ValueError(f"`max_depth` must be a whole number of at least 0, or None for all; got {max_depth!r}.")
     return int(max_depth)
+
+
+def class_numbers(classes: npt.NDArray[Any], y: Any, n_rows: int) -> npt.NDArray[np.int64]:
+    """The number of every label among the model's classes, or an error that names those it does not know."""
+    labels = np.asarray(y).reshape(-1)
+    if len(labels) != n_rows:
+        raise ValueError(f"`y` must have a label for each of the {n_rows} rows of X; got {len(labels)}.")
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in numbers]
+    if unknown:
+        raise ValueError(f"`y` must hold classes that the model knows, {classes.tolist()}; got {unknown} too.")
+    return np.array([numbers[label] for label in labels.tolist()], dtype=np.int64)

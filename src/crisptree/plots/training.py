@@ -81,7 +81,7 @@ def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
 
 
 def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[Any], float | None]) -> None:
-    """A line for each run; best-first growth trains several stumps of one level after each other, with a gap between."""
+    """A line for each run, broken where best-first growth goes on to other stumps of the same level."""
     for start, piece in pieces:
         x, y = [], []
         for number, record in enumerate(piece):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -27,6 +26,7 @@ from crisptree.plots.nodes import (
     draw_split,
     end_lines,
     line_height,
+    sheet_of,
 )
 from crisptree.plots.pictures import largest_weights, picture
 from crisptree.plots.subject import Subject, check_depth
@@ -103,7 +103,11 @@ def plot_tree(
     kind = "image" if subject.as_images else "terms" if isinstance(subject.tree, FlatTree) else "module"
     inch = INCHES[kind]
     structure = subject.tree.structure
-    layout = tree_layout(structure, check_depth(max_depth), **KINDS[kind])
+    shape = KINDS[kind]
+    if subject.image_shape is not None and kind == "image":
+        height, width = picture(np.zeros(subject.tree.n_features), subject.image_shape).shape[:2]
+        shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
+    layout = tree_layout(structure, check_depth(max_depth), **shape)
     row = None if sample is None else subject.row(sample)
     path = frozenset[int]()
     if row is not None:
@@ -115,7 +119,7 @@ def plot_tree(
     notes = key_of(subject, row is not None, ticks) if key else []
     explained = Key.arranged(notes, (right - left) * inch)
     bottom = lower - explained.height / inch
-    sheet = _sheet(ax, (left, right, bottom, upper), inch)
+    sheet = sheet_of(ax, (left, right, bottom, upper), inch)
     _draw_arrows(sheet, subject, layout, path)
     colors = class_colors(len(subject.classes))
     for node in map(int, layout.nodes):
@@ -131,24 +135,6 @@ def plot_tree(
         _draw_sample(sheet, subject, layout, row)
     draw_key(sheet, explained, left + 0.1, lower)
     return sheet.ax
-
-
-def _sheet(ax: Axes | None, limits: tuple[float, float, float, float], inch: float) -> Sheet:
-    """Axes that show exactly the limits, and how large they are."""
-    left, right, lower, upper = limits
-    natural = ((right - left) * inch, (upper - lower) * inch)
-    if ax is None:
-        ax = plt.figure(figsize=natural).add_axes((0.0, 0.0, 1.0, 1.0))
-    figure = ax.get_figure(root=True)
-    assert figure is not None  # axes are made by a figure
-    box = ax.get_window_extent()
-    factor = min(box.width / figure.dpi / natural[0], box.height / figure.dpi / natural[1])
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    ax.set_autoscale_on(False)
-    ax.set_xlim(left, right)
-    ax.set_ylim(lower, upper)
-    return Sheet(ax, inch, factor)
 
 
 def _ends(layout: Layout) -> list[int]:
@@ -168,7 +154,8 @@ def _text_height(subject: Subject, node: int, letter: str | None, ticks: bool, i
 
 def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> tuple[float, float, float, float]:
     """Left, right, lower and upper edge of all nodes, their text and the sample, without the key."""
-    left, right = -0.5 - MARGIN, layout.n_ends - 0.5 + MARGIN
+    left = min(-0.5, float(np.nanmin(layout.x - layout.width / 2))) - MARGIN
+    right = max(layout.n_ends - 0.5, float(np.nanmax(layout.x + layout.width / 2))) + MARGIN
     if with_sample:
         left = min(left, _sample_outline(layout)[0] - MARGIN)
     missing = NARROWEST / inch - (right - left)
@@ -215,7 +202,8 @@ def _draw_number(sheet: Sheet, layout: Layout, split: int) -> None:
 
 
 def _draw_sample(sheet: Sheet, subject: Subject, layout: Layout, row: npt.NDArray[np.float32]) -> None:
-    outline, frame = _sample_outline(layout), {"edgecolor": ACCENT, "linewidth": 1.8}
+    outline = _sample_outline(layout)
+    frame: dict[str, Any] = {"edgecolor": ACCENT, "linewidth": 1.8}
     if subject.image_shape is not None:
         draw_picture(sheet, outline, picture(row[0], subject.image_shape), **frame)
     else:

@@ -81,11 +81,11 @@ def plot_weights(
             ax.set_axis_off()
             write(ax, 0.5, 0.5, "one leaf, no splits", 9, color=MUTED, transform=ax.transAxes)
         return grid
+    for ax, split in zip(grid[0], splits, strict=True):
+        ax.set_title(f"split {split}", fontsize=8, color=INK)
     for line, (subject, weight, kind, name) in zip(grid, rows, strict=True):
         for ax, split in zip(line, splits, strict=True):
             DRAWINGS[kind](ax, subject, weight[split])
-            if line is grid[0]:
-                ax.set_title(f"split {split}", fontsize=8, color=INK)
         if name:
             line[0].set_ylabel(name, fontsize=8, color=INK)
             as_they_are([line[0].yaxis.label])

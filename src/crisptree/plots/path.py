@@ -1,0 +1,207 @@
+"""The way of one sample through a tree, split by split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from crisptree.inference import FlatTree
+from crisptree.plots.ink import ACCENT, FAINT, INK, LEFT, MUTED, RIGHT, SIGNED, class_colors
+from crisptree.plots.nodes import (
+    GRAY,
+    LARGE,
+    SMALL,
+    TINY,
+    Sheet,
+    class_ticks_fit,
+    draw_bars,
+    draw_picture,
+    percent,
+    sheet_of,
+)
+from crisptree.plots.pictures import picture, side_by_side
+from crisptree.plots.subject import Subject, words
+
+MARGIN_AT, PUSHES_AT, CLASSES_AT, WORDS_AT = (0.1, 2.0), (2.2, 5.3), (5.5, 7.3), (7.4, 8.9)
+"""Columns of the chart, in inches."""
+
+HEADER, STEP, BAR, SHOWN = 0.35, 1.15, 0.21, 5
+"""Inches of the header, of a split and of a bar; classes shown at the leaf."""
+
+
+def plot_path(
+    model: Any,
+    x: Any = None,
+    ax: Axes | None = None,
+    *,
+    top: int = 4,
+    class_names: Sequence[Any] | None = None,
+    feature_names: Sequence[Any] | None = None,
+) -> Axes:
+    """Draw the path of one sample: at each split the margin, what pushed it where, the classes before and after.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier or crisptree.explain.Path
+        A fitted estimator, or the path itself.
+    x : array-like of n_features numbers
+        The sample, a row or an image; not with a path.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure. Text shrinks with smaller axes.
+    top : int, default=4
+        Features named at a split, those with the largest pushes. Images show all of them as a picture.
+    class_names, feature_names : list of str, default=None
+        Words in place of ``classes_`` and ``feature_names_in_``.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes drawn on.
+
+    Notes
+    -----
+    A feature's push is its weight times the difference between its value and its mean in training. Margins are scores
+    in units of the spread that training samples have at that split.
+    """
+    subject, row = None, None
+    if hasattr(model, "steps") and hasattr(model, "probabilities"):
+        way = model
+        names = words(way.classes if class_names is None else class_names, len(way.classes), "class_names", "classes")
+    else:
+        from crisptree.explain import path
+
+        subject = Subject.of(model, "plot_path", class_names, feature_names)
+        row, names = subject.row(x), subject.classes
+        way = path(model, row[0], top=top)
+    pictured = subject is not None and subject.as_images
+    step = STEP if pictured else max(0.9, BAR * top + 0.25)
+    end = max(BAR * min(SHOWN, int(np.count_nonzero(way.probabilities))) + 0.2, 0.55)
+    sheet = sheet_of(ax, (0.0, WORDS_AT[1] + 0.1, -step * len(way.steps) - end, HEADER), 1.0)
+    if way.steps:
+        _draw_header(sheet, pictured)
+    highest = max([float(max(one.before.max(), one.after.max())) for one in way.steps], default=1.0)
+    reach = max([abs(one.margin) for one in way.steps], default=1.0)
+    for number, one in enumerate(way.steps):
+        rows = (-(number + 1) * step, -number * step)
+        sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=FAINT, linewidth=0.8 * sheet.factor)
+        _draw_margin(sheet, one, rows, reach)
+        if pictured and subject is not None and row is not None:
+            _draw_pictures(sheet, subject, row, one.split, rows)
+        else:
+            _draw_pushes(sheet, one, rows, step, None if subject is None else subject.features)
+        _draw_classes(sheet, one, rows, names, highest)
+    _draw_leaf(sheet, way, (-step * len(way.steps) - end, -step * len(way.steps)), names)
+    return sheet.ax
+
+
+def _draw_header(sheet: Sheet, pictured: bool) -> None:
+    titles = {MARGIN_AT: "turn and margin", CLASSES_AT: "classes before (outline) and after"}
+    if pictured:
+        names = ("sample", "weights", "pushes: red left, blue right")
+        titles |= dict(zip(_thirds(), names, strict=True))
+    else:
+        titles[PUSHES_AT] = "largest pushes: ← left, right →"
+    for (left, right), title in titles.items():
+        sheet.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, room=right - left + 0.2)
+
+
+def _thirds() -> list[tuple[float, float]]:
+    """Three columns in place of the pushes."""
+    left, right = PUSHES_AT
+    side, gap = 0.9, (right - left - 3 * 0.9) / 2
+    return [(left + number * (side + gap), left + number * (side + gap) + side) for number in range(3)]
+
+
+def _draw_margin(sheet: Sheet, step: Any, rows: tuple[float, float], reach: float) -> None:
+    """Which way, and how far from the boundary, on a scale that all splits share."""
+    left, right = MARGIN_AT
+    middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
+    turn, color = ("right", RIGHT) if step.goes_right else ("left", LEFT)
+    sheet.write(left, rows[1] - 0.17, f"split {step.split}: {turn}", LARGE, ha="left", fontweight="bold")
+    length = 0.95 * (right - left) / 2 * step.margin / (reach or 1.0)
+    sheet.ax.add_patch(Rectangle((middle, y - 0.06), length, 0.12, facecolor=color, linewidth=0, zorder=3))
+    sheet.ax.plot([left, right], [y, y], color=FAINT, linewidth=1.2 * sheet.factor, zorder=1)
+    sheet.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=INK, linewidth=1.0 * sheet.factor, zorder=4)
+    text = f"score {step.score:.3g}, {abs(step.margin):.2g} spreads from 0"
+    sheet.write(left, y - 0.22, text, TINY, ha="left", color=MUTED, room=right - left)
+
+
+def _draw_pushes(sheet: Sheet, step: Any, rows: tuple[float, float], height: float, features: list[str] | None) -> None:
+    left, right = PUSHES_AT
+    x = (left + right) / 2
+    if not step.pushes:
+        sheet.write(x, (rows[0] + rows[1]) / 2, "a module: no weights per feature", SMALL, color=MUTED)
+        return
+    reach = max(abs(push.amount) for push in step.pushes) or 1.0
+    bar = min(BAR, (height - 0.2) / len(step.pushes))
+    start = (rows[0] + rows[1]) / 2 + bar * len(step.pushes) / 2
+    for number, push in enumerate(step.pushes):
+        y = start - (number + 0.5) * bar
+        length = (right - left) / 2 * push.amount / reach
+        color = RIGHT if push.amount > 0 else LEFT
+        patch = Rectangle((x, y - 0.42 * bar), length, 0.84 * bar, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
+        sheet.ax.add_patch(patch)
+        name = push.name if features is None else features[push.feature]
+        sheet.write(x, y, f"{name} = {push.value:.4g}", min(SMALL, 48 * bar), room=right - left)
+    sheet.ax.plot([x, x], [start, start - bar * len(step.pushes)], color=FAINT, linewidth=0.8 * sheet.factor, zorder=2)
+
+
+def _draw_pictures(
+    sheet: Sheet, subject: Subject, row: npt.NDArray[np.float32], split: int, rows: tuple[float, float]
+) -> None:
+    """The sample, the weight image, and the one times the other: what pushed where."""
+    tree, shape = subject.tree, subject.image_shape
+    assert isinstance(tree, FlatTree)  # only hyperplanes on images are pictured
+    assert shape is not None
+    pushes = side_by_side(tree.weight[split] * (row[0] - tree.statistics.scaling.mean), shape)
+    reach = np.nanmax(np.abs(pushes)) or 1.0
+    signed = {"cmap": mpl.colormaps[SIGNED], "vmin": -reach, "vmax": reach}
+    weights = picture(tree.scaled_hyperplanes()[0][split], shape, subject.varies)
+    images = (picture(row[0], shape), GRAY), (weights, GRAY), (pushes, signed)
+    for (left, right), (image, paint) in zip(_thirds(), images, strict=True):
+        draw_picture(sheet, (left, right, rows[0] + 0.08, rows[1] - 0.08), image, paint)
+    for sign, (_, right) in zip("×=", _thirds(), strict=False):
+        sheet.write(right + (_thirds()[1][0] - _thirds()[0][1]) / 2, (rows[0] + rows[1]) / 2, sign, LARGE, color=MUTED)
+
+
+def _draw_classes(sheet: Sheet, step: Any, rows: tuple[float, float], names: list[str], highest: float) -> None:
+    """Bars by class, all splits on one scale."""
+    left, right = CLASSES_AT
+    ticks = class_ticks_fit(names, right - left, 1.0)
+    lower, upper = rows[0] + (0.22 if ticks else 0.12), rows[1] - 0.12
+    draw_bars(sheet.ax, (left, right, lower, upper), step.after / highest, class_colors(len(names)), sheet.factor)
+    width = (right - left) / len(names)
+    edges = left + width * np.repeat(np.arange(len(names) + 1), 2)[1:-1]
+    heights = lower + (upper - lower) * np.repeat(step.before / highest, 2)
+    sheet.ax.plot(edges, heights, color=INK, linewidth=0.8 * sheet.factor, zorder=4)
+    if ticks:
+        for number, name in enumerate(names):
+            sheet.write(left + (number + 0.5) * width, lower - 0.07, name, TINY, color=MUTED)
+    likeliest = np.argsort(-step.after, kind="stable")[:3]
+    for line, number in enumerate(number for number in likeliest if step.after[number] > 0):
+        text = f"{names[number]}: {percent(step.before[number])} → {percent(step.after[number])}"
+        sheet.write(WORDS_AT[0], upper - 0.05 - 0.16 * line, text, SMALL, ha="left", room=WORDS_AT[1] - WORDS_AT[0])
+
+
+def _draw_leaf(sheet: Sheet, way: Any, rows: tuple[float, float], names: list[str]) -> None:
+    """The class that is predicted, and the likeliest ones as bars."""
+    sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=ACCENT, linewidth=1.6 * sheet.factor)
+    order = np.argsort(-way.probabilities, kind="stable")[:SHOWN]
+    order = order[way.probabilities[order] > 0]
+    room = MARGIN_AT[1] - MARGIN_AT[0]
+    sheet.write(MARGIN_AT[0], rows[1] - 0.18, f"leaf {way.leaf}", LARGE, ha="left", fontweight="bold")
+    predicted = f"predicts {names[order[0]]}"
+    sheet.write(MARGIN_AT[0], rows[1] - 0.36, predicted, LARGE, ha="left", color=ACCENT, fontweight="bold", room=room)
+    colors, (left, right) = class_colors(len(names)), (PUSHES_AT[0] + 1.2, CLASSES_AT[1])
+    for line, number in enumerate(order):
+        y, share = rows[1] - 0.18 - line * BAR, float(way.probabilities[number])
+        length = (right - left) * share
+        sheet.ax.add_patch(Rectangle((left, y - 0.38 * BAR), length, 0.76 * BAR, facecolor=colors[number], linewidth=0))
+        sheet.write(left - 0.08, y, names[number], SMALL, ha="right", room=1.15)
+        sheet.write(left + length + 0.06, y, percent(share), SMALL, ha="left")

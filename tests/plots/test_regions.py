@@ -1,0 +1,109 @@
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+
+from crisptree import CrispTreeClassifier
+from crisptree.plots import class_colors, plot_regions
+from tests.plots.models import FIGURE_1_CLASSES, FIGURE_1_ROWS, figure_1, module_model, random_model
+from tests.plots.reading import texts
+
+LABELS = np.array(["blue", "red"])[FIGURE_1_CLASSES]
+UNIT = (0.0, 1.0, 0.0, 1.0)
+
+
+def collection(ax, kind, label):
+    return next(c for c in ax.collections if isinstance(c, kind) and c.get_label() == label)
+
+
+def test_it_draws_on_the_given_axes_and_returns_them():
+    ax = Figure().subplots()
+    assert plot_regions(figure_1(), FIGURE_1_ROWS, LABELS, ax) is ax
+
+
+def test_every_leaf_is_a_cell_in_the_mixture_of_its_classes():
+    model = figure_1()
+    found = collection(plot_regions(model, FIGURE_1_ROWS, bounds=UNIT), PolyCollection, "cells")
+    colors = class_colors(2)[:, :3]
+    assert len(found.get_paths()) == 5
+    for leaf, paint in enumerate(found.get_facecolors()):
+        assert np.allclose(paint[:3], 0.45 * model.tree_.leaves[leaf] @ colors + 0.55)
+
+
+def test_hyperplanes_are_clipped_and_leaves_have_letters():
+    ax = plot_regions(figure_1(), FIGURE_1_ROWS, LABELS, hyperplanes=True, bounds=UNIT)
+    segments = collection(ax, LineCollection, "splits").get_segments()
+    assert len(segments) == 4
+    assert np.allclose(segments[3][:, 0], 0.3)
+    assert segments[3][:, 1].min() > 0.5  # split 3 ends at the line of split 1
+    assert {"A", "B", "C", "D", "E", "0", "1", "2", "3"} == set(texts(ax))
+
+
+def test_a_steeper_surface_is_nearer_to_the_hard_one():
+    model, rows = figure_1(), FIGURE_1_ROWS
+    surfaces = [
+        np.asarray(plot_regions(model, rows, steepness=steepness, resolution=40).images[0].get_array())
+        for steepness in (1.0, 10.0, 1e4)
+    ]
+    far = [np.abs(surface - surfaces[-1]).mean() for surface in surfaces]
+    assert far[0] > far[1] > 0
+    assert len(np.unique(surfaces[-1].round(3).reshape(-1, 3), axis=0)) < 40  # nearly as few colours as leaves
+    assert len(np.unique(surfaces[0].round(3).reshape(-1, 3), axis=0)) > 100
+
+
+def test_a_model_that_knows_column_names_draws_without_a_warning():
+    frame = pd.DataFrame(FIGURE_1_ROWS, columns=["width", "$height_1$"])
+    model = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
+    ax = plot_regions(model.fit(frame, LABELS), frame, LABELS, steepness=2.0, resolution=20)
+    ax.figure.canvas.draw()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "$height_1$")
+    assert hasattr(model, "feature_names_in_")
+
+
+def test_modules_are_drawn_on_a_grid():
+    import torch
+
+    model = CrispTreeClassifier(
+        split=lambda shape: torch.nn.Linear(2, 1), max_depth=1, epochs=1, finetune_epochs=0, min_updates=1
+    ).fit(FIGURE_1_ROWS, LABELS)
+    ax = plot_regions(model, FIGURE_1_ROWS, LABELS, hyperplanes=True, resolution=30)
+    assert np.asarray(ax.images[0].get_array()).shape == (30, 30, 3)
+
+
+@pytest.mark.parametrize("depth", [0, 5])
+def test_one_leaf_and_26_classes_can_be_drawn(depth):
+    names = [f"_${number}_$" for number in range(26)]
+    model = random_model(n_features=2, classes=names, depth=depth, n=500)
+    ax = plot_regions(model, np.random.default_rng(0).normal(size=(50, 2)), hyperplanes=True)
+    ax.figure.canvas.draw()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+
+
+def test_all_points_at_one_place_have_room_around_them():
+    left, right = plot_regions(figure_1(), np.ones((3, 2))).get_xlim()
+    assert left < 1 < right
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [(random_model(n_features=3), np.ones((4, 3))), (figure_1(), np.ones((4, 3))), (figure_1(), [1, 2])],
+)
+def test_other_than_two_features_are_refused(model, rows):
+    with pytest.raises(ValueError, match="plot_regions must have a model and rows of 2 features"):
+        plot_regions(model, rows)
+
+
+def test_labels_that_the_model_does_not_know_are_named():
+    with pytest.raises(
+        ValueError, match=r"`y` must hold classes that the model knows, \['blue', 'red'\]; got \['green'\]"
+    ):
+        plot_regions(figure_1(), FIGURE_1_ROWS[:2], ["green", "red"])
+    with pytest.raises(ValueError, match="`y` must have a label for each of the 2 rows"):
+        plot_regions(figure_1(), FIGURE_1_ROWS[:2], ["red"])
+
+
+def test_a_model_must_be_fitted():
+    with pytest.raises(ValueError, match="plot_regions must have a fitted crisptree model"):
+        plot_regions(CrispTreeClassifier(), np.ones((2, 2)))
+    assert module_model().tree_ is not None
