@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick clean
+.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick pictures clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
+	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -50,6 +51,9 @@ paper: setup
 paper-quick: setup
 	$(BIN)/python -m experiments.run digits --device cpu --results build/paper-quick
 	$(BIN)/python -m experiments.report digits --results build/paper-quick
+
+pictures: setup
+	$(BIN)/python docs/pictures.py
 
 clean:
 	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache

@@ -64,6 +64,4 @@ def _scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Da
 def _draw(model: CrispTreeClassifier, path: Path) -> None:
     from crisptree.plots import plot_tree
 
-    figure = plot_tree(model).get_figure(root=True)
-    assert figure is not None  # the axes were drawn on a figure of their own
-    figure.savefig(path, dpi=150)
+    plot_tree(model).figure.savefig(path, dpi=150)  # type: ignore[union-attr]  # axes of a figure of their own

@@ -83,10 +83,8 @@ def sheet_of(ax: Axes | None, limits: tuple[float, float, float, float], inch: f
     natural = ((right - left) * inch, (upper - lower) * inch)
     if ax is None:
         ax = plt.figure(figsize=natural).add_axes((0.0, 0.0, 1.0, 1.0))
-    figure = ax.get_figure(root=True)
-    assert figure is not None  # axes are made by a figure
-    box = ax.get_window_extent()
-    factor = min(box.width / figure.dpi / natural[0], box.height / figure.dpi / natural[1])
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    factor = min(box.width / dpi / natural[0], box.height / dpi / natural[1])
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.set_autoscale_on(False)

@@ -31,6 +31,9 @@ from crisptree.plots.subject import Subject, words
 MARGIN_AT, PUSHES_AT, CLASSES_AT, WORDS_AT = (0.1, 2.0), (2.2, 5.3), (5.5, 7.3), (7.4, 8.9)
 """Columns of the chart, in inches."""
 
+FARTHEST = 3.0
+"""Margins beyond so many spreads are drawn as long as this one, so that a single one does not hide the others."""
+
 HEADER, STEP, BAR, SHOWN = 0.35, 1.15, 0.21, 5
 """Inches of the header, of a split and of a bar; classes shown at the leaf."""
 
@@ -86,7 +89,7 @@ def plot_path(
     if way.steps:
         _draw_header(sheet, pictured)
     highest = max([float(max(one.before.max(), one.after.max())) for one in way.steps], default=1.0)
-    reach = max([abs(one.margin) for one in way.steps], default=1.0)
+    reach = min(max([abs(one.margin) for one in way.steps], default=1.0), FARTHEST)
     for number, one in enumerate(way.steps):
         rows = (-(number + 1) * step, -number * step)
         sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=FAINT, linewidth=0.8 * sheet.factor)
@@ -124,7 +127,7 @@ def _draw_margin(sheet: Sheet, step: Any, rows: tuple[float, float], reach: floa
     middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
     turn, color = ("right", RIGHT) if step.goes_right else ("left", LEFT)
     sheet.write(left, rows[1] - 0.17, f"split {step.split}: {turn}", LARGE, ha="left", fontweight="bold")
-    length = 0.95 * (right - left) / 2 * step.margin / (reach or 1.0)
+    length = (right - left) / 2 * float(np.clip(step.margin / (reach or 1.0), -1, 1))
     sheet.ax.add_patch(Rectangle((middle, y - 0.06), length, 0.12, facecolor=color, linewidth=0, zorder=3))
     sheet.ax.plot([left, right], [y, y], color=FAINT, linewidth=1.2 * sheet.factor, zorder=1)
     sheet.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=INK, linewidth=1.0 * sheet.factor, zorder=4)
@@ -184,7 +187,7 @@ def _draw_classes(sheet: Sheet, step: Any, rows: tuple[float, float], names: lis
         for number, name in enumerate(names):
             sheet.write(left + (number + 0.5) * width, lower - 0.07, name, TINY, color=MUTED)
     likeliest = np.argsort(-step.after, kind="stable")[:3]
-    for line, number in enumerate(number for number in likeliest if step.after[number] > 0):
+    for line, number in enumerate(number for number in likeliest if step.after[number] >= 0.01):
         text = f"{names[number]}: {percent(step.before[number])} → {percent(step.after[number])}"
         sheet.write(WORDS_AT[0], upper - 0.05 - 0.16 * line, text, SMALL, ha="left", room=WORDS_AT[1] - WORDS_AT[0])
 

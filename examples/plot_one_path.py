@@ -1,0 +1,34 @@
+"""
+Why this digit?
+===============
+
+A deterministic tree decides along one path, and the path can be read: at each split how clearly the
+digit turned, which pixels pushed it to which side, and what that did to the classes.
+"""
+
+import matplotlib.pyplot as plt
+
+from crisptree import CrispTreeClassifier
+from crisptree.datasets import load_digits
+from crisptree.plots import plot_confusion, plot_path, plot_tree
+
+digits = load_digits()
+model = CrispTreeClassifier(
+    max_depth=4, image_shape=digits.image_shape, scale="global", roughness=0.01, random_state=0
+).fit(digits.X_train, digits.y_train)
+
+# %%
+# What is taken for what, on validation digits.
+plot_confusion(model, digits.X_valid, digits.y_valid)
+
+# %%
+# The first of them that the tree gets wrong, and its way through the tree.
+wrong = (model.predict(digits.X_valid) != digits.y_valid).argmax()
+print(f"a {digits.y_valid[wrong]}, taken for a {model.predict(digits.X_valid[[wrong]])[0]}")
+plot_tree(model, sample=digits.X_valid[wrong])
+
+# %%
+# The same way in detail. Pushes are weights times what the digit differs from the mean digit.
+plot_path(model, digits.X_valid[wrong])
+
+plt.show()

@@ -1,0 +1,30 @@
+"""
+From soft to hard
+=================
+
+While a tree is trained a point turns right with probability σ(γ f(x)). The steepness γ rises with
+every epoch; the tree that predicts is what it ends in: one path per point.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from crisptree import CrispTreeClassifier
+from crisptree.plots import plot_regions, plot_training
+
+X, y = make_moons(600, noise=0.2, random_state=0)
+model = CrispTreeClassifier(max_depth=3, l2=1e-3, random_state=0).fit(X[:400], y[:400], validation=(X[400:], y[400:]))
+
+# %%
+# One tree, drawn with four values of γ; the last panel is the deterministic tree with its splits.
+figure, axes = plt.subplots(1, 5, figsize=(15, 3.1), layout="constrained", sharey=True)
+for ax, steepness in zip(axes, (0.5, 1, 3, 10, None), strict=True):
+    plot_regions(model, X[400:], y[400:], ax, steepness=steepness, hyperplanes=steepness is None, legend=ax is axes[0])
+    ax.set_title("hard" if steepness is None else f"γ = {steepness:g}", fontsize=10)
+    ax.set_ylabel("")
+
+# %%
+# The training that led there: each level of splits on its own, then all of them together.
+plot_training(model)
+
+plt.show()
