@@ -46,8 +46,7 @@ def built(structure, weight, bias, X, y, classes, **parameters):
     model.classes_ = np.array(classes)
     model.n_features_in_ = X.shape[1]
     model.history_ = []
-    if "image_shape" in parameters:
-        model.image_shape_ = parameters["image_shape"]
+    model.image_shape_ = parameters.get("image_shape")
     return model
 
 

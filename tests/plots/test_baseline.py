@@ -14,7 +14,7 @@ def test_a_drawing_looks_as_it_did(name):
 
 
 def bars(ax):
-    return [one for one in ax.collections if isinstance(one, PatchCollection)]
+    return [one for one in ax.collections if isinstance(one, PatchCollection) and one.get_label() == "bars"]
 
 
 def arrows(ax):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import matplotlib as mpl
@@ -59,10 +60,15 @@ def as_they_are(texts: Iterable[Text]) -> None:
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:
     """The width of a text in inches."""
+    return HINTING * size / 72 * _width_at_one_point(text, weight)
+
+
+@lru_cache(maxsize=4096)
+def _width_at_one_point(text: str, weight: str) -> float:
     if not text:
         return 0.0
-    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)
-    return HINTING * float(width) / 72
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=100, weight=weight), False)
+    return float(width) / 100
 
 
 def shortened(text: str, inches: float, size: float, weight: str = "normal") -> str:

@@ -26,6 +26,9 @@ TERMS = 3
 LARGEST, LARGE, SMALL, TINY = 11.0, 9.5, 7.2, 5.8
 """Sizes of text, in points of a drawing at its natural size."""
 
+LARGEST_FIGURE = 120.0
+"""Inches; a larger drawing is made smaller, text and all, because a bitmap of it could not be saved."""
+
 SMALLEST = 0.75
 """Text that does not fit is shrunk to this part of its size before it is shortened."""
 
@@ -82,7 +85,9 @@ def sheet_of(ax: Axes | None, limits: tuple[float, float, float, float], inch: f
     left, right, lower, upper = limits
     natural = ((right - left) * inch, (upper - lower) * inch)
     if ax is None:
-        ax = plt.figure(figsize=natural).add_axes((0.0, 0.0, 1.0, 1.0))
+        smaller = min(1.0, LARGEST_FIGURE / max(natural))
+        size = (natural[0] * smaller, natural[1] * smaller)
+        ax = plt.figure(figsize=size).add_axes((0.0, 0.0, 1.0, 1.0))
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     factor = min(box.width / dpi / natural[0], box.height / dpi / natural[1])
     ax.set_aspect("equal")
@@ -233,5 +238,5 @@ def draw_bars(
         Rectangle((left + (number + 0.06) * width, lower), 0.88 * width, (upper - lower) * share)
         for number, share in enumerate(table)
     ]
-    ax.add_collection(PatchCollection(bars, facecolors=colors, linewidths=0, zorder=2))
+    ax.add_collection(PatchCollection(bars, facecolors=colors, linewidths=0, zorder=2, label="bars"))
     ax.plot([left, right], [lower, lower], color=INK, linewidth=0.6 * factor, zorder=3, solid_capstyle="butt")

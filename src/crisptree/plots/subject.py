@@ -58,7 +58,7 @@ class Subject:
                 model.classes_ if class_names is None else class_names, tree.leaves.shape[1], "class_names", "classes"
             ),
             [_line(name) for name in naming.feature_names(model, feature_names)],
-            naming.image_shape_of(model),
+            model.image_shape_,
             _kind(getattr(model, "split", "module")),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PatchCollection, PolyCollection
 from matplotlib.patches import Circle
 
 from crisptree.inference import FlatTree, route_rows
@@ -176,7 +176,7 @@ def _draw_arrows(sheet: Sheet, subject: Subject, layout: Layout, path: frozenset
     """From every split to its children, a sign beside the tail."""
     totals = subject.tree.statistics.node_counts.sum(axis=1)
     share = totals / max(totals[0], np.finfo(float).tiny)
-    outlines, colors = [], []
+    outlines, colors, circles = [], [], []
     for parent, child, goes_right in layout.edges:
         side = 1 if goes_right else -1
         left, right, lower, _ = layout.outline(parent)
@@ -184,15 +184,13 @@ def _draw_arrows(sheet: Sheet, subject: Subject, layout: Layout, path: frozenset
         end = np.array([layout.x[child], layout.outline(child)[3] + (0.06 if layout.is_end(child) else 0.02)])
         outlines.append(arrow(start, end, THINNEST + (THICKEST - THINNEST) * share[child]))
         colors.append(ACCENT if child in path else ARROW)
-        _draw_sign(sheet, start + 0.3 * (end - start), goes_right)
+        x, y = start + 0.3 * (end - start)
+        circles.append(Circle((x, y), 0.085))
+        sheet.write(x, y, "+" if goes_right else "−", SMALL, va="center_baseline", fontweight="bold")
     sheet.ax.add_collection(PolyCollection(outlines, facecolors=colors, linewidths=0, zorder=1, label="arrows"))
-
-
-def _draw_sign(sheet: Sheet, place: npt.NDArray[np.float64], goes_right: bool) -> None:
-    circle = Circle((place[0], place[1]), 0.085, facecolor="white", edgecolor=INK, linewidth=0.5 * sheet.factor)
-    circle.set_zorder(1.5)
-    sheet.ax.add_patch(circle)
-    sheet.write(place[0], place[1], "+" if goes_right else "−", SMALL, va="center_baseline", fontweight="bold")
+    signs = PatchCollection(circles, facecolors="white", edgecolors=INK, linewidths=0.5 * sheet.factor, label="signs")
+    signs.set_zorder(1.5)
+    sheet.ax.add_collection(signs)
 
 
 def _draw_number(sheet: Sheet, layout: Layout, split: int) -> None:
