@@ -19,19 +19,18 @@ from crisptree.plots import plot_tree
 # %%
 # One scale for all pixels keeps those that hardly ever vary from being blown up to noise.
 for load in (load_mnist, load_fashion_mnist):
-    roughness = 1e-3
     try:
         data = load()
     except DataNotFoundError:
         print(f"{load.__name__}: no files here; the digits instead")
-        data, roughness = load_digits(), 1e-2
+        data = load_digits()
     model = CrispTreeClassifier(
         max_depth=4,
         epochs=20,
         finetune_epochs=20,
         learning_rate=0.005,
         scale="global",
-        roughness=roughness,
+        roughness=1e-2,
         image_shape=data.image_shape,
         random_state=0,
     ).fit(*data.all_but_test())

@@ -166,9 +166,9 @@ def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> tupl
 
 
 def _sample_outline(layout: Layout) -> tuple[float, float, float, float]:
-    """Where the sample stands: left of the root, as large."""
+    """Where the sample stands: left of the root, about as large."""
     left, right, lower, upper = layout.outline(0)
-    side = max(right - left, 0.8)
+    side = max(right - left, 1.2)  # values are written in full beside a single leaf
     return left - 0.55 - side, left - 0.55, lower, upper
 
 
