@@ -31,6 +31,7 @@ ALLOWED = {
     "plots": {"structure", "naming", "inference", "tree"},
     "report": {"structure", "inference", "explain", "plots"},
     "datasets": set(),
+    "tables": set(),
     "estimators": {"structure", "images", "inference", "warning"},
     "cli": None,
 }
@@ -61,6 +62,7 @@ LIBRARIES = {
     "sklearn": {"estimators", "baselines", "datasets", "explain"},
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
+    "pyarrow": {"tables", "cli"},
     "PIL": {"datasets/stacks.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }

@@ -23,6 +23,7 @@ from crisptree.inference.cutting import cut
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
+    from crisptree.tables.preprocessing import Preprocessing
 
 
 class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
@@ -141,6 +142,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
     history_: list[EpochRecord]
+    preprocessing_: Preprocessing
 
     def __init__(
         self,
@@ -266,7 +268,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
-        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_", "simplification_"):
+        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_", "simplification_", "preprocessing_"):
             self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -15,10 +15,15 @@ from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
     from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.export.model_file import ModelFile
     from crisptree.export.trees import ModuleReader
+    from crisptree.tables.preprocessing import Preprocessing
 
 SECTIONS = ("estimator", "tree", "statistics", "greedy", "greedy_statistics")
-OPTIONAL = ("greedy", "greedy_statistics")
+PREPROCESSING = "preprocessing"
+"""What the command line did to a table before the tree saw it; whoever has rows of numbers does without."""
+
+OPTIONAL = ("greedy", "greedy_statistics", PREPROCESSING)
 LABEL_TYPES: dict[str, Any] = {
     "bool": bool,
     "object": object,
@@ -57,6 +62,10 @@ def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
         },
         **{section: {} for section in SECTIONS[1:]},
     }
+    preprocessing = estimator.__dict__.get("preprocessing_")
+    if preprocessing is not None:
+        sections[PREPROCESSING], parts = preprocessing.section()
+        arrays |= {f"{PREPROCESSING}/{name}": part for name, part in parts.items()}
     write(path, ModelFile(sections, arrays), OPTIONAL)
 
 
@@ -84,7 +93,7 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
     from crisptree.export.model_file import ModelFileError, read
     from crisptree.export.trees import read_tree
 
-    file = read(path, SECTIONS)
+    file = read(path, (*SECTIONS, PREPROCESSING))
     header = file.section("estimator")
     if header.get("class") != CrispTreeClassifier.__name__:
         raise ModelFileError(
@@ -106,7 +115,25 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
     if names is not None:
         model.feature_names_in_ = _names(names, model.tree_)
     model.history_ = []
+    if PREPROCESSING in file.sections:
+        model.preprocessing_ = _preprocessing(file, model.tree_, path)
     return model
+
+
+def _preprocessing(file: ModelFile, tree: CrispTree, path: str | PathLike[str]) -> Preprocessing:
+    from crisptree.export.model_file import ModelFileError
+    from crisptree.tables.errors import TableError
+    from crisptree.tables.preprocessing import Preprocessing
+
+    try:
+        preprocessing = Preprocessing.from_section(file.section(PREPROCESSING), file.arrays_of(PREPROCESSING))
+    except TableError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    if preprocessing.n_features != tree.n_features:
+        raise ModelFileError(
+            f"{path} holds a preprocessing for {preprocessing.n_features} features and a tree for {tree.n_features}."
+        )
+    return preprocessing
 
 
 def _module_reader(

@@ -1,0 +1,37 @@
+"""What may be wrong with a table."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TableError(ValueError):
+    """A table, or a value in it, that cannot be used; the message says what to do."""
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """A few names in quotation marks, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = [repr(str(name)) for name in names]
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question that helps after a slip of the keyboard, or nothing.
+
+    Examples
+    --------
+    >>> meant("colour", ["color", "size"])
+    " Did you mean 'color'?"
+    """
+    known = list(known)
+    lower = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    return f" Did you mean {lower[near[0]]!r}?" if near else ""

@@ -1,0 +1,114 @@
+"""The column to learn, and the column of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crisptree.tables.errors import TableError, listed
+from crisptree.tables.preprocessing import MISSING
+from crisptree.tables.source import Source
+from crisptree.tables.values import WHOLE, booleans, matches, numbers, texts, values_of
+
+Labels = npt.NDArray[np.object_]
+
+
+def read_labels(source: Source, name: str, missing: Collection[str] = ()) -> Labels:
+    """The labels of all rows as text, the same for every kind of file; none may be missing.  (n,)"""
+    blocks = [np.zeros(0, dtype=object)]
+    for batch in source.batches([name]):
+        values = values_of(batch.column(0), name, {*MISSING, *missing})
+        gone = ~values.present
+        if gone.any():
+            raise TableError(
+                f"{source.path}: the target {name!r} must have a value in every row; row "
+                f"{source.n_read + int(gone.argmax()) + 1} has none. Remove rows without one."
+            )
+        found = values.array if values.kind == "text" else texts(values)
+        blocks.append(found.to_numpy(zero_copy_only=False).astype(object))
+    return np.concatenate(blocks)
+
+
+def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
+    """Training labels in the type they have in the table: whole numbers, booleans or text.  (n,)
+
+    Examples
+    --------
+    >>> classes_of(np.array(["1.0", "2"], dtype=object), "rows.csv", "y")
+    array([1, 2])
+    """
+    if not len(labels):
+        raise TableError(f"{path} must have rows; it has none.")
+    kinds = pa.array(np.unique(labels.astype(str)))
+    if len(kinds) == 1:
+        raise TableError(
+            f"{path}: the target {name!r} must have at least two classes; every row has {str(labels[0])!r}."
+        )
+    values = values_of(kinds, name, ())
+    if booleans(values) is not None:
+        return np.array([str(label).lower() == "true" for label in labels])
+    whole = matches(values, WHOLE) and bool(pc.max(pc.utf8_length(kinds)).as_py() <= 18)
+    if (
+        not whole
+        and numbers(values) is not None
+        and not bool(pc.any(pc.match_substring_regex(kinds, r"^-?0\d")).as_py())
+    ):
+        raise TableError(
+            f"{path}: the target {name!r} must name classes; it holds numbers with a fraction, such as "
+            f"{listed(kinds.to_pylist(), 3)}. Make classes of them first, for example low and high."
+        )
+    if len(kinds) >= 20 and 2 * len(kinds) > len(labels):
+        raise TableError(
+            f"{path}: the target {name!r} must name classes; {len(kinds):,} different values in {len(labels):,} rows "
+            "are too many for that."
+        )
+    if whole:
+        return np.array([int(str(label).split(".")[0]) for label in labels], dtype=np.int64)
+    return labels.astype(str)
+
+
+def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The class number of every label, −1 for one that training did not know.  (n,)
+
+    Examples
+    --------
+    >>> numbers_of(np.array(["2", "1.0", "7"], dtype=object), np.array([1, 2])).tolist()
+    [1, 0, -1]
+    """
+    places = {_text(label): number for number, label in enumerate(classes.tolist())}
+    table = {label: places.get(_normal(str(label), classes.dtype.kind), -1) for label in set(labels.tolist())}
+    return np.array([table[label] for label in labels.tolist()], dtype=np.int64)
+
+
+def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
+    """A weight of at least 0 for every row.  (n,)"""
+    blocks = [np.zeros(0)]
+    for batch in source.batches([name]):
+        values = values_of(batch.column(0), name, {*MISSING, *missing})
+        found = numbers(values)
+        if found is None or not values.present.all() or not (np.isfinite(found) & (found >= 0)).all():
+            raise TableError(
+                f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; between rows "
+                f"{source.n_read + 1} and {source.n_read + batch.num_rows} they are not."
+            )
+        blocks.append(found)
+    return np.concatenate(blocks)
+
+
+def _normal(text: str, kind: str) -> str:
+    if kind == "b":
+        return text.lower()
+    if kind in "iuf" and text.endswith((".0", ".")):
+        return text.split(".")[0]
+    return text
+
+
+def _text(label: Any) -> str:
+    if isinstance(label, bool):
+        return str(label).lower()
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,0 +1,148 @@
+"""Files whose features have no names: NumPy's .npz and LIBSVM text."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import math
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from crisptree.tables.delimited import UNPACK
+from crisptree.tables.errors import TableError, listed
+from crisptree.tables.source import Source
+
+BYTES_AT_ONCE = 2**20
+_SPACE_AROUND = re.compile(rb"[ \t]*:[ \t]+")
+
+
+class Npz(Source):
+    """A .npz with a matrix X (or the only array of two or more dimensions) and arrays with a value per row, such as y.
+
+    A .npz is read whole: its arrays lie one after the other, not row by row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                self.arrays = {name: file[name] for name in file.files}
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError, AttributeError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise TableError(f"{path} is damaged, not a .npz file, or holds Python objects ({error}).") from error
+        X = _matrix(self.arrays, path)
+        self.X = X.reshape(len(X), math.prod(X.shape[1:]))
+        self.single = {
+            name: array
+            for name, array in self.arrays.items()
+            if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
+        }
+        names = [f"x{number}" for number in range(self.X.shape[1])]
+        super().__init__(
+            path,
+            [*names, *self.single],
+            matrix=len(names),
+            target="y" if "y" in self.single else None,
+            image_shape=X.shape[1:] if X.ndim > 2 else None,
+        )
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Pieces of the arrays."""
+        places = {name: number for number, name in enumerate(self.names[: self.matrix])}
+        step = max(1, BYTES_AT_ONCE // max(1, len(columns)))
+        for start in range(0, len(self.X), step):
+            rows = slice(start, start + step)
+            parts = [self.X[rows, places[name]] if name in places else self.single[name][rows] for name in columns]
+            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+
+    def fraction_read(self) -> float | None:
+        """Rows read of all rows."""
+        return self.n_read / max(1, len(self.X))
+
+
+def _matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray[Any]:
+    """The features: X, or the only array that can be meant."""
+    wide = [name for name, array in arrays.items() if array.ndim >= 2 and array.dtype.kind in "biuf"]
+    if "X" in wide or len(wide) == 1:
+        return arrays["X" if "X" in wide else wide[0]]
+    raise TableError(
+        f"{path} must hold an array X of numbers, a row per sample; it holds {listed(arrays) or 'nothing'}. "
+        "Write it with numpy.savez(path, X=X, y=y)."
+    )
+
+
+class Libsvm(Source):
+    """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
+
+    def __init__(self, path: Path, n_features: int | None) -> None:
+        if n_features is None:
+            n_features = max((int(index.max(initial=0)) for _, _, index, _ in _pieces(path)), default=0)
+            if n_features == 0:
+                raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
+        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"], matrix=n_features, target="y")
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Pieces of the text as dense rows."""
+        for labels, row, index, value in _pieces(self.path):
+            if index.max(initial=0) > self.matrix:
+                wide = f"it has a feature {index.max()}"
+                raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
+            dense = np.zeros((len(labels), self.matrix))
+            dense[row, index - 1] = value
+            arrays = [pa.array(labels) if name == "y" else pa.array(dense[:, int(name[1:])].copy()) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+    def fraction_read(self) -> float | None:
+        """Not known: rows are not counted beforehand."""
+        return None
+
+
+def _plain(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+Piece = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+
+def _pieces(path: Path) -> Iterator[Piece]:
+    """Labels, and for every pair its row in the piece, its index and its value."""
+    n_rows = 0
+    try:
+        with UNPACK.get(path.suffix.lower(), _plain)(path) as file:
+            while lines := file.readlines(BYTES_AT_ONCE):
+                cleaned = [_SPACE_AROUND.sub(b":", line.split(b"#", 1)[0]).strip() for line in lines]
+                parts = [line.split() for line in cleaned if line]
+                if parts:
+                    yield _parsed(parts, path, n_rows)
+                n_rows += len(parts)
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise TableError(f"{path} is damaged or not a {path.suffix} file ({error}).") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise TableError(f"{path} is damaged or not a {path.suffix} file ({error}).") from error
+
+
+def _parsed(parts: list[list[bytes]], path: Path, start: int) -> Piece:
+    try:
+        row = np.repeat(np.arange(len(parts)), [len(part) - 1 for part in parts])
+        pairs = [pair.split(b":") for part in parts for pair in part[1:]]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ValueError("a pair must be index:value")
+        index = np.array([int(pair[0]) for pair in pairs], dtype=np.int64)
+        value = np.array([pair[1] for pair in pairs]).astype(np.float64) if pairs else np.zeros(0)
+        if index.min(initial=1) < 1:
+            raise ValueError("indices must begin with 1")
+        return [part[0].decode() for part in parts], row, index, value
+    except (ValueError, OverflowError) as error:
+        raise TableError(
+            f"{path} must hold lines such as '1 3:0.5 7:1'; between lines {start + 1} and {start + len(parts)} it does "
+            f"not: {error}."
+        ) from error

@@ -1,0 +1,183 @@
+"""What is done to the columns of a table before a tree sees them: explicit, frozen, stored with the model. NumPy only.
+
+A number stays a number; where it is missing the mean of training stands in, and if any was missing in training a
+feature of its own says so. A category becomes one feature per value seen in training. Nothing else happens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.tables.errors import TableError
+
+VERSION = 1
+KINDS = ("number", "boolean", "category")
+MISSING = ("", "nan", "NaN")
+"""Texts that mean a missing value, beside those the user names."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table and the features it becomes.
+
+    Parameters
+    ----------
+    name : str
+        The column's name in the table.
+    kind : {"number", "boolean", "category"}
+        What its values are; a boolean is the number 0 or 1, and true or false as text.
+    mean : float
+        What stands in for a missing number: with it, a missing value pushes no hyperplane either way. NaN where
+        missing values are refused, and for categories.
+    missing : bool
+        Whether values were missing in training; if so, one more feature tells where.
+    categories : tuple of str
+        The values seen in training, sorted.
+    """
+
+    name: str
+    kind: str
+    mean: float = math.nan
+    missing: bool = False
+    categories: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of its features.
+
+        Examples
+        --------
+        >>> Column("color", "category", categories=("blue", "red"), missing=True).features
+        ('color=blue', 'color=red', 'color is missing')
+        """
+        own = tuple(f"{self.name}={value}" for value in self.categories) if self.kind == "category" else (self.name,)
+        return (*own, f"{self.name} is missing") if self.missing else own
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessing:
+    """The columns that a model uses, in the order of its features.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns, in the order of the training table.
+    named : bool
+        Whether columns are found by name; those of .npz and LIBSVM files are found by their place.
+    missing : tuple of str
+        Texts that mean a missing value.
+    target : str or None
+        The column that was learned.
+    left_out : dict
+        Columns of the training table that are not used, and why.
+
+    Examples
+    --------
+    >>> columns = (Column("age", "number", mean=40.0, missing=True), Column("sex", "category", categories=("f", "m")))
+    >>> Preprocessing(columns).feature_names
+    ('age', 'age is missing', 'sex=f', 'sex=m')
+    >>> Preprocessing(columns).origin.tolist()
+    [0, 0, 1, 1]
+    """
+
+    columns: tuple[Column, ...]
+    named: bool = True
+    missing: tuple[str, ...] = MISSING
+    target: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
+        """For a model without one: numbers as they are, none missing."""
+        given = [f"x{number}" for number in range(n_features)] if names is None else [str(name) for name in names]
+        return cls(tuple(Column(name, "number") for name in given), named=names is not None)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all features."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def n_features(self) -> int:
+        """The width of the rows that it makes."""
+        return len(self.feature_names)
+
+    @cached_property
+    def origin(self) -> npt.NDArray[np.int64]:
+        """The number of the column that every feature comes from.  (n_features,)"""
+        return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
+
+    def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """What a model file keeps: a JSON object and arrays."""
+        content: dict[str, Any] = {
+            "version": VERSION,
+            "named": self.named,
+            "missing": list(self.missing),
+            "target": self.target,
+            "left_out": dict(self.left_out),
+            "columns": [
+                {"name": column.name, "kind": column.kind}
+                | ({"categories": list(column.categories)} if column.categories else {})
+                for column in self.columns
+            ],
+        }
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "mean": np.array([column.mean for column in self.columns], dtype=np.float64),
+            "missing": np.array([column.missing for column in self.columns], dtype=np.uint8),
+        }
+        return content, arrays
+
+    @classmethod
+    def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
+        """What ``section`` wrote, held to its types and lengths."""
+        if content.get("version") != VERSION:
+            raise TableError(
+                f"the preprocessing in the model file has version {content.get('version')!r}; this version of "
+                f"crisptree reads version {VERSION}. Update it."
+            )
+        try:
+            mean, missing = _checked(arrays["mean"], "f"), _checked(arrays["missing"], "u")
+            entries = content["columns"]
+            if not isinstance(entries, list) or not len(entries) == len(mean) == len(missing):
+                raise TypeError("columns and arrays must be of one length")
+            columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
+            if len({column.name for column in columns}) < len(columns):
+                raise TypeError("columns must have different names")
+            return cls(
+                columns,
+                named=_is(content["named"], bool),
+                missing=tuple(_is(text, str) for text in content["missing"]),
+                target=None if content["target"] is None else _is(content["target"], str),
+                left_out={_is(name, str): _is(why, str) for name, why in content["left_out"].items()},
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise TableError(
+                f"the preprocessing in the model file is damaged ({error}). Write the file again."
+            ) from error
+
+
+def _column(entry: Any, mean: Any, missing: Any) -> Column:
+    categories = tuple(_is(value, str) for value in entry.get("categories", ()))
+    if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):
+        raise TypeError(f"a column of kind {entry['kind']!r}")
+    if math.isinf(mean) or len(set(categories)) < len(categories):
+        raise TypeError(f"the column {entry['name']!r}")
+    return Column(_is(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+
+
+def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
+    if array.ndim != 1 or array.dtype.kind != kind:
+        raise TypeError(f"an array of {array.dtype} with shape {array.shape}")
+    return array
+
+
+def _is(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} must be of type {kind.__name__}")
+    return value

@@ -1,0 +1,57 @@
+"""Which reader a file needs, by the endings of its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crisptree.tables.columnar import Parquet
+from crisptree.tables.delimited import DELIMITERS, UNPACK, Delimited
+from crisptree.tables.errors import TableError
+from crisptree.tables.matrices import Libsvm, Npz
+from crisptree.tables.source import Source
+
+LIBSVM = (".libsvm", ".svm", ".txt")
+SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
+
+
+def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
+    r"""A file of rows, ready to be gone through.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz.
+    delimiter : str, default=None
+        What separates the columns of a .csv, where it is not a comma.
+    n_features : int, default=None
+        How many features LIBSVM rows have; None takes the largest index in the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("age,color\n41,red\n12,blue\n")
+    >>> source = open_table(path)
+    >>> source.names, [batch.num_rows for batch in source.batches(["age"])]
+    (('age', 'color'), [2])
+    """
+    if not path.exists():
+        raise TableError(f"there is no file {path}.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file in it.")
+    endings = [ending.lower() for ending in path.suffixes]
+    packed = bool(endings) and endings[-1] in UNPACK
+    kind = (endings[:-1] if packed else endings)[-1:]
+    ending = kind[0] if kind else ""
+    if ending not in SUFFIXES or (packed and ending in (".parquet", ".npz")):
+        raise TableError(
+            f"{path} must end in one of {', '.join(SUFFIXES)} (text also in .gz, .bz2 or .xz after that); "
+            f"it ends in {''.join(path.suffixes[-2:]) or 'nothing'!r}."
+        )
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty.")
+    if ending in DELIMITERS:
+        return Delimited(path, delimiter or DELIMITERS[ending])
+    if ending in LIBSVM:
+        return Libsvm(path, n_features)
+    return Npz(path) if ending == ".npz" else Parquet(path)

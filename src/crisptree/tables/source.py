@@ -1,0 +1,102 @@
+"""A file of rows that is gone through in pieces of a fixed size, as often as needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from crisptree.tables.errors import TableError, listed, meant
+
+VALUES_AT_ONCE = 2**20
+MOST_ROWS, FEWEST_ROWS = 2**16, 2**8
+
+
+class Source(ABC):
+    """Rows in a file. What differs between formats is how the names and the raw batches are found.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : tuple of str
+        All columns, in the file's order.
+    matrix : int, default=0
+        With a number, the first so many columns are the features and have no names of their own (.npz, LIBSVM).
+    target : str or None
+        The column of labels, where the format has a place for it.
+    image_shape : tuple of int or None
+        The shape of a row that is an image, where the format knows it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        *,
+        matrix: int = 0,
+        target: str | None = None,
+        image_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self.path, self.names = path, tuple(names)
+        self.matrix, self.target, self.image_shape = matrix, target, image_shape
+        self.n_read = 0
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise TableError(f"{path} has two columns named {name!r}. Give every column a name of its own.")
+            seen.add(name)
+
+    @abstractmethod
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of any size with the columns, in any order."""
+
+    @abstractmethod
+    def fraction_read(self) -> float | None:
+        """How much of the file the latest pass has read, from 0 to 1; None where that is not known."""
+
+    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """One pass over the rows. The size of the pieces depends on the number of columns alone.
+
+        So a sum over pieces is the same, bit for bit, for a table in one format or another.
+        """
+        order = [name for name in self.names if name in set(columns)]
+        rows = max(FEWEST_ROWS, min(MOST_ROWS, VALUES_AT_ONCE // max(1, len(order))))
+        self.n_read = 0
+        for batch in _regular(self.raw_batches(order), rows):
+            yield batch.select(order)
+            self.n_read += batch.num_rows
+
+    def column(self, name: str, option: str) -> str:
+        """A column's name, if there is such a column."""
+        if name not in self.names:
+            has = listed(self.names) if not self.matrix else listed(self.names[self.matrix :]) or "no labels"
+            raise TableError(f"{self.path} has no column {name!r} ({option}); it has {has}.{meant(name, self.names)}")
+        return name
+
+    def features(self, without: Collection[str]) -> list[str]:
+        """The columns that may be features: all but some, or those of the matrix."""
+        names = self.names[: self.matrix] if self.matrix else self.names
+        return [name for name in names if name not in without]
+
+
+def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in pieces of ``rows``, the last one smaller."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count < rows:
+            continue
+        table = pa.Table.from_batches(waiting)
+        while count >= rows:
+            yield from table.slice(0, rows).combine_chunks().to_batches()
+            table, count = table.slice(rows), count - rows
+        waiting = table.to_batches()
+    if count:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()

@@ -1,0 +1,216 @@
+"""What the columns of a training table hold, found in one pass; the result is a ``Preprocessing``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.tables.errors import TableError, listed
+from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
+from crisptree.tables.source import Source
+from crisptree.tables.values import DATE, Values, booleans, first_row, matches, number_mask, numbers, texts, values_of
+
+MAX_CATEGORIES = 100
+FEWEST_FOR_AN_ID = 20
+"""A text column of so many rows, each with a value of its own, names the rows and describes nothing."""
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user says about the columns."""
+
+    drop: Collection[str] = ()
+    categorical: Collection[str] = ()
+    missing: Collection[str] = ()
+    max_categories: int = MAX_CATEGORIES
+    keep_constant: bool = False
+
+
+@dataclass
+class _Seen:
+    """All that was seen of one column so far."""
+
+    name: str
+    shown: str
+    most: int
+    as_category: bool
+    n_values: int = 0
+    n_missing: int = 0
+    n_numbers: int = 0
+    total: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    kinds: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    bad: tuple[int, str] | None = None
+    all_boolean: bool = True
+    all_dates: bool = True
+    is_row_number: bool = True
+
+    def add(self, values: Values, start: int) -> None:
+        self.n_missing += int((~values.present).sum())
+        if not len(values.array):
+            return
+        self.kinds.add(values.kind)
+        self._count_texts(values)
+        found = numbers(values)
+        if found is not None:
+            self._add_numbers(found, values, start)
+            return
+        self.is_row_number = False
+        if values.kind == "text":
+            mask = number_mask(values)
+            self.n_numbers += int(mask.sum())
+            if self.bad is None and not mask.all():
+                self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
+
+    def _count_texts(self, values: Values) -> None:
+        n_before, self.n_values = self.n_values, self.n_values + len(values.array)
+        if values.kind == "text":
+            self.all_boolean = self.all_boolean and booleans(values) is not None
+            self.all_dates = self.all_dates and matches(values, DATE)
+        if (values.kind == "text" or self.as_category) and (len(self.counts) <= self.most or not n_before):
+            for entry in texts(values).value_counts().to_pylist():
+                self.counts[entry["values"]] += entry["counts"]
+
+    def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
+        wild = np.abs(found) > LARGEST
+        if wild.any() and not self.as_category:
+            row = first_row(wild, values, start)
+            raise TableError(
+                f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
+                f"has {found[int(np.argmax(wild))]}. Correct it, or leave the column out with --drop {self.name}."
+            )
+        self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
+        if self.n_numbers and self.high + 1 != found[0]:
+            self.is_row_number = False
+        self.n_numbers += len(found)
+        self.total += float(found.sum())
+        self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
+
+    def column(self) -> Column | str:
+        """The column as it will be used, or why it is left out."""
+        if not self.n_values:
+            return "no values"
+        if "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category):
+            raise TableError(
+                f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
+                f"of them first (a year, a weekday, days since an event), or leave it out with --drop {self.name}."
+            )
+        if self.as_category:
+            return self._category()
+        if self.kinds == {"boolean"} or (self.kinds == {"text"} and self.all_boolean):
+            return Column(self.name, "boolean", self._boolean_mean(), self.n_missing > 0)
+        if self.n_numbers == self.n_values:
+            return Column(self.name, "number", self.total / self.n_values, self.n_missing > 0)
+        if 2 * self.n_numbers > self.n_values and self.bad is not None:
+            row, value = self.bad
+            raise TableError(
+                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but row {row} "
+                f"has {value!r}. If that means a missing value, say --missing {value!r}; if the column holds names of "
+                f"categories, say --categorical {self.name}."
+            )
+        return self._category()
+
+    def _category(self) -> Column:
+        n_kinds = len(self.counts)
+        every = n_kinds == self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
+        if n_kinds > self.most or every:
+            what = "a value of its own in every row" if every else f"more than {self.most} different values"
+            raise TableError(
+                f"{self.shown} is a category with {what}, such as {listed(self.counts, 3)}. Leave it "
+                f"out with --drop {self.name}"
+                + ("." if every else f", or allow so many features with --max-categories {10 * self.most}.")
+            )
+        return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
+
+    def _boolean_mean(self) -> float:
+        if "text" not in self.kinds:
+            return self.total / self.n_values
+        return sum(count for text, count in self.counts.items() if text.lower() == "true") / self.n_values
+
+    @property
+    def constant(self) -> bool:
+        if self.n_missing:
+            return False
+        return self.low == self.high if self.n_numbers == self.n_values else len(self.counts) == 1
+
+
+def survey(
+    source: Source,
+    features: list[str],
+    choices: Choices,
+    *,
+    target: str | None = None,
+    rows: npt.NDArray[np.bool_] | None = None,
+    on_batch: Callable[[], Any] = lambda: None,
+) -> tuple[Preprocessing, list[str]]:
+    """The preprocessing that a training table needs, and what its owner should know.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    features : list of str
+        Its columns that may be features.
+    choices : Choices
+        What the user says about them.
+    target : str, default=None
+        The column to learn, kept for later.
+    rows : ndarray of bool, default=None
+        The rows to learn from; None for all.
+    on_batch : callable
+        Called after every piece.
+    """
+    missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
+    seen = {
+        name: _Seen(name, f"{source.path}: column {name!r}", choices.max_categories, name in choices.categorical)
+        for name in features
+    }
+    start = 0
+    for batch in source.batches(features):
+        kept = None if rows is None else rows[start : start + batch.num_rows]
+        for name in features:
+            values = values_of(batch.column(name), name, missing)
+            seen[name].add(values if kept is None else values.only(kept), start)
+        start += batch.num_rows
+        on_batch()
+    columns, left_out, notes = [], dict.fromkeys(choices.drop, "dropped"), []
+    for name, what in seen.items():
+        column = what.column()
+        if isinstance(column, str):
+            left_out[name] = column
+        elif what.constant and not choices.keep_constant:
+            left_out[name] = "constant"
+        else:
+            columns.append(column)
+            if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
+                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out: --drop {name}.")
+    if not columns:
+        raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
+    notes += _said(left_out, columns)
+    return Preprocessing(tuple(columns), not source.matrix, missing, target, left_out), notes
+
+
+def _nothing_left(left_out: dict[str, str]) -> str:
+    reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
+    return ", ".join(reasons) or "it has none"
+
+
+def _said(left_out: dict[str, str], columns: list[Column]) -> list[str]:
+    notes = []
+    for why in ("constant", "no values"):
+        names = [name for name, reason in left_out.items() if reason == why]
+        if names:
+            notes.append(f"left out, {'constant' if why == 'constant' else 'without any value'}: {listed(names)}.")
+    holes = [column.name for column in columns if column.missing]
+    if holes:
+        notes.append(f"missing values in {listed(holes)}: each gets one more feature that tells where.")
+    return notes
