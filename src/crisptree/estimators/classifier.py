@@ -23,7 +23,6 @@ from crisptree.inference.cutting import cut
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
-    from crisptree.tables.preprocessing import Preprocessing
 
 
 class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
@@ -142,7 +141,6 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
     history_: list[EpochRecord]
-    preprocessing_: Preprocessing
 
     def __init__(
         self,
