@@ -62,7 +62,7 @@ def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
         },
         **{section: {} for section in SECTIONS[1:]},
     }
-    preprocessing = vars(estimator).get("preprocessing_")
+    preprocessing = estimator.__dict__.get("preprocessing_")
     if preprocessing is not None:
         sections[PREPROCESSING], parts = preprocessing.section()
         arrays |= {f"{PREPROCESSING}/{name}": part for name, part in parts.items()}
@@ -116,7 +116,7 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
         model.feature_names_in_ = _names(names, model.tree_)
     model.history_ = []
     if PREPROCESSING in file.sections:
-        vars(model)["preprocessing_"] = _preprocessing(file, model.tree_, path)
+        model.__dict__["preprocessing_"] = _preprocessing(file, model.tree_, path)
     return model
 
 
