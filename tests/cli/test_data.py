@@ -121,7 +121,7 @@ def test_an_interrupt_ends_the_command_and_leaves_nothing(site, tmp_path, monkey
 
     monkeypatch.setattr(crisptree.cli.data, "fetch", interrupted)
     answer = run("fetch", "sensit")
-    assert answer.code == 1
+    assert answer.code == 130
     assert "stopped; of combined.bz2 nothing was kept" in answer.said
 
 

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; exit codes are 0 (done), 1 (failed) and 2 (wrong use)."""
+    """Run the command line; exit codes are 0 (done), 1 (failed), 2 (wrong use) and 130 (interrupted)."""
     try:
         from crisptree.cli.app import app
     except ModuleNotFoundError as error:

@@ -9,14 +9,24 @@ import typer
 import crisptree
 from crisptree.cli.data import app as data
 from crisptree.cli.demo import demo
+from crisptree.cli.evaluate import evaluate
+from crisptree.cli.failing import Careful
+from crisptree.cli.fit import fit
+from crisptree.cli.inspect import inspect
+from crisptree.cli.plot import plot
+from crisptree.cli.predict import predict
+from crisptree.cli.report import report
 
 app = typer.Typer(
     name="crisptree",
     help="Decision trees that are soft while they train and crisp when they predict.",
     no_args_is_help=True,
     rich_markup_mode="rich",
+    cls=Careful,
+    pretty_exceptions_show_locals=False,
 )
-app.command()(demo)
+for command in (fit, predict, evaluate, inspect, plot, report, demo):
+    app.command()(command)
 app.add_typer(data)
 
 

@@ -81,7 +81,7 @@ def fetch_data(
                 failed += 1
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)
-                raise typer.Exit(1) from None
+                raise typer.Exit(130) from None
             else:
                 console.print(_said(name, receipt), markup=False, highlight=False, soft_wrap=True)
     if failed:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crisptree.tables.errors import TableError, listed, meant
+from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
 from crisptree.tables.values import Values, booleans, first_row, number_mask, numbers, texts, values_of
@@ -66,22 +66,22 @@ class Encoder:
         return X
 
     def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
-        """All rows of the file at once."""
-        blocks = []
+        """All rows of the file at once.  (n, n_features)"""
+        blocks = [np.zeros((0, self.preprocessing.n_features), dtype=np.float32)]
         for batch in self.source.batches(self.names):
             blocks.append(self.encode(batch, self.source.n_read))
             on_batch()
-        return np.concatenate(blocks) if blocks else np.zeros((0, self.preprocessing.n_features), np.float32)
+        return np.concatenate(blocks)
 
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
         for name, counts in self.unknown.items():
             yield (
-                f"column {name!r}: {sum(counts.values()):,} values that training did not know ({listed(counts, 5)}); "
+                f"column {name!r}: {counted(sum(counts.values()), 'value')} that training did not know ({listed(counts, 5)}); "
                 "all its features are 0 there."
             )
         for name, count in self.filled.items():
-            yield f"column {name!r}: {count:,} missing values, none in training; {self._stand_in(name)}"
+            yield f"column {name!r}: {counted(count, 'missing value')}, none in training; {self._stand_in(name)}"
 
     def _stand_in(self, name: str) -> str:
         column = next(column for column in self.preprocessing.columns if column.name == name)

@@ -23,6 +23,17 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(count: int, what: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "value"), counted(1200, "value")
+    ('1 value', '1,200 values')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """A question that helps after a slip of the keyboard, or nothing.
 

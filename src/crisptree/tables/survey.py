@@ -195,8 +195,11 @@ def survey(
                 notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out: --drop {name}.")
     if not columns:
         raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
-    notes += _said(left_out, columns)
-    return Preprocessing(tuple(columns), not source.matrix, missing, target, left_out), notes
+    preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)
+    twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
+    if twice:
+        raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
+    return preprocessing, notes + _said(left_out, columns)
 
 
 def _nothing_left(left_out: dict[str, str]) -> str:

@@ -1,0 +1,51 @@
+"""How the command ends: 0 done, 1 failed, 2 wrong use, 130 interrupted; a sentence on stderr, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
+"""What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
+
+
+class Careful(TyperGroup):
+    """A group of commands that says in a sentence why one of them failed."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _say("stopped; nothing half-written was left behind.")
+            raise typer.Exit(130) from None
+        except EXPECTED as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                # Whoever read our output has enough. Nothing more may be written when Python ends.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            _say(f"error: {_sentence(error)}")
+            raise typer.Exit(1) from None
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return (
+            f"there is not enough memory for this ({error})." if str(error) else "there is not enough memory for this."
+        )
+    if isinstance(error, ModuleNotFoundError) and "install" not in str(error):
+        return f"this needs {error.name}; install it with: pip install 'crisptree[all]'"
+    return str(error)

@@ -1,0 +1,167 @@
+"""``crisptree inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+from rich.text import Text
+
+import crisptree
+from crisptree.cli import options
+from crisptree.cli.speaking import Speaker
+from crisptree.export.model_file import FORMAT
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.tables.errors import listed
+from crisptree.tables.preprocessing import VERSION, Preprocessing
+
+MOST_COLUMNS_SHOWN = 30
+
+
+def inspect(
+    model: options.Model,
+    top: Annotated[int, typer.Option(min=0, help="How many important columns to name.")] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a model file holds: its tree, its classes, its preprocessing, what it looks at.
+
+    Examples:
+      crisptree inspect iris.crisp
+
+      crisptree inspect model.crisp --top 30 --json
+    """
+    speaker = Speaker(as_json)
+    document = described(model, top)
+    _show(speaker, document)
+    speaker.finish(document)
+
+
+def described(path: Path, top: int) -> dict[str, Any]:
+    """What a file holds, as plain values."""
+    model = crisptree.load(path)
+    tree: CrispTree = model.tree_
+    parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
+    structure, counts = tree.structure, tree.statistics.node_counts
+    root = max(float(counts[0].sum()), np.finfo(float).tiny)
+    document: dict[str, Any] = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": FORMAT,
+        "kind": type(model).__name__,
+        "classes": model.classes_.tolist(),
+        "class_counts": counts[0].tolist(),
+        "features": tree.n_features,
+        "feature_names": [str(name) for name in model.__dict__.get("feature_names_in_", ())] or None,
+        "image_shape": getattr(model, "image_shape_", getattr(model, "image_shape", None)),
+        "depth": structure.depth,
+        "splits": structure.n_splits,
+        "leaves": structure.n_leaves,
+        "mean_path": float(counts[: structure.n_splits].sum() / root),
+        "split_kind": "hyperplanes" if isinstance(tree, FlatTree) else "modules",
+        "has_greedy_tree": model.greedy_tree_ is not tree,
+        "parameters": {name: value for name, value in parameters.items() if _is_plain(value)},
+        "changed": [name for name, value in parameters.items() if _is_plain(value) and value != defaults[name]],
+    }
+    if isinstance(tree, FlatTree):
+        n_zero = int((tree.weight == 0).sum())
+        document["weights"] = tree.weight.size
+        document["density"] = 1 - n_zero / tree.weight.size if tree.weight.size else None
+        document["importances"] = _importances(model, top)
+    stored: Preprocessing | None = model.__dict__.get("preprocessing_")
+    document["preprocessing"] = None if stored is None else _preprocessing(stored)
+    return document
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | list | tuple | dict)
+
+
+def _importances(model: Any, top: int) -> list[dict[str, Any]]:
+    """The columns of the table with the largest shares of the gain; a category's features are added up."""
+    from crisptree.explain import feature_importances
+    from crisptree.naming import feature_names
+
+    shares, names = feature_importances(model.tree_), feature_names(model)
+    stored: Preprocessing | None = model.__dict__.get("preprocessing_")
+    if stored is not None:
+        names = [column.name for column in stored.columns]
+        shares = np.bincount(stored.origin, weights=shares, minlength=len(names)).astype(np.float64)
+    order = np.argsort(-shares, kind="stable")[:top]
+    return [{"column": names[place], "share": float(shares[place])} for place in order if shares[place] > 0]
+
+
+def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
+    columns = [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "missing_in_training": column.missing,
+            **({"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}),
+        }
+        for column in stored.columns
+    ]
+    return {
+        "version": VERSION,
+        "target": stored.target,
+        "by_name": stored.named,
+        "missing": list(stored.missing),
+        "columns": columns,
+        "left_out": dict(stored.left_out),
+    }
+
+
+def _show(speaker: Speaker, document: dict[str, Any]) -> None:
+    shape = document["image_shape"]
+    lines = {
+        "file": f"{document['file']} ({document['bytes']:,} bytes, format {document['format']})",
+        "kind": document["kind"],
+        "classes": f"{len(document['classes'])}: {listed(map(str, document['classes']), 12)}",
+        "features": f"{document['features']:,}" + (f", images of {' × '.join(map(str, shape))}" if shape else ""),
+        "tree": f"depth {document['depth']} · {document['splits']:,} splits ({document['split_kind']}) · "
+        f"{document['leaves']:,} leaves · a training row visits {document['mean_path']:.2f} splits on average",
+    }
+    if document.get("density") is not None:
+        lines["weights"] = f"{document['weights']:,}, {document['density']:.1%} of them not zero"
+    changed = [f"{name}={document['parameters'][name]!r}" for name in document["changed"]]
+    lines["parameters"] = ", ".join([*changed, "the rest as by default"])
+    table = Table.grid(padding=(0, 2))
+    for name, text in lines.items():
+        table.add_row(Text(name, style="bold"), Text(text))
+    speaker.show(table)
+    if document.get("importances"):
+        speaker.show(_importance_table(document["importances"]))
+    if document["preprocessing"] is not None:
+        _show_preprocessing(speaker, document["preprocessing"])
+    else:
+        speaker.show("No preprocessing: rows must be numbers.")
+
+
+def _importance_table(importances: list[dict[str, Any]]) -> Table:
+    table = Table()
+    table.add_column("what it looks at")
+    table.add_column("share of the gain", justify="right")
+    for entry in importances:
+        table.add_row(Text(entry["column"]), f"{entry['share']:.1%}")
+    return table
+
+
+def _show_preprocessing(speaker: Speaker, preprocessing: dict[str, Any]) -> None:
+    where = "by name" if preprocessing["by_name"] else "by place"
+    speaker.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
+    table = Table()
+    for name in ("column", "kind", "missing", "values"):
+        table.add_column(name)
+    for column in preprocessing["columns"][:MOST_COLUMNS_SHOWN]:
+        values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"
+        missing = "own feature" if column["missing_in_training"] else "none in training"
+        table.add_row(Text(column["name"]), column["kind"], missing, Text(values))
+    speaker.show(table)
+    more = len(preprocessing["columns"]) - MOST_COLUMNS_SHOWN
+    if more > 0:
+        speaker.show(f"and {more:,} more columns; --json has all")
+    if preprocessing["left_out"]:
+        reasons = [f"{name!r} ({why})" for name, why in preprocessing["left_out"].items()]
+        speaker.show("left out: " + ", ".join(reasons))

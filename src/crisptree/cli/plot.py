@@ -1,0 +1,78 @@
+"""``crisptree plot``: a picture of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crisptree.cli import options
+from crisptree.cli.options import OUTPUT
+from crisptree.cli.rows import load_classifier, read_labelled, unnamed
+from crisptree.cli.speaking import Speaker
+from crisptree.cli.whole import check_output, whole_file
+
+Kind = Literal["tree", "weights", "confusion"]
+
+
+def plot(
+    model: options.Model,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="The .svg, .png or .pdf to write.", show_default=False, rich_help_panel=OUTPUT
+        ),
+    ],
+    kind: Annotated[
+        Kind, typer.Option(help="The whole tree, the weights of its splits, or its confusion.", rich_help_panel=OUTPUT)
+    ] = "tree",
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, help="Draw only so many levels.", show_default=False, rich_help_panel=OUTPUT)
+    ] = None,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The table for --kind confusion.", show_default=False)
+    ] = None,
+    target: options.KnownTarget = None,
+    missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
+    delimiter: options.Delimiter = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw a model.
+
+    Examples:
+      crisptree plot iris.crisp -o tree.svg
+
+      crisptree plot digits.crisp --max-depth 3 -o top.png
+
+      crisptree plot iris.crisp --kind confusion --data test.csv -o confusion.pdf
+    """
+    check_output(output, (".svg", ".png", ".pdf"))
+    if (kind == "confusion") != (data is not None):
+        raise typer.BadParameter("--kind confusion goes with --data, and only that: name the table to predict.")
+    if kind != "tree" and max_depth is not None:
+        raise typer.BadParameter("--max-depth is for --kind tree.")
+    speaker = Speaker(as_json)
+    estimator = load_classifier(model)
+    labelled = None
+    if data is not None:
+        delimiter = options.check_delimiter(delimiter)
+        labelled = read_labelled(estimator, data, speaker, target=target, delimiter=delimiter, missing=missing)
+    figure = _drawn(kind, estimator, max_depth, labelled)
+    with whole_file(output) as temporary:
+        figure.savefig(temporary, dpi=dpi)
+    speaker.show(str(output))
+    speaker.finish({"model": str(model), "kind": kind, "output": str(output)})
+
+
+def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
+    from crisptree import plots
+
+    if kind == "tree":
+        return plots.plot_tree(model, max_depth=max_depth).get_figure(root=True)
+    if kind == "weights":
+        return plots.plot_weights(model).flat[0].get_figure(root=True)
+    known = labelled.truth >= 0
+    axes = plots.plot_confusion(unnamed(model), labelled.X[known], model.classes_[labelled.truth[known]])
+    return axes.get_figure(root=True)

@@ -1,0 +1,137 @@
+"""``crisptree predict``: a class for every row of a table of any size, a piece at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import typer
+
+from crisptree.cli import options
+from crisptree.cli.options import OUTPUT
+from crisptree.cli.rows import load_classifier, open_rows, preprocessing_of
+from crisptree.cli.sentences import way
+from crisptree.cli.speaking import Bar, Speaker
+from crisptree.cli.whole import check_output, whole_file
+from crisptree.inference import route_rows
+from crisptree.tables.errors import TableError, counted
+from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
+
+
+def predict(
+    model: options.Model,
+    data: options.Data,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = "-",
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add a column of probabilities per class.", rich_help_panel=OUTPUT)
+    ] = False,
+    leaf: Annotated[bool, typer.Option("--leaf", help="Add the number of the leaf.", rich_help_panel=OUTPUT)] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Add the path in words, what pushed the row where.", rich_help_panel=OUTPUT),
+    ] = False,
+    keep: Annotated[
+        list[str],
+        typer.Option(
+            help="A column of the table to copy. May be repeated.", show_default=False, rich_help_panel=OUTPUT
+        ),
+    ] = [],  # noqa: B006 (typer makes a new list for every call)
+    missing: options.Missing = [],  # noqa: B006
+    drop: options.Drop = [],  # noqa: B006
+    delimiter: options.Delimiter = None,
+    jobs: options.Jobs = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict the class of every row, with the preprocessing of training.
+
+    The table is read and written in pieces, so it may be larger than the memory. (A .npz is read and written whole.)
+
+    Examples:
+      crisptree predict iris.crisp new.csv -o classes.csv
+
+      crisptree predict model.crisp new.parquet --proba --keep id -o out.parquet
+
+      crisptree predict model.crisp new.csv --explain | head
+    """
+    speaker = Speaker(as_json)
+    if as_json and output == "-":
+        raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
+    path = None if output == "-" else check_output(Path(output), tuple(WRITERS))
+    estimator = load_classifier(model)
+    encoder = open_rows(
+        estimator, data, speaker, delimiter=options.check_delimiter(delimiter), missing=missing, drop=drop
+    )
+    source = encoder.source
+    for name in keep:
+        source.column(name, "--keep")
+    wanted = _Wanted(estimator, proba, leaf, explain, jobs)
+    taken = set(keep) & set(wanted.columns(np.zeros((0, estimator.tree_.n_features), np.float32)))
+    if taken:
+        raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
+    n_rows = 0
+    with Bar(speaker.err) as bar, _writer(path) as writer:
+        for batch in source.batches({*encoder.names, *keep}):
+            X = encoder.encode(batch, n_rows)
+            writer.write({**{name: batch.column(name) for name in keep}, **wanted.columns(X)})
+            n_rows += len(X)
+            bar.update(f"predicting {data.name}", source.fraction_read())
+        if not n_rows:
+            empty = np.zeros((0, estimator.tree_.n_features), dtype=np.float32)
+            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **wanted.columns(empty)})
+    speaker.note_all(encoder.notes())
+    if path is not None:
+        speaker.show(f"{counted(n_rows, 'row')} → {path}")
+    speaker.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
+
+
+class _Wanted:
+    """The columns that the user asked for."""
+
+    def __init__(self, model: Any, proba: bool, leaf: bool, explain: bool, jobs: int | None) -> None:
+        self.model, self.proba, self.leaf, self.explain, self.jobs = model, proba, leaf, explain, jobs
+        self.preprocessing = preprocessing_of(model)
+
+    def columns(self, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+        """The predictions of some rows, by the names of their columns."""
+        tree, classes = self.model.tree_, self.model.classes_
+        leaf = route_rows(tree, X, self.jobs)
+        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.majority[leaf]].tolist(), _type(classes))}
+        if self.proba:
+            table = tree.leaves[leaf]
+            columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
+        if self.leaf:
+            columns["leaf"] = leaf
+        if self.explain:
+            columns["path"] = pa.array([way(self.model, row, self.preprocessing) for row in X], pa.string())
+        return columns
+
+
+def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:
+    return pa.string() if classes.dtype.kind in "OUT" else pa.from_numpy_dtype(classes.dtype)
+
+
+@contextmanager
+def _writer(path: Path | None) -> Iterator[TableWriter]:
+    if path is None:
+        writer: TableWriter = DelimitedWriter(sys.stdout.buffer)
+        yield writer
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        writer = WRITERS[path.suffix.lower()](file)
+        yield writer
+        writer.close()

@@ -1,0 +1,125 @@
+"""A model file and a table, brought together: the rows as the model takes them, and their true classes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import crisptree
+from crisptree.cli.speaking import Bar, Speaker
+from crisptree.tables.encoding import Encoder, unused
+from crisptree.tables.errors import TableError, counted, listed
+from crisptree.tables.labels import numbers_of, read_labels
+from crisptree.tables.preprocessing import Preprocessing
+from crisptree.tables.reading import open_table
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with their true classes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Encoded rows.
+    truth : ndarray of shape (n,)
+        Class numbers, −1 for a class that the model does not know.
+    """
+
+    X: npt.NDArray[np.float32]
+    truth: npt.NDArray[np.int64]
+
+
+def load_classifier(path: Path) -> Any:
+    """A classifier from its file."""
+    model = crisptree.load(path)
+    if not hasattr(model, "apply"):
+        raise crisptree.ModelFileError(
+            f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+        )
+    return model
+
+
+def preprocessing_of(model: Any) -> Preprocessing:
+    """The stored preprocessing, or that of a model trained on numbers in Python."""
+    stored: Preprocessing | None = model.__dict__.get("preprocessing_")
+    if stored is not None:
+        return stored
+    return Preprocessing.plain(model.tree_.n_features, model.__dict__.get("feature_names_in_"))
+
+
+def unnamed(model: Any) -> Any:
+    """The model without the names of its columns, for rows that have none either; scikit-learn would warn."""
+    twin = copy.copy(model)
+    twin.__dict__.pop("feature_names_in_", None)
+    return twin
+
+
+def open_rows(
+    model: Any,
+    data: Path,
+    speaker: Speaker,
+    *,
+    delimiter: str | None,
+    missing: Sequence[str],
+    drop: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> Encoder:
+    """The table with the model's preprocessing; ``without`` are columns that are no features."""
+    preprocessing = preprocessing_of(model)
+    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
+    for name in drop:
+        source.column(name, "--drop")
+    encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
+    ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
+    if ignored:
+        speaker.note(f"columns that the model does not use: {listed(ignored)}.")
+    return encoder
+
+
+def read_labelled(
+    model: Any,
+    data: Path,
+    speaker: Speaker,
+    *,
+    target: str | None,
+    delimiter: str | None,
+    missing: Sequence[str],
+    drop: Sequence[str] = (),
+) -> Labelled:
+    """All rows of a table and their classes."""
+    preprocessing = preprocessing_of(model)
+    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
+    name = target or (preprocessing.target if not source.matrix else source.target)
+    if name is None:
+        raise TableError(f"name the column of {data} that holds the classes with --target.")
+    source.column(name, "--target")
+    labels = read_labels(source, name, missing)
+    if not len(labels):
+        raise TableError(f"{data} must have rows; it has none.")
+    encoder = open_rows(model, data, speaker, delimiter=delimiter, missing=missing, drop=drop, without=[name])
+    with Bar(speaker.err) as bar:
+        X = encoder.rows(lambda: bar.update(f"reading {data.name}", encoder.source.fraction_read()))
+    speaker.note_all(encoder.notes())
+    truth = numbers_of(labels, model.classes_)
+    strange = labels[truth < 0]
+    if len(strange):
+        speaker.note(
+            f"{counted(len(strange), 'row')} of a class that the model does not know "
+            f"({listed(dict.fromkeys(strange), 5)}), counted as errors."
+        )
+    return Labelled(X, truth)
+
+
+def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:
+    """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
+    plain = unnamed(model)
+    hard = plain.tree_.majority[plain.apply(X)]
+    soft = plain.soft_predict_proba(X).argmax(axis=1)
+    return {"hard": float(np.mean(hard == truth)), "soft": float(np.mean(soft == truth))}

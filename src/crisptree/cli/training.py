@@ -1,0 +1,189 @@
+"""The rows that ``crisptree fit`` trains on, and the ones it is judged by."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from crisptree.cli.speaking import Bar, Speaker
+from crisptree.tables.encoding import Encoder
+from crisptree.tables.errors import TableError, listed, meant
+from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
+from crisptree.tables.preprocessing import Preprocessing
+from crisptree.tables.reading import open_table
+from crisptree.tables.source import Source
+from crisptree.tables.survey import Choices, survey
+
+Rows = npt.NDArray[np.float32]
+Scored = tuple[Rows, npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks for."""
+
+    data: Path
+    target: str | None
+    weights: str | None
+    choices: Choices
+    delimiter: str | None
+    holdout: float | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Encoded rows to train on; ``held_out`` rows had no part in anything, the preprocessing included."""
+
+    preprocessing: Preprocessing
+    X: Rows
+    y: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64] | None
+    classes: npt.NDArray[Any]
+    held_out: Scored | None
+    image_shape: tuple[int, ...] | None
+
+    @property
+    def truth(self) -> npt.NDArray[np.int64]:
+        """Class numbers of the training rows."""
+        return np.searchsorted(self.classes, self.y)
+
+    @property
+    def feature_names(self) -> npt.NDArray[np.object_]:
+        """Names of the encoded columns."""
+        return np.array(self.preprocessing.feature_names, dtype=object)
+
+
+def read_training(request: Request, speaker: Speaker, bar: Bar) -> TrainingTable:
+    """Labels first, then which rows are held out, then what the columns of the others hold, then all rows."""
+    source = open_table(request.data, delimiter=request.delimiter)
+    choices = request.choices
+    target = _target(request, source)
+    without = {target, *choices.drop}
+    if request.weights is not None:
+        without.add(source.column(request.weights, "--weights"))
+    _check_columns(source, choices, without)
+
+    def read() -> None:
+        bar.update(f"reading {request.data.name}", source.fraction_read())
+
+    read()
+    y = classes_of(read_labels(source, target, choices.missing), source.path, target)
+    weight = None if request.weights is None else read_weights(source, request.weights, choices.missing)
+    held = np.zeros(len(y), dtype=bool) if request.holdout is None else hold_out(y, request.holdout, request.seed)
+    kept = ~held
+    choices = replace(choices, keep_constant=choices.keep_constant or bool(source.matrix))
+    preprocessing, notes = survey(
+        source, source.features(without), choices, target=target, rows=kept if held.any() else None, on_batch=read
+    )
+    speaker.note_all(notes)
+    encoder = Encoder(preprocessing, source, without=without)
+    X = encoder.rows(read)
+    speaker.note_all(encoder.notes())
+    classes = np.unique(y[kept])
+    return TrainingTable(
+        preprocessing,
+        X[kept] if held.any() else X,
+        y[kept],
+        None if weight is None else weight[kept],
+        classes,
+        (X[held], np.searchsorted(classes, y[held])) if held.any() else None,
+        source.image_shape,
+    )
+
+
+def read_validation(path: Path, table: TrainingTable, request: Request, speaker: Speaker) -> Scored:
+    """The rows of another table, encoded alike, and their class numbers."""
+    columns = table.preprocessing.columns
+    source = open_table(path, delimiter=request.delimiter, n_features=len(columns))
+    target = source.target if source.matrix and request.target is None else table.preprocessing.target
+    if target is None:
+        raise TableError(f"{path} must hold the classes of its rows; it has none.")
+    labels = read_labels(source, source.column(target, "--target"), request.choices.missing)
+    truth = numbers_of(labels, table.classes)
+    if not len(truth) or truth.min() < 0:
+        strange = listed(dict.fromkeys(labels[truth < 0]), 5) or "no rows"
+        raise TableError(f"{path} must hold rows of the training's classes; it has {strange}. Leave such rows out.")
+    encoder = Encoder(table.preprocessing, source, without=[target, *request.choices.drop])
+    X = encoder.rows()
+    speaker.note_all(encoder.notes())
+    return X, truth
+
+
+def hold_out(y: npt.NDArray[Any], fraction: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Which rows to put aside: of every class its share, but never all rows of a class.  (n,)
+
+    Examples
+    --------
+    >>> hold_out(np.array(["a", "b", "a", "a", "a", "b"]), 0.5, seed=0).sum()
+    np.int64(3)
+    """
+    generator = np.random.default_rng(seed)
+    held = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        rows = generator.permutation(np.flatnonzero(y == label))
+        held[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    if not held.any():
+        raise TableError(f"--holdout {fraction:g} must hold out at least one row; of {len(y)} rows it holds out none.")
+    return held
+
+
+def image_shape(text: str | None) -> tuple[int, ...] | None:
+    """``28x28`` or ``32x32x3`` as numbers.
+
+    Examples
+    --------
+    >>> image_shape("32x32x3")
+    (32, 32, 3)
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d*([x×][1-9]\d*){1,2}", text):
+        raise typer.BadParameter(f"--image-shape must be HxW or HxWxC, such as 28x28 or 32x32x3; got {text!r}.")
+    return tuple(int(side) for side in re.split("[x×]", text))
+
+
+def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, float] | str | None:
+    """What ``class_weight`` of the estimator takes."""
+    if not given:
+        return None
+    if given == ["balanced"]:
+        return "balanced"
+    known = {str(label): label for label in np.unique(y).tolist()}
+    result = {}
+    for entry in given:
+        label, _, weight = entry.rpartition("=")
+        if not re.fullmatch(r"\d+\.?\d*|\.\d+", weight) or not label:
+            raise typer.BadParameter(
+                f"--class-weight must be balanced or CLASS=WEIGHT, such as yes=2.5; got {entry!r}."
+            )
+        if label not in known:
+            raise typer.BadParameter(
+                f"--class-weight names the class {label!r}; the classes are {listed(known)}.{meant(label, known)}"
+            )
+        result[known[label]] = float(weight)
+    return result
+
+
+def _target(request: Request, source: Source) -> str:
+    name = request.target or source.target
+    if name is None:
+        raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
+    return source.column(name, "--target")
+
+
+def _check_columns(source: Source, choices: Choices, without: set[str]) -> None:
+    for option, names in (("--drop", choices.drop), ("--categorical", choices.categorical)):
+        if names and source.matrix:
+            raise typer.BadParameter(f"{option} is for tables with named columns; those of {source.path} have none.")
+        for name in names:
+            source.column(name, option)
+    both = [name for name in choices.categorical if name in without]
+    if both:
+        raise typer.BadParameter(f"--categorical {both[0]} is also the target, the weights or dropped; it can be one.")

@@ -1,0 +1,109 @@
+"""Tables that are written as they come, a piece at a time: CSV, TSV, Parquet; .npz is kept until the end."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from abc import ABC, abstractmethod
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+Columns = dict[str, Any]
+
+
+class TableWriter(ABC):
+    """Takes pieces of a table, all with the same columns; ``close`` ends the file but leaves the handle open."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    @abstractmethod
+    def write(self, columns: Columns) -> None:
+        """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
+
+    def close(self) -> None:  # noqa: B027 (text has no end mark)
+        """Write what is still to be written."""
+
+
+class DelimitedWriter(TableWriter):
+    """Text with a header."""
+
+    delimiter = ","
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.has_header = False
+
+    def write(self, columns: Columns) -> None:
+        """Add lines."""
+        buffer = io.BytesIO()
+        options = arrow_csv.WriteOptions(include_header=not self.has_header, delimiter=self.delimiter)
+        arrow_csv.write_csv(_table(columns), buffer, options)
+        self.has_header = True
+        self.file.write(buffer.getvalue())
+
+
+class TabWriter(DelimitedWriter):
+    """Text with tabs."""
+
+    delimiter = "\t"
+
+
+class ParquetWriter(TableWriter):
+    """A Parquet file, one row group per piece."""
+
+    writer: Any = None
+
+    def write(self, columns: Columns) -> None:
+        """Add a row group."""
+        table = _table(columns)
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        """Write the footer."""
+        if self.writer is not None:
+            self.writer.close()
+
+
+class NpzWriter(TableWriter):
+    """Arrays by name; they are all kept in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.pieces: list[dict[str, npt.NDArray[Any]]] = []
+
+    def write(self, columns: Columns) -> None:
+        """Keep arrays for later."""
+        self.pieces.append({name: _plain(values) for name, values in columns.items()})
+
+    def close(self) -> None:
+        """Write all arrays."""
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+            for name in self.pieces[0]:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.concatenate([piece[name] for piece in self.pieces]))
+
+
+WRITERS: dict[str, type[TableWriter]] = {
+    ".csv": DelimitedWriter,
+    ".tsv": TabWriter,
+    ".parquet": ParquetWriter,
+    ".npz": NpzWriter,
+}
+
+
+def _table(columns: Columns) -> pa.Table:
+    arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
+    return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def _plain(values: Any) -> npt.NDArray[Any]:
+    array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else np.asarray(values)
+    return array.astype(str) if array.dtype.kind == "O" else array
