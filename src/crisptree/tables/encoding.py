@@ -76,9 +76,10 @@ class Encoder:
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
         for name, counts in self.unknown.items():
+            strange = counted(sum(counts.values()), "value")
             yield (
-                f"column {name!r}: {counted(sum(counts.values()), 'value')} that training did not know ({listed(counts, 5)}); "
-                "all its features are 0 there."
+                f"column {name!r}: {strange} that training did not know ({listed(counts, 5)}); all its features are 0 "
+                "there."
             )
         for name, count in self.filled.items():
             yield f"column {name!r}: {counted(count, 'missing value')}, none in training; {self._stand_in(name)}"

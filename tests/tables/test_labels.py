@@ -1,0 +1,71 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from crisptree.tables.errors import TableError
+from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
+from crisptree.tables.reading import open_table
+from tests.tables.writers import text
+
+
+def labels(path, name="y"):
+    return read_labels(open_table(path), name)
+
+
+def classes(path):
+    return classes_of(labels(path), path, "y")
+
+
+@pytest.mark.parametrize(
+    ("in_csv", "in_parquet", "expected"),
+    [
+        (["1", "0", "-2"], [1, 0, -2], np.array([1, 0, -2])),
+        (["1", "2.0", "1.0"], [1.0, 2.0, 1.0], np.array([1, 2, 1])),
+        (["true", "False", "true"], [True, False, True], np.array([True, False, True])),
+        (["007", "12", "007"], ["007", "12", "007"], np.array(["007", "12", "007"])),
+        (["a b", "$x_1$", "<b>"], ["a b", "$x_1$", "<b>"], np.array(["a b", "$x_1$", "<b>"])),
+    ],
+)
+def test_labels_have_their_own_type_whatever_the_format(tmp_path, in_csv, in_parquet, expected):
+    text(tmp_path / "t.csv", "x,y", *(f"0,{label}" for label in in_csv))
+    pa.parquet.write_table(pa.table({"y": in_parquet}), tmp_path / "t.parquet")
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+        found = classes(path)
+        assert found.dtype.kind == expected.dtype.kind
+        assert found.tolist() == expected.tolist()
+        known = np.unique(found)
+        assert known[numbers_of(labels(path), known)].tolist() == expected.tolist()
+
+
+def test_long_numbers_keep_their_digits(tmp_path):
+    pa.parquet.write_table(pa.table({"y": [2**60 + 1, 2**60]}), tmp_path / "t.parquet")
+    assert labels(tmp_path / "t.parquet").tolist() == [str(2**60 + 1), str(2**60)]
+
+
+def test_a_label_of_a_part_of_the_table_means_what_it_meant_in_the_whole(tmp_path):
+    # "1" alone would be a number; beside "3+" it is text.
+    known = np.unique(classes(text(tmp_path / "t.csv", "x,y", "0,1", "0,3+")))
+    assert numbers_of(labels(text(tmp_path / "u.csv", "x,y", "0,1", "0,2")), known).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["a", "", "b"], "the target 'y' must have a value in every row; row 2 has none"),
+        (["a", "a"], "must have at least two classes; every row has 'a'"),
+        (["0.5", "1", "2.25"], "must name classes; it holds numbers with a fraction, such as '0.5'"),
+        ([f"t{i}" for i in range(40)], "40 different values in 40 rows are too many"),
+        ([], "must have rows; it has none"),
+    ],
+)
+def test_targets_that_are_no_classes_are_refused(tmp_path, values, said):
+    with pytest.raises(TableError, match=said):
+        classes(text(tmp_path / "t.csv", "x,y", *(f"0,{value}" for value in values)))
+
+
+def test_weights_must_be_numbers_of_at_least_zero(tmp_path):
+    good = text(tmp_path / "t.csv", "w,y", "1,a", "0,b", "2.5,a")
+    assert read_weights(open_table(good), "w").tolist() == [1, 0, 2.5]
+    for value in ("-1", "", "x", "inf"):
+        with pytest.raises(TableError, match=r"the weights 'w' must be finite numbers of at least 0.*rows 1 and 2"):
+            read_weights(open_table(text(tmp_path / "u.csv", "w,y", "1,a", f"{value},b")), "w")
