@@ -51,8 +51,10 @@ class Speaker:
         """Warnings of the library become notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield
-        self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
+            try:
+                yield
+            finally:
+                self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,25 @@
+"""The command in this process, and what it said."""
+
+from types import SimpleNamespace
+
+from typer.testing import CliRunner
+
+from crisptree.cli.app import app
+
+QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2")
+
+
+def run(*arguments):
+    """``said`` is all that was printed with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    said = " ".join(result.output.split())
+    return SimpleNamespace(code=result.exit_code, said=said, raw=result.stdout, notes=result.stderr)
+
+
+def done(*arguments):
+    """The same, for a command that must succeed."""
+    answer = run(*arguments)
+    assert answer.code == 0, answer.said
+    return answer

@@ -1,0 +1,246 @@
+import json
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crisptree
+from crisptree import CrispTreeClassifier
+from crisptree.tables.encoding import Encoder
+from crisptree.tables.reading import open_table
+from tests.cli.running import QUICK, done, run
+from tests.tables.writers import text, write
+from tests.toys import clouds
+
+PARAMETERS = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
+
+
+def rows_of(model, path):
+    return Encoder(model.preprocessing_, open_table(path)).rows()
+
+
+def small(path, *, n=40, header="a,b,y"):
+    rng = np.random.default_rng(0)
+    return text(path, header, *(f"{a:.3f},{b:.3f},{'yes' if a > b else 'no'}" for a, b in rng.normal(size=(n, 2))))
+
+
+def test_the_model_is_that_of_the_python_interface_on_the_encoded_rows(shop):
+    model = crisptree.load(shop.model)
+    X = rows_of(model, shop.csv)
+    twin = CrispTreeClassifier(**PARAMETERS).fit(X, np.array(shop.table["buys"].to_pylist()))
+    assert np.array_equal(twin.tree_.weight, model.tree_.weight)
+    assert np.array_equal(twin.tree_.leaves, model.tree_.leaves)
+    names = [
+        "age",
+        "age is missing",
+        "income",
+        "color=blue green",
+        "color=grün",
+        "color=rot",
+        "color is missing",
+        "member",
+    ]
+    assert model.feature_names_in_.tolist() == names
+
+
+def test_a_model_with_preprocessing_is_saved_again_with_it_and_a_new_fit_forgets_it(shop, tmp_path):
+    model = crisptree.load(shop.model)
+    model.greedy().save(tmp_path / "again.crisp")
+    assert crisptree.load(tmp_path / "again.crisp").preprocessing_.target == "buys"
+    X, y = clouds(30)
+    assert not hasattr(model.fit(X, y), "preprocessing_")
+
+
+def test_parquet_gives_the_same_model_as_csv(shop, tmp_path):
+    done("fit", shop.parquet, "-t", "buys", "--drop", "id", "-o", tmp_path / "m.crisp", *QUICK)
+    ours, theirs = crisptree.load(shop.model), crisptree.load(tmp_path / "m.crisp")
+    assert np.array_equal(ours.tree_.weight, theirs.tree_.weight)
+
+
+def test_json_is_one_document_with_scores_hard_and_soft(shop, tmp_path):
+    model = tmp_path / "m.crisp"
+    answer = done(
+        "fit",
+        shop.csv,
+        "-t",
+        "buys",
+        "--drop",
+        "id",
+        "-o",
+        model,
+        *QUICK,
+        "--holdout",
+        0.25,
+        "--validation",
+        shop.parquet,
+        "--json",
+    )
+    said = json.loads(answer.raw)
+    assert set(said["accuracy"]) == {"training", "held out", "validation"}
+    assert set(said["accuracy"]["held out"]) == {"hard", "soft"}
+    assert said["rows"] == 120
+    assert said["left_out"] == {"id": "dropped"}
+    assert any("missing values in 'age'" in note for note in said["notes"])
+    assert crisptree.load(model).get_n_leaves() == said["leaves"]
+
+
+def test_held_out_rows_are_scored_by_a_model_that_never_saw_them(tmp_path):
+    data = small(tmp_path / "t.csv", n=60)
+    said = json.loads(
+        done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.5", "--json").raw
+    )
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert model.tree_.statistics.node_counts[0].sum() == said["rows"] == 30
+    assert (
+        "30 rows · 2 columns"
+        in done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.5").said
+    )
+
+
+def test_images_in_npz_keep_their_shape_and_labels_their_type(tmp_path):
+    X, y = clouds(60, n_features=6)
+    np.savez(tmp_path / "t.npz", X=X.reshape(60, 2, 3), y=y + 1)
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK, "--roughness", "0.01")
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert tuple(model.image_shape) == (2, 3)
+    assert model.classes_.tolist() == [1, 2, 3]
+    assert "feature_names_in_" not in model.__dict__
+
+
+def test_libsvm_and_npz_of_the_same_rows_give_the_same_model(tmp_path):
+    X, y = clouds(60)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    lines = [
+        f"{label} " + " ".join(f"{j + 1}:{float(x)!r}" for j, x in enumerate(row))
+        for row, label in zip(X, y, strict=True)
+    ]
+    text(tmp_path / "t.svm", *lines)
+    for name in ("t.npz", "t.svm"):
+        done("fit", tmp_path / name, "-o", tmp_path / f"{name}.crisp", *QUICK)
+    ours, theirs = (crisptree.load(tmp_path / f"{name}.crisp") for name in ("t.npz", "t.svm"))
+    assert np.array_equal(ours.tree_.weight, theirs.tree_.weight)
+    assert ours.classes_.tolist() == theirs.classes_.tolist() == [0, 1, 2]
+
+
+def test_weights_and_class_weights_reach_the_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y, w = np.where(X[:, 0] > 0.3, "yes", "no"), rng.integers(0, 4, 60)
+    data = write(pa.table({"a": X[:, 0], "b": X[:, 1], "w": w, "y": y.astype(object)}), tmp_path / "t.csv")
+    options = ("-t", "y", "--weights", "w", "--class-weight", "yes=2.5", "--class-weight", "no=1", "--l2", "0.01")
+    done("fit", data, "-o", tmp_path / "m.crisp", *QUICK, *options)
+    twin = CrispTreeClassifier(**PARAMETERS, l2=0.01, class_weight={"yes": 2.5, "no": 1}).fit(X, y, w)
+    assert np.array_equal(crisptree.load(tmp_path / "m.crisp").tree_.weight, twin.tree_.weight)
+
+
+def test_the_papers_protocol_is_an_option(tmp_path):
+    done("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", "--paper", *QUICK)
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert (model.batch_size, model.min_updates, model.max_depth) == (1000, 0, 2)
+
+
+def test_warnings_of_the_library_become_notes(tmp_path, monkeypatch):
+    def fit(self, *arguments, **options):
+        warnings.warn("the moon is full", crisptree.CrispTreeWarning, stacklevel=2)
+        raise ValueError("and it sets")
+
+    monkeypatch.setattr(CrispTreeClassifier, "fit", fit)
+    answer = run("fit", small(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp")
+    assert answer.code == 1
+    assert "note: the moon is full" in answer.notes
+    assert "error: and it sets" in answer.notes
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "said"),
+    [
+        (
+            ["a,species", "1,x", "2,y"],
+            ["-t", "specis"],
+            "has no column 'specis' (--target); it has 'a', 'species'. Did you mean 'species'?",
+        ),
+        (["a,y", "1,x", "2,x"], ["-t", "y"], "must have at least two classes; every row has 'x'"),
+        (["a,y", "1,x", "2,"], ["-t", "y"], "must have a value in every row; row 2 has none"),
+        (["a,y"], ["-t", "y"], "must have rows; it has none"),
+        (["a,a,y", "1,2,x"], ["-t", "y"], "has two columns named 'a'"),
+        (["a,y", "1,x", "2,y"], ["-t", "y", "--drop", "b"], "has no column 'b' (--drop)"),
+        (
+            ["a,y", "1,x", "2,y"],
+            ["-t", "y", "--categorical", "A"],
+            "(--categorical); it has 'a', 'y'. Did you mean 'a'?",
+        ),
+        (["a,y", "1,x", "2,y"], ["-t", "y", "--weights", "w"], "has no column 'w' (--weights)"),
+        (
+            ["a,y", "1,x", "2,y"],
+            ["-t", "y", "--device", "abacus"],
+            "`device` must be 'auto', 'cpu' or a device that torch finds here",
+        ),
+        (
+            ["a,y", "1,x", "2,y"],
+            ["-t", "y", "--image-shape", "2x2"],
+            "`image_shape` must have as many pixels as X has features",
+        ),
+        (["a,y", "1,x", "2,y"], ["-t", "y", "--holdout", "0.1"], "must hold out at least one row"),
+    ],
+)
+def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, options, said):
+    answer = run("fit", text(tmp_path / "t.csv", *lines), *options, "-o", tmp_path / "m.crisp")
+    assert answer.code == 1
+    assert said in answer.notes
+    assert answer.notes.startswith("error: ")
+    assert not answer.raw
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "name the column to learn with --target"),
+        (["-t", "y", "--holdout", "1.5"], "--holdout must lie between 0 and 1"),
+        (["-t", "y", "--image-shape", "28"], "--image-shape must be HxW or HxWxC"),
+        (["-t", "y", "--algorithm", "magic"], "is not one of 'em'"),
+        (["-t", "y", "--depth", "-1"], "x>=0"),
+        (["-t", "y", "--class-weight", "heavy"], "--class-weight must be balanced or CLASS=WEIGHT"),
+        (["-t", "y", "--class-weight", "Yes=2"], "the classes are 'no', 'yes'. Did you mean 'yes'?"),
+        (["-t", "y", "--categorical", "y"], "--categorical y is also the target, the weights or dropped"),
+        (["-t", "y", "--delimiter", "::"], "--delimiter must be one character"),
+    ],
+)
+def test_wrong_use_is_said_and_the_code_is_2(tmp_path, options, said):
+    answer = run("fit", small(tmp_path / "t.csv"), *options, "-o", tmp_path / "m.crisp")
+    assert answer.code == 2
+    assert said in " ".join(answer.notes.replace("│", " ").split())
+
+
+def test_the_place_of_the_model_is_checked_before_anything_is_read(tmp_path):
+    missing = tmp_path / "no data.csv"
+    assert "-o must end in .crisp" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.txt").said
+    assert "there is no folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "none" / "m.crisp").said
+    (tmp_path / "d.crisp").mkdir()
+    assert "is a folder" in run("fit", missing, "-t", "y", "-o", tmp_path / "d.crisp").said
+    assert "there is no file" in run("fit", missing, "-t", "y", "-o", tmp_path / "m.crisp").said
+
+
+def test_options_for_named_columns_do_not_go_with_matrices(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.ones((4, 2)), y=[0, 1, 0, 1])
+    answer = run("fit", tmp_path / "t.npz", "--drop", "x0", "-o", tmp_path / "m.crisp")
+    assert answer.code == 2
+    assert "--drop is for tables with named columns" in answer.said
+
+
+def test_the_shell_completes_columns_and_choices(shop):
+    from crisptree.cli.options import column_names
+
+    line = SimpleNamespace(params={"data": str(shop.csv)})
+    assert column_names(line, "") == list(shop.table.column_names)
+    assert column_names(line, "in") == ["income"]
+    assert column_names(SimpleNamespace(params={"data": "not there.csv"}), "") == []
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "plot", "report"])
+def test_every_command_has_help_with_examples(command):
+    answer = done(command, "--help")
+    assert "Example" in answer.said
+    assert f"crisptree {command} " in answer.said.split("Example")[1]

@@ -1,0 +1,130 @@
+"""evaluate, inspect and plot."""
+
+import json
+
+import numpy as np
+import pytest
+
+import crisptree
+from crisptree import CrispTreeClassifier
+from tests.cli.running import QUICK, done, run
+from tests.tables.writers import text, write
+from tests.toys import clouds
+
+
+def test_evaluation_counts_what_it_says(shop):
+    said = json.loads(done("evaluate", shop.model, shop.csv, "--log-loss", "--json").raw)
+    lines = done("predict", shop.model, shop.csv).raw.splitlines()[1:]
+    predicted = np.array([line.strip('"') for line in lines])
+    truth = np.array(shop.table["buys"].to_pylist())
+    assert said["rows"] == 160
+    assert said["accuracy"]["hard"] == np.mean(predicted == truth)
+    assert set(said["accuracy"]) == set(said["log_loss"]) == {"hard", "soft"}
+    confusion = [[int(np.sum((truth == t) & (predicted == p))) for p in ("no", "yes")] for t in ("no", "yes")]
+    assert said["confusion"] == confusion
+    yes = said["classes"][1]
+    assert yes["class"] == "yes"
+    assert yes["precision"] == pytest.approx(confusion[1][1] / (confusion[0][1] + confusion[1][1]))
+    assert yes["recall"] == pytest.approx(confusion[1][1] / sum(confusion[1]))
+    assert yes["f1"] == pytest.approx(2 / (1 / yes["precision"] + 1 / yes["recall"]))
+    assert sum(entry["errors"] for entry in said["blamed"]) == np.sum(predicted != truth)
+
+
+def test_evaluation_for_people_shows_hard_and_soft_classes_and_culprits(shop):
+    answer = done("evaluate", shop.model, shop.parquet, "-t", "buys", "--log-loss")
+    for words in (
+        "accuracy hard 0.",
+        "· soft 0.",
+        "log loss hard",
+        "precision",
+        "true \\ predicted",
+        "is to blame for",
+    ):
+        assert words in answer.said
+
+
+def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
+    answer = done("evaluate", shop.model, rows, "--json")
+    said = json.loads(answer.raw)
+    assert said["accuracy"]["hard"] <= 0.5
+    assert sum(said["confusion"][2]) == 1
+    assert "1 row of a class that the model does not know ('never'), counted as errors." in answer.notes
+
+
+def test_evaluation_needs_a_target(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
+    assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes
+    X, y = clouds(30, n_features=2)
+    CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y).save(tmp_path / "m.crisp")
+    table = text(tmp_path / "u.csv", "a,b,y", "1,2,0")
+    answer = run("evaluate", tmp_path / "m.crisp", table)
+    assert answer.code == 1
+    assert "holds the classes with --target" in answer.notes
+    assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").said
+
+
+def test_inspection_tells_what_the_file_holds(shop):
+    said = json.loads(done("inspect", shop.model, "--json").raw)
+    model = crisptree.load(shop.model)
+    assert said["kind"] == "CrispTreeClassifier"
+    assert said["classes"] == ["no", "yes"]
+    assert said["class_counts"] == model.tree_.statistics.node_counts[0].tolist()
+    assert (said["depth"], said["leaves"]) == (model.get_depth(), model.get_n_leaves())
+    assert said["bytes"] == shop.model.stat().st_size
+    assert said["density"] == 1.0
+    assert 0 < said["mean_path"] <= 2
+    shares = {entry["column"]: entry["share"] for entry in said["importances"]}
+    assert set(shares) <= {"age", "income", "color", "member"}
+    assert sum(shares.values()) == pytest.approx(1)
+    stored = said["preprocessing"]
+    assert (stored["version"], stored["target"], stored["left_out"]) == (1, "buys", {"id": "dropped"})
+    assert stored["columns"][2]["categories"] == ["blue green", "grün", "rot"]
+    assert set(said["changed"]) == {"max_depth", "epochs", "finetune_epochs", "random_state"}
+    people = done("inspect", shop.model).said
+    for words in ("format 1", "max_depth=2", "what it looks at", "own feature", "left out: 'id' (dropped)"):
+        assert words in people
+
+
+def test_models_without_preprocessing_and_with_modules_are_inspected(tmp_path):
+    X, y = clouds(40, n_features=256, n_classes=2)
+    model = CrispTreeClassifier(
+        split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0
+    )
+    model.fit(X, y).save(tmp_path / "m.crisp")
+    answer = done("inspect", tmp_path / "m.crisp")
+    assert "(modules)" in answer.said
+    assert "images of 16 × 16" in answer.said
+    assert "No preprocessing" in answer.said
+    np.savez(tmp_path / "t.npz", X=X.reshape(40, 16, 16))
+    lines = done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "--explain").raw.splitlines()
+    assert [int(line.split(",")[0]) for line in lines[1:]] == model.predict(X).tolist()
+
+
+def test_a_table_of_many_columns_is_inspected_in_short(tmp_path):
+    X, y = clouds(40, n_features=40)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
+    assert "and 10 more columns; --json has all" in done("inspect", tmp_path / "m.crisp").said
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_tree_is_drawn_in_every_format(shop, tmp_path, ending, magic):
+    done("plot", shop.model, "-o", tmp_path / f"a tree.{ending}", "--max-depth", "1")
+    assert (tmp_path / f"a tree.{ending}").read_bytes().startswith(magic)
+
+
+def test_wrong_use_of_plot_is_said(shop, tmp_path):
+    for arguments, said in (
+        (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
+        (("-o", tmp_path / "t.png", "--kind", "confusion"), "--kind confusion goes with --data"),
+        (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
+    ):
+        answer = run("plot", shop.model, *arguments)
+        assert answer.code == 2
+        assert said in " ".join(answer.said.replace("│", " ").split())
+
+
+def test_a_written_table_of_another_model_is_refused(shop, tmp_path):
+    other = write(shop.table.drop_columns(["age"]), tmp_path / "t.csv")
+    assert "it has no 'age'" in run("evaluate", shop.model, other).notes
