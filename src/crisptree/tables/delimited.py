@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,8 +20,12 @@ from crisptree.tables.errors import TableError
 from crisptree.tables.source import Source
 
 UNPACK: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BLOCK = 2**22
-"""Bytes that are parsed at a time; no row may be longer."""
+BLOCK = 2**20
+"""Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
+
+BLOCK_PER_HEADER = 16
+
+NOT_UTF8 = "must be UTF-8 text; it is not. Save it as UTF-8."
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -31,13 +37,14 @@ class Delimited(Source):
         self.delimiter = delimiter
         self.position: Callable[[], int] | None = None
         with _readable(path), _open(path) as (file, _):
-            names = self._reader(file, None).schema.names
+            names = _header(file, path, delimiter)
         if len(names) == 1 and any(other in names[0] for other in ";,\t|"):
             other = next(other for other in ";,\t|" if other in names[0])
             raise TableError(
                 f"{path} must have its columns separated by {delimiter!r}; its header is {names[0][:60]!r}. "
                 f"Say --delimiter {other!r}."
             )
+        self.block = max(BLOCK, BLOCK_PER_HEADER * sum(len(name.encode()) + 1 for name in names))
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -53,21 +60,35 @@ class Delimited(Source):
         """Bytes read of the file's bytes."""
         return min(1.0, self.position() / max(1, self.path.stat().st_size)) if self.position else None
 
-    def _reader(self, file: Any, columns: list[str] | None) -> Any:
-        names = columns or []
+    def _reader(self, file: Any, columns: list[str]) -> Any:
         return arrow_csv.open_csv(
             file,
-            read_options=arrow_csv.ReadOptions(block_size=BLOCK),
+            read_options=arrow_csv.ReadOptions(block_size=self.block, use_threads=False),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
                 # In a table of one column an empty line is a missing value, not nothing.
-                ignore_empty_lines=columns is None or len(self.names) > 1,
+                ignore_empty_lines=len(self.names) > 1,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), include_columns=names, strings_can_be_null=False
+                column_types=dict.fromkeys(columns, pa.string()), include_columns=columns, strings_can_be_null=False
             ),
         )
+
+
+def _header(file: Any, path: Path, delimiter: str) -> list[str]:
+    """The names in the first line. Arrow would read far ahead for them."""
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        return next(line for line in csv.reader(text, delimiter=delimiter) if line)
+    except StopIteration:
+        raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
+    except UnicodeDecodeError:
+        raise TableError(f"{path} {NOT_UTF8}") from None
+    except csv.Error as error:
+        raise TableError(f"{path} cannot be read as a table: {error}.") from error
+    finally:
+        text.detach()  # the file is closed by whoever opened it
 
 
 @contextmanager
@@ -93,10 +114,8 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _reason(said: str) -> str:
-    if "Empty CSV" in said:
-        return "is empty; the first line of a table must name its columns."
     if "UTF8" in said:
-        return "must be UTF-8 text; it is not. Save it as UTF-8."
+        return NOT_UTF8
     if "straddl" in said or "block" in said:
-        return f"has a line of more than {BLOCK // 2**20} MB, or a quotation mark that is never closed."
+        return "has a line that is far longer than its header, or a quotation mark that is never closed."
     return f"cannot be read as a table: {said.removeprefix('CSV parse error: ')}"
