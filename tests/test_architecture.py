@@ -120,6 +120,12 @@ def test_importing_the_package_and_its_names_does_not_import_torch():
     assert result.stdout.strip() == "False"
 
 
+def test_the_command_line_waits_for_no_large_library_before_it_knows_what_to_do():
+    code = "import crisptree.cli.app, sys; print([n for n in ('torch', 'sklearn', 'matplotlib') if n in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(AttributeError, match="it offers CrispTreeClassifier"):
         _ = crisptree.CrispForest

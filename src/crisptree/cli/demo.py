@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from crisptree import CrispTreeClassifier
+import crisptree
 from crisptree.datasets import Dataset, load_digits
 
 
@@ -31,7 +31,7 @@ def demo(
     X, y = digits.all_but_test()
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
     started = time.perf_counter()
-    model = CrispTreeClassifier(
+    model = crisptree.CrispTreeClassifier(
         max_depth=depth, image_shape=digits.image_shape, roughness=1e-2, random_state=seed, verbose=1
     ).fit(X, y)
     console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
@@ -48,7 +48,7 @@ def demo(
     console.print(f"picture  {output / 'tree.png'}", soft_wrap=True)
 
 
-def _scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Dataset) -> Table:
+def _scores(model: crisptree.CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Dataset) -> Table:
     table = Table(title="Accuracy (hard: one path per image, as it predicts; soft: all leaves, for comparison)")
     for column in ("tree", "train hard", "train soft", "test hard", "test soft"):
         table.add_column(column, justify="left" if column == "tree" else "right")
@@ -61,7 +61,7 @@ def _scores(model: CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Da
     return table
 
 
-def _draw(model: CrispTreeClassifier, path: Path) -> None:
+def _draw(model: crisptree.CrispTreeClassifier, path: Path) -> None:
     from crisptree.plots import plot_tree
 
     plot_tree(model).figure.savefig(path, dpi=150)  # type: ignore[union-attr]  # axes of a figure of their own

@@ -16,7 +16,6 @@ import typer
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, open_rows, preprocessing_of
-from crisptree.cli.sentences import way
 from crisptree.cli.speaking import Bar, Speaker
 from crisptree.cli.whole import check_output, whole_file
 from crisptree.inference import route_rows
@@ -116,6 +115,8 @@ class _Wanted:
         if self.leaf:
             columns["leaf"] = leaf
         if self.explain:
+            from crisptree.cli.sentences import way
+
             columns["path"] = pa.array([way(self.model, row, self.preprocessing) for row in X], pa.string())
         return columns
 

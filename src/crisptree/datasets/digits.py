@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sklearn.datasets import load_digits as bundled_digits
-
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.splitting import with_test_and_validation
 
@@ -16,5 +14,7 @@ def load_digits(seed: int = 0) -> Dataset:
     >>> load_digits().X_train.shape
     (1149, 64)
     """
+    from sklearn.datasets import load_digits as bundled_digits
+
     X, y = bundled_digits(return_X_y=True)
     return with_test_and_validation(X, y, seed=seed, class_names=tuple(map(str, range(10))), image_shape=(8, 8))

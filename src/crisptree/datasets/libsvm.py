@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_svmlight_file
 
 from crisptree.datasets import unpacking
 from crisptree.datasets.errors import DataFormatError
@@ -30,6 +29,8 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
     >>> read_libsvm(path, 3)
     (array([[0.5, 0. , 1. ]], dtype=float32), array([2]))
     """
+    from sklearn.datasets import load_svmlight_file
+
     text = _SPACE_BEFORE_VALUE.sub(b":", unpacking.read(path))
     try:
         rows, labels = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float32, zero_based=False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import train_test_split
 
 from crisptree.datasets.dataset import Dataset
 
@@ -16,6 +15,10 @@ HELD_OUT = 0.2
 
 def hold_out(y: npt.NDArray[Any], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The numbers of the rows that stay and of the 20 % that are held out, each class in its share."""
+    from sklearn.model_selection import (
+        train_test_split,
+    )  # the catalog must be there at once, scikit-learn takes a second
+
     rest, held_out = train_test_split(np.arange(len(y)), test_size=HELD_OUT, random_state=seed, stratify=y)
     return rest, held_out
 

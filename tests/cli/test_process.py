@@ -1,0 +1,116 @@
+"""The command as a process of its own: signals, pipes, memory, and what is not installed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.cli.running import done
+from tests.tables.writers import write
+
+COMMAND = [sys.executable, "-m", "crisptree"]
+
+
+@pytest.fixture(scope="module")
+def large(shop, tmp_path_factory):
+    """Rows for many seconds of explanations."""
+    folder = tmp_path_factory.mktemp("large")
+    lines = write(shop.table, folder / "small.csv").read_text().splitlines(keepends=True)
+    path = folder / "large.csv"
+    path.write_text(lines[0] + "".join(lines[1:]) * 400)
+    return path
+
+
+def test_an_interrupt_leaves_no_half_written_file_and_gives_code_130(shop, large, tmp_path):
+    out = tmp_path / "out.csv"
+    out.write_text("earlier")
+    process = subprocess.Popen(
+        [*COMMAND, "predict", shop.model, large, "--explain", "-o", out], stderr=subprocess.PIPE, text=True
+    )
+    limit = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) == 1 and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert len(list(tmp_path.iterdir())) == 2, "the temporary file never came"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "stopped; nothing half-written was left behind."
+    assert "Traceback" not in said
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.csv": "earlier"}
+
+
+def test_a_reader_that_has_enough_is_no_reason_for_a_traceback(shop, large):
+    command = " ".join(f"'{part}'" for part in [*COMMAND, "predict", str(shop.model), str(large), "--proba"])
+    result = subprocess.run(f"{command} | head -n 2", shell=True, capture_output=True, text=True, timeout=120)
+    assert result.stdout.startswith('"prediction","probability of no"')
+    assert result.stdout.count("\n") == 2
+    assert result.stderr == ""
+
+
+def test_a_mistake_is_one_line_on_stderr_and_nothing_on_stdout(shop, tmp_path):
+    result = subprocess.run(
+        [*COMMAND, "predict", shop.model, tmp_path, "--json", "-o", tmp_path / "o.csv"], capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == f"error: {tmp_path} is a folder; name a file in it.\n"
+
+
+def peak(arguments):
+    """The most memory, in MB, that a run of the command held."""
+    code = (
+        "import resource, sys; from crisptree.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return int(result.stderr.split()[-1])
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10_000, 19))
+    head = ",".join([*(f"c{j}" for j in range(19)), "y"]) + "\n"
+    block = "".join(",".join(f"{x:.6f}" for x in row) + f",{'ab'[int(row[0] > 0)]}\n" for row in X)
+    peaks = {}
+    for blocks in (1, 30, 150):
+        path = tmp_path / f"{blocks}.csv"
+        with path.open("w") as file:
+            file.write(head)
+            for _ in range(blocks):
+                file.write(block)
+        if blocks == 1:
+            done(
+                "fit",
+                path,
+                "-t",
+                "y",
+                "--depth",
+                "2",
+                "--epochs",
+                "1",
+                "--finetune-epochs",
+                "0",
+                "-o",
+                tmp_path / "m.crisp",
+            )
+        else:
+            peaks[blocks] = peak(["predict", str(tmp_path / "m.crisp"), str(path), "-o", str(tmp_path / "out.parquet")])
+    # 1.2 million more rows are 220 MB of text; the peak may wobble with the allocator.
+    assert peaks[150] < peaks[30] + 60
+
+
+def test_without_pyarrow_models_load_and_the_command_says_what_to_install(shop, tmp_path):
+    (tmp_path / "pyarrow.py").write_text("raise ModuleNotFoundError('no pyarrow', name='pyarrow')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, env=environment)
+    assert result.returncode == 1
+    assert result.stderr == "the command line needs pyarrow; install it with: pip install 'crisptree[cli]'\n"
+    code = "import crisptree, sys; print(crisptree.load(sys.argv[1]).preprocessing_.target, 'torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code, shop.model], capture_output=True, text=True, env=environment)
+    assert result.stdout == "buys False\n"
