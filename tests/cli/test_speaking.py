@@ -73,6 +73,12 @@ def test_epochs_move_the_bar_phase_by_phase(clock):
     ]
 
 
+def interrupted(path):
+    with whole_file(path) as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+
+
 def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
     path = tmp_path / "ä file.txt"
     with whole_file(path) as temporary:
@@ -81,8 +87,7 @@ def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
         temporary.write_text("new")
         assert not path.exists()
     assert path.read_text() == "new"
-    with pytest.raises(KeyboardInterrupt), whole_file(path) as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path)
     assert [file.name for file in tmp_path.iterdir()] == ["ä file.txt"]
     assert path.read_text() == "new"

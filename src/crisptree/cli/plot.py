@@ -9,11 +9,12 @@ import typer
 
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
-from crisptree.cli.rows import load_classifier, read_labelled, unnamed
+from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
 from crisptree.cli.speaking import Speaker
 from crisptree.cli.whole import check_output, whole_file
 
-Kind = Literal["tree", "weights", "confusion"]
+Kind = Literal["tree", "weights", "confusion", "regions"]
+NEEDS_ROWS = ("confusion", "regions")
 
 
 def plot(
@@ -25,14 +26,14 @@ def plot(
         ),
     ],
     kind: Annotated[
-        Kind, typer.Option(help="The whole tree, the weights of its splits, or its confusion.", rich_help_panel=OUTPUT)
+        Kind, typer.Option(help="The tree, the weights of its splits, its confusion, or the plane of two features.", rich_help_panel=OUTPUT)
     ] = "tree",
     max_depth: Annotated[
         int | None, typer.Option(min=0, help="Draw only so many levels.", show_default=False, rich_help_panel=OUTPUT)
     ] = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[
-        Path | None, typer.Option("--data", help="The table for --kind confusion.", show_default=False)
+        Path | None, typer.Option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.", show_default=False)
     ] = None,
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
@@ -49,8 +50,8 @@ def plot(
       crisptree plot iris.crisp --kind confusion --data test.csv -o confusion.pdf
     """
     check_output(output, (".svg", ".png", ".pdf"))
-    if (kind == "confusion") != (data is not None):
-        raise typer.BadParameter("--kind confusion goes with --data, and only that: name the table to predict.")
+    if (kind in NEEDS_ROWS) != (data is not None):
+        raise typer.BadParameter(f"--kind {' and '.join(NEEDS_ROWS)} go with --data, and no others; got {kind}.")
     if kind != "tree" and max_depth is not None:
         raise typer.BadParameter("--max-depth is for --kind tree.")
     speaker = Speaker(as_json)
@@ -74,5 +75,8 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
     if kind == "weights":
         return plots.plot_weights(model).flat[0].get_figure(root=True)
     known = labelled.truth >= 0
-    axes = plots.plot_confusion(unnamed(model), labelled.X[known], model.classes_[labelled.truth[known]])
-    return axes.get_figure(root=True)
+    X, y = labelled.X[known], model.classes_[labelled.truth[known]]
+    if kind == "regions":
+        names = preprocessing_of(model).feature_names
+        return plots.plot_regions(unnamed(model), X, y, feature_names=names).get_figure(root=True)
+    return plots.plot_confusion(unnamed(model), X, y).get_figure(root=True)
