@@ -141,7 +141,10 @@ def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
 def test_wrong_use_of_plot_is_said(shop, tmp_path):
     for arguments, said in (
         (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
-        (("-o", tmp_path / "t.png", "--kind", "confusion"), "--kind confusion and regions go with --data, and no others; got confusion"),
+        (
+            ("-o", tmp_path / "t.png", "--kind", "confusion"),
+            "--kind confusion and regions go with --data, and no others; got confusion",
+        ),
         (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
     ):
         answer = run("plot", shop.model, *arguments)

@@ -26,14 +26,19 @@ def plot(
         ),
     ],
     kind: Annotated[
-        Kind, typer.Option(help="The tree, the weights of its splits, its confusion, or the plane of two features.", rich_help_panel=OUTPUT)
+        Kind,
+        typer.Option(
+            help="The tree, the weights of its splits, its confusion, or the plane of two features.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = "tree",
     max_depth: Annotated[
         int | None, typer.Option(min=0, help="Draw only so many levels.", show_default=False, rich_help_panel=OUTPUT)
     ] = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
     data: Annotated[
-        Path | None, typer.Option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.", show_default=False)
+        Path | None,
+        typer.Option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.", show_default=False),
     ] = None,
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)

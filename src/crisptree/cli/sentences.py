@@ -45,4 +45,6 @@ def phrase(push: Push, preprocessing: Preprocessing) -> str:
         return f"{column.name} is {'' if push.value else 'not '}{column.categories[place]}"
     if place > 0 or column.kind == "category":
         return f"{column.name} is {'' if push.value else 'not '}missing"
-    return f"{column.name} = {push.value:.4g}"
+    if column.kind == "boolean" and push.value in (0, 1):
+        return f"{column.name} is {'true' if push.value else 'false'}"
+    return f"{column.name} = {push.value:.6g}"

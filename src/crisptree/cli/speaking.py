@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_TO_JUDGE = 1.0
 
 
 class Speaker:
@@ -107,7 +108,7 @@ class Bar:
 
 
 def _time_left(fraction: float | None, seconds: float) -> str:
-    if not fraction:
+    if not fraction or seconds < SECONDS_TO_JUDGE:
         return " …"
     minutes, rest = divmod(round(seconds * (1 - fraction) / fraction), 60)
     return f": {fraction:.0%}, {minutes}:{rest:02d} left"
