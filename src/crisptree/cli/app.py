@@ -16,6 +16,7 @@ from crisptree.cli.inspect import inspect
 from crisptree.cli.plot import plot
 from crisptree.cli.predict import predict
 from crisptree.cli.report import report
+from crisptree.cli.segment import app as segment
 
 app = typer.Typer(
     name="crisptree",
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 for command in (fit, predict, evaluate, inspect, plot, report, demo):
     app.command()(command)
+app.add_typer(segment)
 app.add_typer(data)
 
 

@@ -39,7 +39,7 @@ class Labelled:
 def load_classifier(path: Path) -> Any:
     """A classifier from its file."""
     model = crisptree.load(path)
-    if not hasattr(model, "apply"):
+    if not isinstance(model, crisptree.CrispTreeClassifier):
         raise crisptree.ModelFileError(
             f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def read_tif(data: bytes, shown: str) -> npt.NDArray[np.uint8]:
     """All pages of a .tif, (n, height, width); ``shown`` names the file in messages."""
-    pillow = _pillow()
+    images = pillow()
     try:
         # Pillow warns of odd tags, which ImageJ writes; the pixels are what counts, and the loader counts them.
-        with warnings.catch_warnings(action="ignore"), pillow.open(io.BytesIO(data), formats=["TIFF"]) as image:
+        with warnings.catch_warnings(action="ignore"), images.open(io.BytesIO(data), formats=["TIFF"]) as image:
             pages = []
             for page in range(image.n_frames):
                 image.seek(page)
@@ -37,11 +37,11 @@ def read_tif(data: bytes, shown: str) -> npt.NDArray[np.uint8]:
 
 def read_png_folder(folder: Path) -> npt.NDArray[np.uint8]:
     """All ``.png`` of a folder in the order of the numbers in their names, (n, height, width)."""
-    pillow = _pillow()
+    images = pillow()
     pages = []
     for path in _in_order(folder):
         try:
-            with pillow.open(path, formats=["PNG"]) as image:
+            with images.open(path, formats=["PNG"]) as image:
                 pages.append(_grey(image, str(path)))
         except DataFormatError:
             raise
@@ -50,7 +50,8 @@ def read_png_folder(folder: Path) -> npt.NDArray[np.uint8]:
     return _stacked(pages, str(folder))
 
 
-def _pillow() -> ModuleType:
+def pillow() -> ModuleType:
+    """Pillow's images, or a sentence that says how to install them."""
     try:
         from PIL import Image
     except ModuleNotFoundError as error:

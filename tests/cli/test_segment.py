@@ -1,0 +1,112 @@
+import json
+
+import numpy as np
+import pytest
+
+import crisptree
+from crisptree.datasets.pictures import read_pictures, write_png
+from tests.cli.running import done, run
+
+QUICK = ("--window", "3", "--depth", "2", "--epochs", "3", "--finetune-epochs", "3")
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory):
+    """Images whose bright pixels are labelled 200, the others 7, and a model of them."""
+    folder = tmp_path_factory.mktemp("scäns 1")
+    rng = np.random.default_rng(0)
+    for kind in ("images", "labels"):
+        (folder / kind).mkdir()
+    for number in range(3):
+        image = rng.integers(0, 256, (20 + number, 24), dtype=np.uint8)
+        write_png(folder / "images" / f"s{number}.png", image)
+        write_png(folder / "labels" / f"s{number}.png", np.where(image > 127, 200, 7).astype(np.uint8))
+    answer = done(
+        "segment",
+        "fit",
+        folder / "images",
+        folder / "labels",
+        "-o",
+        folder / "m.crisp",
+        *QUICK,
+        "--holdout",
+        1,
+        "--json",
+    )
+    folder.joinpath("said.json").write_text(answer.raw)
+    return folder
+
+
+def test_the_model_is_that_of_the_python_interface(scans):
+    said = json.loads((scans / "said.json").read_text())
+    assert said["images"] == 2
+    assert said["classes"] == [7, 200]
+    assert said["pixel_accuracy"]["held out"] > 0.9
+    images = [picture.array for picture in read_pictures(scans / "images")]
+    labels = [picture.array for picture in read_pictures(scans / "labels", labels=True)]
+    twin = crisptree.CrispSegmenter(window=3, max_depth=2, epochs=3, finetune_epochs=3, random_state=0)
+    twin.fit(images[:2], labels[:2])
+    assert np.array_equal(twin.tree_.weight, crisptree.load(scans / "m.crisp").tree_.weight)
+
+
+def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_images(scans, tmp_path):
+    out = tmp_path / "new" / "out"
+    answer = done("segment", "predict", scans / "m.crisp", scans / "images", "-o", out, "--proba", "--leaf", "--json")
+    said = json.loads(answer.raw)
+    assert sorted(said["files"]) == sorted(path.name for path in out.iterdir())
+    assert said["values"] == {"7": 7, "200": 200}
+    model = crisptree.load(scans / "m.crisp")
+    for picture in read_pictures(scans / "images"):
+        found = read_pictures(out / f"{picture.name}.png", labels=True)[0].array
+        assert np.array_equal(found, model.predict(picture.array))
+        tables = np.load(out / f"{picture.name}.proba.npy")
+        assert np.array_equal(tables, model.predict_proba(picture.array).astype(np.float32))
+        grey = read_pictures(out / f"{picture.name}.leaf.png")[0].array
+        assert np.array_equal(grey, np.round(255 * model.leaf_image(picture.array)))
+
+
+def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write_png(labels / "a.png", np.zeros((20, 24), dtype=np.uint8))
+    answer = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
+    assert answer.code == 1
+    assert "there must be as many labels as images" in answer.notes
+    assert "holds 3 images and" in answer.notes
+    for name in "bc":
+        write_png(labels / f"{name}.png", np.zeros((20, 24), dtype=np.uint8))
+    answer = run("segment", "fit", scans / "images", labels, "-o", tmp_path / "m.crisp")
+    assert "image s1 is 21 × 24, labels b are 20 × 24" in answer.notes
+
+
+def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
+    answer = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
+    assert answer.code == 1
+    assert "must hold a segmenter; it holds a CrispTreeClassifier" in answer.notes
+    assert not (tmp_path / "out").exists()
+    answer = run("predict", scans / "m.crisp", shop.csv)
+    assert answer.code == 1
+    assert "must hold a classifier of rows; it holds a CrispSegmenter" in answer.notes
+
+
+def test_a_segmenter_is_inspected(scans):
+    said = json.loads(done("inspect", scans / "m.crisp", "--json").raw)
+    assert said["kind"] == "CrispSegmenter"
+    assert said["features"] == 9
+    assert "images of 3 × 3" in done("inspect", scans / "m.crisp").said
+
+
+def test_wrong_use_is_said(scans, tmp_path):
+    assert (
+        run("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--scales", "a").code == 2
+    )
+    everything = ("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--holdout", "3")
+    assert "--holdout must leave at least one image" in run(*everything).notes
+    (tmp_path / "file").write_text("")
+    answer = run("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path / "file")
+    assert "must be a folder; it is a file" in answer.notes
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_both_commands_have_examples(command):
+    assert f"crisptree segment {command} " in done("segment", command, "--help").said.split("Example")[1]
