@@ -83,7 +83,6 @@ def fit_images(
     Images and labels belong together by their names, or by their order where names differ.
 
     Examples:
-
       crisptree segment fit images/ labels/ -o membranes.crisp
 
       crisptree segment fit stack.tif labels.tif --window 21 --scales 1,4 --holdout 5 -o model.crisp
@@ -156,7 +155,6 @@ def predict_images(
     """Label every pixel: one .png per image, whose values are the classes.
 
     Examples:
-
       crisptree segment predict membranes.crisp new/ -o labelled/
 
       crisptree segment predict model.crisp stack.tif --proba --leaf -o labelled/
