@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import crisptree
 from crisptree import CrispTreeClassifier
+from crisptree.cli.app import app
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
@@ -233,10 +235,17 @@ def test_options_for_named_columns_do_not_go_with_matrices(tmp_path):
 def test_the_shell_completes_columns_and_choices(shop):
     from crisptree.cli.options import column_names
 
-    line = SimpleNamespace(params={"data": str(shop.csv)})
+    line = SimpleNamespace(params={}, args=[str(shop.model), str(shop.csv)])
     assert column_names(line, "") == list(shop.table.column_names)
-    assert column_names(line, "in") == ["income"]
-    assert column_names(SimpleNamespace(params={"data": "not there.csv"}), "") == []
+    assert column_names(SimpleNamespace(params={"data": shop.csv}, args=[]), "in") == ["income"]
+    assert column_names(SimpleNamespace(params={}, args=["not there.csv"]), "") == []
+    environment = {"_CRISPTREE_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
+    for words, expected in (
+        (f"crisptree fit '{shop.csv}' --target in", ["income"]),
+        (f"crisptree fit '{shop.csv}' --algorithm al", ["alternating"]),
+    ):
+        result = CliRunner().invoke(app, prog_name="crisptree", env={**environment, "COMP_WORDS": words})
+        assert result.stdout.split() == expected
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "plot", "report"])

@@ -65,6 +65,25 @@ def test_evaluation_needs_a_target(shop, tmp_path):
     assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").said
 
 
+def test_labels_of_npz_may_have_any_name(tmp_path):
+    X, y = clouds(40)
+    np.savez(tmp_path / "t.npz", images=X, kinds=y)
+    done(
+        "fit",
+        tmp_path / "t.npz",
+        "--target",
+        "kinds",
+        "-o",
+        tmp_path / "m.crisp",
+        *QUICK,
+        "--validation",
+        tmp_path / "t.npz",
+    )
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz").said
+    np.savez(tmp_path / "u.npz", X=X, y=y)
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "u.npz").said
+
+
 def test_inspection_tells_what_the_file_holds(shop):
     said = json.loads(done("inspect", shop.model, "--json").raw)
     model = crisptree.load(shop.model)

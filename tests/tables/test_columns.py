@@ -159,6 +159,9 @@ def test_an_identifier_is_refused_by_name(tmp_path):
     ids = column_file(tmp_path / "t.csv", *(f"r{i}" for i in range(30)))
     with pytest.raises(TableError, match=r"column 'a' is a category with a value of its own in every row.*--drop a"):
         surveyed(ids)
+    spaced = text(tmp_path / "v.csv", "the id,y", *(f"r{i},0" for i in range(30)))
+    with pytest.raises(TableError, match=r"--drop 'the id'"):
+        surveyed(spaced)
     many = column_file(tmp_path / "u.csv", *(f"r{i // 2}" for i in range(240)))
     with pytest.raises(TableError, match=r"more than 100 different values.*--drop a, or .*--max-categories 1000"):
         surveyed(many)

@@ -30,6 +30,8 @@ class Careful(TyperGroup):
                 # Whoever read our output has enough. Nothing more may be written when Python ends.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(1) from None
+            if isinstance(error, ModuleNotFoundError) and (error.name or "crisptree").split(".")[0] == "crisptree":
+                raise
             _say(f"error: {_sentence(error)}")
             raise typer.Exit(1) from None
 

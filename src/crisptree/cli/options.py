@@ -13,16 +13,17 @@ TABLE, TREE, TRAINING, OUTPUT = "The table", "The tree", "Training", "Output"
 
 
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the columns of the table that is already named on the line."""
+    """For the shell: the columns of the first table that is already named on the line."""
     from crisptree.tables.errors import TableError
     from crisptree.tables.reading import open_table
 
-    data = ctx.params.get("data")
-    try:
-        names = open_table(Path(data)).names if data else ()
-    except (TableError, OSError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    for word in (ctx.params.get("data"), *ctx.args):
+        try:
+            names = open_table(Path(word or "")).names
+        except (TableError, OSError):
+            continue  # a model, an option, half a word
+        return [name for name in names if name.startswith(incomplete)]
+    return []
 
 
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]

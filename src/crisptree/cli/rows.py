@@ -96,7 +96,8 @@ def read_labelled(
     """All rows of a table and their classes."""
     preprocessing = preprocessing_of(model)
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
-    name = target or (preprocessing.target if not source.matrix else source.target)
+    name = target or (preprocessing.target if preprocessing.target in source.names else source.target)
+    name = name or preprocessing.target
     if name is None:
         raise TableError(f"name the column of {data} that holds the classes with --target.")
     source.column(name, "--target")

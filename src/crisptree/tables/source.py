@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from crisptree.tables.errors import TableError, listed, meant
 
-VALUES_AT_ONCE = 2**18
+VALUES_AT_ONCE = 2**22
 MOST_ROWS, FEWEST_ROWS = 2**16, 2**8
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ class _Seen:
     all_dates: bool = True
     is_row_number: bool = True
 
+    @property
+    def quoted(self) -> str:
+        """The name as one types it in a shell."""
+        return quote(self.name)
+
     def add(self, values: Values, start: int) -> None:
         self.n_missing += int((~values.present).sum())
         if not len(values.array):
@@ -86,7 +92,7 @@ class _Seen:
             row = first_row(wild, values, start)
             raise TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
-                f"has {found[int(np.argmax(wild))]}. Correct it, or leave the column out with --drop {self.name}."
+                f"has {found[int(np.argmax(wild))]}. Correct it, or leave the column out with --drop {self.quoted}."
             )
         self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
         if self.n_numbers and self.high + 1 != found[0]:
@@ -102,7 +108,7 @@ class _Seen:
         if "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category):
             raise TableError(
                 f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
-                f"of them first (a year, a weekday, days since an event), or leave it out with --drop {self.name}."
+                f"of them first (a year, a weekday, days since an event), or leave it out with --drop {self.quoted}."
             )
         if self.as_category:
             return self._category()
@@ -115,7 +121,7 @@ class _Seen:
             raise TableError(
                 f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but row {row} "
                 f"has {value!r}. If that means a missing value, say --missing {value!r}; if the column holds names of "
-                f"categories, say --categorical {self.name}."
+                f"categories, say --categorical {self.quoted}."
             )
         return self._category()
 
@@ -126,7 +132,7 @@ class _Seen:
             what = "a value of its own in every row" if every else f"more than {self.most} different values"
             raise TableError(
                 f"{self.shown} is a category with {what}, such as {listed(self.counts, 3)}. Leave it "
-                f"out with --drop {self.name}"
+                f"out with --drop {self.quoted}"
                 + ("." if every else f", or allow so many features with --max-categories {10 * self.most}.")
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
@@ -192,7 +198,9 @@ def survey(
         else:
             columns.append(column)
             if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out: --drop {name}.")
+                notes.append(
+                    f"column {name!r} counts the rows; if it only numbers them, leave it out: --drop {quote(name)}."
+                )
     if not columns:
         raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
     preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def _kind(kind: pa.DataType, name: str) -> str:
         return "date"
     raise TableError(
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
-        f"Leave it out with --drop {name}."
+        f"Leave it out with --drop {quote(name)}."
     )
 
 
