@@ -179,6 +179,22 @@ def test_a_tree_of_one_leaf_and_one_feature_predicts_explains_and_is_inspected(t
     assert done("predict", tmp_path / "m.crisp", rows, "--explain").raw.splitlines()[1] == '"x","leaf 0: x"'
     assert "1 leaves" in done("inspect", tmp_path / "m.crisp").said
     assert "hard 0.6667" in done("evaluate", tmp_path / "m.crisp", rows).said
+    done("plot", tmp_path / "m.crisp", "-o", tmp_path / "tree.png")
+    answer = run("plot", tmp_path / "m.crisp", "--kind", "weights", "-o", tmp_path / "w.png")
+    assert answer.code == 1
+    assert "--kind weights needs splits that are hyperplanes" in answer.notes
+
+
+def test_many_features_and_many_classes_go_the_whole_way(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(78, 4096)).round(3)
+    labels = [chr(ord("a") + row % 26) for row in range(78)]
+    names = [f"column {j}" for j in range(4096)]
+    write(pa.table([*X.T, labels], names=[*names, "class"]), tmp_path / "t.csv")
+    done("fit", tmp_path / "t.csv", "-t", "class", "-o", tmp_path / "m.crisp", "--depth", "1", "--epochs", "1")
+    done("predict", tmp_path / "m.crisp", tmp_path / "t.csv", "--proba", "-o", tmp_path / "o.parquet")
+    assert pa.parquet.read_table(tmp_path / "o.parquet").num_columns == 27
+    assert "26: 'a'" in done("inspect", tmp_path / "m.crisp").said
 
 
 def test_wrong_use_is_said(shop, tmp_path):

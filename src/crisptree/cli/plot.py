@@ -12,6 +12,8 @@ from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
 from crisptree.cli.speaking import Speaker
 from crisptree.cli.whole import check_output, whole_file
+from crisptree.inference import FlatTree
+from crisptree.tables.errors import TableError
 
 Kind = Literal["tree", "weights", "confusion", "regions"]
 NEEDS_ROWS = ("confusion", "regions")
@@ -65,6 +67,8 @@ def plot(
     if data is not None:
         delimiter = options.check_delimiter(delimiter)
         labelled = read_labelled(estimator, data, speaker, target=target, delimiter=delimiter, missing=missing)
+    if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
+        raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     figure = _drawn(kind, estimator, max_depth, labelled)
     with whole_file(output) as temporary:
         figure.savefig(temporary, dpi=dpi)
