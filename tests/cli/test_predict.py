@@ -185,13 +185,27 @@ def test_a_tree_of_one_leaf_and_one_feature_predicts_explains_and_is_inspected(t
     assert "--kind weights needs splits that are hyperplanes" in answer.notes
 
 
+@pytest.mark.slow
 def test_many_features_and_many_classes_go_the_whole_way(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(78, 4096)).round(3)
     labels = [chr(ord("a") + row % 26) for row in range(78)]
     names = [f"column {j}" for j in range(4096)]
     write(pa.table([*X.T, labels], names=[*names, "class"]), tmp_path / "t.csv")
-    done("fit", tmp_path / "t.csv", "-t", "class", "-o", tmp_path / "m.crisp", "--depth", "1", "--epochs", "1")
+    done(
+        "fit",
+        tmp_path / "t.csv",
+        "-t",
+        "class",
+        "-o",
+        tmp_path / "m.crisp",
+        "--depth",
+        "1",
+        "--epochs",
+        "1",
+        "--finetune-epochs",
+        "0",
+    )
     done("predict", tmp_path / "m.crisp", tmp_path / "t.csv", "--proba", "-o", tmp_path / "o.parquet")
     assert pa.parquet.read_table(tmp_path / "o.parquet").num_columns == 27
     assert "26: 'a'" in done("inspect", tmp_path / "m.crisp").said

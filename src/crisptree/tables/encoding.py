@@ -156,7 +156,8 @@ def _matched(preprocessing: Preprocessing, source: Source, without: Collection[s
     """The file's column for every column of the preprocessing."""
     wanted = [column.name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:
-        lost = [name for name in wanted if name not in source.names]
+        there = set(source.names)
+        lost = [name for name in wanted if name not in there]
         if lost:
             raise TableError(
                 f"{source.path} must have all columns that the model was trained on; it has no {listed(lost)}."

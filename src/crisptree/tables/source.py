@@ -62,7 +62,8 @@ class Source(ABC):
 
         So a sum over pieces is the same, bit for bit, for a table in one format or another.
         """
-        order = [name for name in self.names if name in set(columns)]
+        wanted = set(columns)
+        order = [name for name in self.names if name in wanted]
         rows = max(FEWEST_ROWS, min(MOST_ROWS, VALUES_AT_ONCE // max(1, len(order))))
         self.n_read = 0
         for batch in _regular(self.raw_batches(order), rows):
@@ -78,8 +79,8 @@ class Source(ABC):
 
     def features(self, without: Collection[str]) -> list[str]:
         """The columns that may be features: all but some, or those of the matrix."""
-        names = self.names[: self.matrix] if self.matrix else self.names
-        return [name for name in names if name not in without]
+        names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
+        return [name for name in names if name not in others]
 
 
 def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

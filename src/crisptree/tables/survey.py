@@ -18,7 +18,7 @@ from crisptree.tables.values import DATE, Values, booleans, first_row, matches, 
 
 MAX_CATEGORIES = 100
 FEWEST_FOR_AN_ID = 20
-"""A text column of so many rows, each with a value of its own, names the rows and describes nothing."""
+"""A text column of so many rows, hardly any with the same value, names the rows and describes nothing."""
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -51,6 +51,7 @@ class _Seen:
     kinds: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     bad: tuple[int, str] | None = None
+    hardly_any_twice: bool = True
     all_boolean: bool = True
     all_dates: bool = True
     is_row_number: bool = True
@@ -61,30 +62,39 @@ class _Seen:
         return quote(self.name)
 
     def add(self, values: Values, start: int) -> None:
-        self.n_missing += int((~values.present).sum())
+        self.n_missing += len(values.present) - len(values.array)
         if not len(values.array):
             return
         self.kinds.add(values.kind)
-        self._count_texts(values)
+        self.n_values += len(values.array)
         found = numbers(values)
+        if values.kind == "text" or self.as_category:
+            self._count_texts(values)
         if found is not None:
+            self.all_boolean = self.all_boolean and values.kind == "boolean"
+            self.all_dates = False
             self._add_numbers(found, values, start)
             return
         self.is_row_number = False
         if values.kind == "text":
-            mask = number_mask(values)
-            self.n_numbers += int(mask.sum())
-            if self.bad is None and not mask.all():
-                self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
+            self._add_words(values, start)
 
     def _count_texts(self, values: Values) -> None:
-        n_before, self.n_values = self.n_values, self.n_values + len(values.array)
-        if values.kind == "text":
-            self.all_boolean = self.all_boolean and booleans(values) is not None
-            self.all_dates = self.all_dates and matches(values, DATE)
-        if (values.kind == "text" or self.as_category) and (len(self.counts) <= self.most or not n_before):
-            for entry in texts(values).value_counts().to_pylist():
-                self.counts[entry["values"]] += entry["counts"]
+        """Count the different values, while they are not too many; that is all one needs to know then."""
+        if len(self.counts) > self.most:
+            return
+        counts = texts(values).value_counts()
+        self.hardly_any_twice = self.hardly_any_twice and len(counts) == len(values.array)
+        for entry in counts[: self.most + 1].to_pylist():
+            self.counts[entry["values"]] += entry["counts"]
+
+    def _add_words(self, values: Values, start: int) -> None:
+        self.all_boolean = self.all_boolean and booleans(values) is not None
+        self.all_dates = self.all_dates and matches(values, DATE)
+        mask = number_mask(values)
+        self.n_numbers += int(mask.sum())
+        if self.bad is None and not mask.all():
+            self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
 
     def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
         wild = np.abs(found) > LARGEST
@@ -126,14 +136,15 @@ class _Seen:
         return self._category()
 
     def _category(self) -> Column:
-        n_kinds = len(self.counts)
-        every = n_kinds == self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
-        if n_kinds > self.most or every:
-            what = "a value of its own in every row" if every else f"more than {self.most} different values"
+        many = len(self.counts) > self.most
+        different = self.hardly_any_twice if many else len(self.counts) == self.n_values
+        rare = different and self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
+        if many or rare:
+            what = "hardly any value twice" if rare else f"more than {self.most} different values"
+            more = "" if rare else f", or allow so many features with --max-categories {10 * self.most}"
             raise TableError(
-                f"{self.shown} is a category with {what}, such as {listed(self.counts, 3)}. Leave it "
-                f"out with --drop {self.quoted}"
-                + ("." if every else f", or allow so many features with --max-categories {10 * self.most}.")
+                f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. Leave it out with "
+                f"--drop {self.quoted}{more}."
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
