@@ -1,0 +1,9 @@
+"""One self-contained HTML page about a fitted tree.
+
+``given`` checks what the caller hands over, ``collect`` turns model and rows into plain values, ``page`` puts them into
+``template.html`` with ``report.css`` and the scripts of ``scripts/``.
+"""
+
+from crisptree.report.page import write
+
+__all__ = ["write"]

@@ -1,0 +1,172 @@
+"""Model and rows as one dictionary of plain values: all that the page shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference.reference import visits
+from crisptree.report.colors import class_colors
+from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
+from crisptree.report.given import Rows, Subject
+from crisptree.report.samples import collect_blame, collect_samples
+
+BINS = 30
+"""Bars of a score histogram, at most one more."""
+
+LARGEST_WEIGHTS = 12
+"""Weights listed at a split of tabular data."""
+
+WEIGHT_VALUES = 4_000_000
+"""Larger sets of weight images are shown at a lower resolution."""
+
+EPOCHS_SHOWN = 1500
+"""Longer histories are thinned."""
+
+Doubles = npt.NDArray[np.float64]
+
+
+def collect(subject: Subject, rows: Rows | None, max_samples: int) -> dict[str, Any]:
+    """Everything for the page, as values that JSON can hold."""
+    tree = subject.tree
+    return {
+        "classes": subject.classes,
+        "colors": class_colors(len(subject.classes)),
+        "features": subject.features,
+        "image": subject.image_shape is not None,
+        "linear": isinstance(tree, FlatTree),
+        "labelled": rows is not None and rows.y is not None,
+        "summary": _summary(subject, rows),
+        "tree": _tree(tree, rows),
+        "weights": _weights(subject),
+        "histograms": None if rows is None else _histograms(tree, rows, len(subject.classes)),
+        "confusion": _confusion(rows, len(subject.classes)),
+        "samples": None if rows is None else collect_samples(subject, rows, max_samples),
+        "blame": None if rows is None or rows.y is None else collect_blame(subject, rows),
+        "history": _history(subject.model),
+    }
+
+
+def _summary(subject: Subject, rows: Rows | None) -> dict[str, Any]:
+    tree, structure = subject.tree, subject.tree.structure
+    leaf_counts = tree.statistics.node_counts[structure.n_splits :]
+    trained, passing = leaf_counts.sum(), leaf_counts.sum(axis=1)
+    correct = leaf_counts[np.arange(structure.n_leaves), tree.majority].sum()
+    if rows is not None:
+        passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
+    total = max(float(passing.sum()), np.finfo(float).tiny)
+    return {
+        "hard": None if rows is None or rows.y is None else float(np.mean(~rows.wrong)),
+        "soft": _soft_accuracy(subject, rows),
+        "training": float(correct / trained) if trained else None,
+        "rows": None if rows is None else len(rows.X),
+        "training_rows": float(trained),
+        "leaves": structure.n_leaves,
+        "splits": structure.n_splits,
+        "depth": structure.depth,
+        "path": float(passing @ structure.leaf_depths / total),
+        "bytes": _size(tree),
+        "steepness": float(tree.statistics.steepness),
+    }
+
+
+def _soft_accuracy(subject: Subject, rows: Rows | None) -> float | None:
+    if rows is None or rows.y is None:
+        return None
+    return float(np.mean(subject.model.soft_predict_proba(rows.given).argmax(axis=1) == rows.y))
+
+
+def _size(tree: CrispTree) -> int:
+    """The bytes that prediction needs: children, leaf tables in single precision, and what the splits are made of."""
+    structure = tree.structure
+    parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
+    arrays = [array for part in parts.values() for array in _arrays_of(part)]
+    return int(structure.left.nbytes + structure.right.nbytes + 4 * tree.leaves.size + sum(a.nbytes for a in arrays))
+
+
+def _arrays_of(part: Any) -> list[Any]:
+    parameters = getattr(part, "parameters", None)  # of split modules: a dictionary of stacked tensors
+    return [part] if parameters is None else list(parameters.values())
+
+
+def _tree(tree: CrispTree, rows: Rows | None) -> dict[str, Any]:
+    structure, statistics = tree.structure, tree.statistics
+    given = None
+    if rows is not None:
+        counts = np.zeros_like(tree.leaves)
+        np.add.at(counts, (rows.leaf, rows.labels), 1.0)
+        given = pack(structure.sums_below(counts), "float32")
+    return {
+        "left": pack(structure.left_nodes, "int32"),
+        "right": pack(structure.right_nodes, "int32"),
+        "train": pack(statistics.node_counts, "float32"),
+        "given": given,
+        "tables": pack(tree.leaves, "float32"),
+        "gain": pack(statistics.gain, "float32"),
+        "spread": pack(statistics.score_spread, "float32"),
+    }
+
+
+def _weights(subject: Subject) -> dict[str, Any] | None:
+    """Weights in the scaled space of training: images, or the largest ones of every split."""
+    tree = subject.tree
+    if not isinstance(tree, FlatTree) or not tree.structure.n_splits:
+        return None
+    weights = tree.scaled_hyperplanes()[0]
+    if subject.image_shape is None:
+        order = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :LARGEST_WEIGHTS]
+        return {
+            "features": pack(order, "int32"),
+            "values": pack(np.take_along_axis(weights, order, axis=1), "float32"),
+            "nonzero": pack(np.count_nonzero(weights, axis=1), "int32"),
+        }
+    step = step_within(len(weights), subject.image_shape, WEIGHT_VALUES)
+    images, scale = signed_bytes(shrunk(weights.reshape(-1, *subject.image_shape), step))
+    return {"images": pack(images, "int8"), "scale": pack(scale, "float32"), "step": step}
+
+
+def _histograms(tree: CrispTree, rows: Rows, n_classes: int) -> dict[str, Any]:
+    """Scores of the rows that visit each split, by class, in bins that zero separates."""
+    n_splits = tree.structure.n_splits
+    start, width = np.zeros(n_splits), np.zeros(n_splits)
+    counts = np.zeros((n_splits, BINS + 1, n_classes), dtype=np.int64)
+    for split, visitors, scores in visits(tree, rows.X):
+        values = scores.astype(np.float64)
+        low, high = min(values.min(), 0.0), max(values.max(), 0.0)
+        width[split] = (high - low) / BINS or 1.0
+        start[split] = -np.ceil(-low / width[split]) * width[split]
+        # Bins are closed on the right, as turns are: a score of zero goes left.
+        bins = np.clip(np.ceil((values - start[split]) / width[split]).astype(np.int64) - 1, 0, BINS)
+        np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
+    return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
+
+
+def _confusion(rows: Rows | None, n_classes: int) -> dict[str, Any] | None:
+    if rows is None or rows.y is None:
+        return None
+    table = np.zeros((n_classes, n_classes), dtype=np.int64)
+    np.add.at(table, (rows.y, rows.predicted), 1)
+    return pack(table, "uint32")
+
+
+def _history(model: Any) -> dict[str, Any] | None:
+    records = list(getattr(model, "history_", None) or [])
+    if not records:
+        return None
+    records = records[:: -(-len(records) // EPOCHS_SHOWN)]
+    return {
+        "phase": [record.phase for record in records],
+        "level": [int(record.level) for record in records],
+        "epoch": [int(record.epoch) for record in records],
+        "likelihood": [_finite(-record.loss) for record in records],
+        "steepness": [_finite(record.steepness) for record in records],
+        "validation": [_finite(record.validation_score) for record in records],
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON knows no NaN."""
+    return None if value is None or not np.isfinite(value) else round(float(value), 6)

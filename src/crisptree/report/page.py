@@ -1,0 +1,128 @@
+"""The page: template, style, scripts and data put together into one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import crisptree
+from crisptree.report.collect import collect
+from crisptree.report.given import Rows, Subject, check_max_samples, check_rows, check_subject
+from crisptree.report.words import cards, notes, subtitle
+
+SCRIPTS = ("data", "draw", "charts", "layout", "view", "tree", "panel", "sample", "confusion", "curves", "main")
+"""In the order in which they are joined; they share one scope."""
+
+
+def write(
+    model: Any,
+    path: str | PathLike[str],
+    X: Any = None,
+    y: Any = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    title: str | None = None,
+    max_samples: int = 800,
+) -> Path:
+    """Write a report about a fitted tree: one HTML file that needs no network.
+
+    Without rows it shows the tree, its weights and what training counted. With rows also scores at the splits and
+    examples; with their classes also accuracy, confusions and the splits that cause errors.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier
+        A fitted estimator.
+    path : str or path
+        The file to write; its folder must exist.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to send down the tree, best those that the model has not seen.
+    y : array-like of shape (n_samples,), default=None
+        Their classes.
+    feature_names, class_names : list of str, default=None
+        Words in place of ``feature_names_in_`` and ``classes_``.
+    title : str, default=None
+        The page's heading.
+    max_samples : int, default=800
+        How many rows the page holds to look at: wrong ones first, then some of every leaf. All rows count in the numbers.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(model, pathlib.Path(folder) / "report.html", X, y).name
+    'report.html'
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder of a report must exist; {target.parent} does not. Make it first.")
+    environment = _environment()  # asks for Jinja2 before any work is done
+    subject = check_subject(model, class_names, feature_names)
+    budget = check_max_samples(max_samples)
+    rows = check_rows(subject, X, y)
+    target.write_text(_render(environment, subject, rows, title or "Decision tree", budget), encoding="utf-8")
+    return target
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "a report needs Jinja2, which is not installed. Install it with: pip install 'crisptree[report]'"
+        ) from error
+    # Every value is escaped unless it is one of our own files or the data, which ``_json`` makes safe.
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+
+
+def _render(environment: Any, subject: Subject, rows: Rows | None, title: str, max_samples: int) -> str:
+    from markupsafe import Markup
+
+    values = collect(subject, rows, max_samples)
+    style = _resource("report.css")
+    script = "\n".join(_resource("scripts", f"{name}.js") for name in SCRIPTS)
+    page: str = environment.from_string(_resource("template.html")).render(
+        title=title,
+        subtitle=subtitle(subject, values),
+        version=crisptree.__version__,
+        cards=cards(values["summary"]),
+        notes=notes(values),
+        has={name: values[name] is not None for name in ("confusion", "samples", "blame", "history")},
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        data=Markup(_json(values)),
+    )
+    return page
+
+
+def _json(values: dict[str, Any]) -> str:
+    """JSON that cannot end its script element, whatever names it holds."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(text: str) -> str:
+    """How a Content-Security-Policy names the one text that it allows."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _resource(*parts: str) -> str:
+    return files("crisptree.report").joinpath(*parts).read_text(encoding="utf-8")

@@ -1,0 +1,168 @@
+"""The rows that the page holds to look at: which ones, their pictures or values, and why they went where they went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree import explain
+from crisptree.inference import FlatTree
+from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
+from crisptree.report.given import Rows, Subject
+
+SAMPLE_VALUES = 3_000_000
+"""Larger sets of sample images are shown at a lower resolution."""
+
+SHOWN_FEATURES = 40
+"""Values kept of every tabular row."""
+
+TOP_PUSHES = 5
+"""Features named at every step of a tabular row; images show them all as a picture."""
+
+CHANGES = 48
+"""For how many samples the smallest change is searched."""
+
+CHANGED_FEATURES = 8
+"""Features named in a smallest change."""
+
+Integers = npt.NDArray[np.int64]
+
+
+def collect_samples(subject: Subject, rows: Rows, max_samples: int) -> dict[str, Any]:
+    """Chosen rows with their explanations."""
+    chosen = choose(rows, max_samples)
+    X = rows.X[chosen]
+    faces = _faces(subject, X)
+    return {
+        "count": len(chosen),
+        "row": pack(chosen, "int32"),
+        "true": None if rows.y is None else pack(rows.y[chosen], "int16"),
+        "predicted": pack(rows.predicted[chosen], "int16"),
+        "leaf": pack(rows.leaf[chosen], "int32"),
+        **faces,
+        **_steps(subject, X),
+        "changes": _changes(subject, X, faces),
+        "changes_searched": min(CHANGES, len(chosen)),
+    }
+
+
+def collect_blame(subject: Subject, rows: Rows) -> list[list[float]]:
+    """[split, errors, share of all errors], the most errors first; split −1 for errors without a culprit."""
+    if not rows.wrong.any():
+        return []
+    labels = subject.model.classes_[rows.y]
+    return [list(entry) for entry in explain.blame(subject.model, rows.given, labels).table()]
+
+
+def choose(rows: Rows, max_samples: int) -> Integers:
+    """Wrong rows first, in turns from every confusion; then right ones, in turns from every leaf.
+
+    Examples
+    --------
+    >>> right = Rows(None, np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=np.zeros(4, int), y=np.zeros(4, int))
+    >>> choose(right, 2)  # one from each of the two leaves
+    array([0, 3])
+    """
+    n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1
+    cell = rows.labels * n_classes + rows.predicted
+    group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
+    order = np.lexsort((_turn(group), ~rows.wrong))
+    return np.asarray(order[:max_samples], dtype=np.int64)
+
+
+def _turn(group: Integers) -> Integers:
+    """How many earlier rows are in the same group."""
+    order = np.argsort(group, kind="stable")
+    sorted_group = group[order]
+    starts = np.searchsorted(sorted_group, sorted_group)
+    turn = np.empty(len(group), dtype=np.int64)
+    turn[order] = np.arange(len(group)) - starts
+    return turn
+
+
+def _faces(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+    """What a sample looks like: an image, or the values of the features that matter most."""
+    if subject.image_shape is None:
+        shown = _important_features(subject)
+        return {"shown": shown.tolist(), "values": pack(X[:, shown], "float32")}
+    step = step_within(len(X), subject.image_shape, SAMPLE_VALUES)
+    images, low, high = grey_bytes(shrunk(X.reshape(-1, *subject.image_shape), step))
+    return {"images": pack(images, "uint8"), "low": low, "high": high, "step": step, **_push_scale(subject)}
+
+
+def _push_scale(subject: Subject) -> dict[str, Any]:
+    """What turns pixels and scaled weights into pushes w (x − mean), at the resolution of the weight images."""
+    if not isinstance(subject.tree, FlatTree) or subject.image_shape is None:
+        return {}
+    scaling = subject.tree.statistics.scaling
+    return {
+        name: pack(values.reshape(subject.image_shape), "float32")
+        for name, values in (("mean", scaling.mean), ("factor", scaling.factor))
+    }
+
+
+def _important_features(subject: Subject) -> Integers:
+    """The features with the largest weights at the splits that most training rows visit, in column order."""
+    tree, n_shown = subject.tree, min(SHOWN_FEATURES, subject.tree.n_features)
+    if not isinstance(tree, FlatTree) or n_shown == tree.n_features:
+        return np.arange(n_shown)
+    visits = tree.statistics.node_counts[: tree.structure.n_splits].sum(axis=1)
+    weight = visits @ np.abs(tree.scaled_hyperplanes()[0])
+    return np.sort(np.argsort(-weight, kind="stable")[:n_shown])
+
+
+def _steps(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+    """Scores, margins and the largest pushes on every path; NaN and −1 beyond its end."""
+    depth = subject.tree.structure.depth
+    top = TOP_PUSHES if subject.image_shape is None and isinstance(subject.tree, FlatTree) else 0
+    numbers = np.full((len(X), depth, 3), np.nan)
+    features = np.full((len(X), depth, top), -1, dtype=np.int64)
+    pushes = np.zeros((len(X), depth, top, 2))
+    for sample, x in enumerate(X):
+        for place, step in enumerate(explain.path(subject.model, x, top=top).steps):
+            numbers[sample, place] = step.score, step.margin, step.offset
+            for rank, push in enumerate(step.pushes):
+                features[sample, place, rank] = push.feature
+                pushes[sample, place, rank] = push.value, push.amount
+    return {
+        "steps": pack(numbers, "float32"),
+        "push_features": pack(features, "int32"),
+        "pushes": pack(pushes, "float32"),
+    }
+
+
+def _changes(subject: Subject, X: npt.NDArray[np.float32], faces: dict[str, Any]) -> dict[str, Any]:
+    """The smallest change of the first samples that sends them to another class, by sample number."""
+    if not isinstance(subject.tree, FlatTree) or not subject.tree.structure.n_splits:
+        return {}
+    found = {}
+    for sample, x in enumerate(X[:CHANGES]):
+        change = explain.nearest_other(subject.model, x)
+        if change is not None:
+            after = np.asarray(change.x, dtype=np.float64).reshape(-1)
+            pictures = _pictures(subject.image_shape, x, after, faces) if subject.image_shape else {}
+            found[str(sample)] = _change(subject, change) | pictures
+    return found
+
+
+def _change(subject: Subject, change: Any) -> dict[str, Any]:
+    classes = subject.model.classes_.tolist()
+    return {
+        "predicted": classes.index(np.asarray(change.predicted).item()),
+        "leaf": int(change.leaf),
+        "distance": float(change.distance),
+        "count": len(change.changes),
+        "features": [[push.feature, push.value, push.amount] for push in change.changes[:CHANGED_FEATURES]],
+    }
+
+
+def _pictures(
+    shape: tuple[int, int, int], x: npt.NDArray[np.float32], after: npt.NDArray[np.float64], faces: dict[str, Any]
+) -> dict[str, Any]:
+    """The changed image on the grey scale of the samples, and the change itself."""
+    images = shrunk(np.stack([after, after - x]).reshape(2, *shape), faces["step"])
+    reach = faces["high"] - faces["low"] or 1.0
+    grey = np.clip((images[0] - faces["low"]) / reach, 0.0, 1.0) * 255
+    return {"image": pack(np.round(grey), "uint8"), "difference": pack(signed_bytes(images[1:])[0][0], "int8")}

@@ -1,0 +1,299 @@
+// The interactive tree: nodes are drawn once, placed anew whenever something unfolds.
+
+const TERMS = 3;
+
+class TreeView {
+  constructor(canvas, listener) {
+    this.canvas = canvas;
+    this.listener = listener;
+    this.edges = shape("g", { class: "edges", role: "presentation" });
+    this.nodes = shape("g", { class: "nodes", role: "presentation" });
+    const content = shape("g", { role: "presentation" }, this.edges, this.nodes);
+    canvas.append(content);
+    this.view = new View(canvas, content);
+    this.drawn = new Map();
+    this.focused = 0;
+    this.selected = null;
+    this.path = [];
+    this.matches = null;
+    this.aboveMatches = new Set();
+    this.fold();
+    canvas.addEventListener("click", (event) => this.click(event));
+    canvas.addEventListener("dblclick", (event) => this.toggle(this.nodeOf(event)));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.resized()).observe(canvas);
+  }
+
+  fold() {
+    const smallest = DATA.image && DATA.linear ? 0.85 : 0.8;
+    this.open = splitsAbove(readableDepth(this.view.size.width - 44, smallest));
+    this.place();
+    this.fit();
+  }
+
+  unfold() {
+    this.open = splitsAbove(DATA.summary.depth);
+    this.place();
+    this.fit();
+  }
+
+  fit() {
+    this.view.fit(boundsOf(this.places.values()));
+  }
+
+  resized() {
+    const width = this.view.size.width;
+    if (Math.abs(width - (this.width ?? 0)) < 8) return;
+    this.width = width;
+    this.fit();
+  }
+
+  place() {
+    this.places = layoutOf(this.open);
+    const order = [...this.places.keys()];
+    if (!this.places.has(this.focused)) this.focused = pathTo(this.focused).findLast((node) => this.places.has(node));
+    this.nodes.replaceChildren(...order.map((node) => this.placed(node)));
+    this.edges.replaceChildren(...order.filter((node) => PARENT[node] >= 0).map((node) => this.edgeTo(node)));
+    this.mark();
+  }
+
+  placed(node) {
+    if (!this.drawn.has(node)) this.drawn.set(node, drawNode(node));
+    const element = this.drawn.get(node);
+    const { x, y } = this.places.get(node);
+    element.setAttribute("transform", `translate(${x} ${y})`);
+    if (isSplit(node)) {
+      const open = this.open.has(node);
+      element.setAttribute("aria-expanded", String(open));
+      element.querySelector(".fold text").textContent = open ? "–" : `+${LEAVES_BELOW[node]}`;
+      element.classList.toggle("folded", !open);
+    }
+    return element;
+  }
+
+  edgeTo(node) {
+    const from = this.places.get(PARENT[node]), to = this.places.get(node);
+    const start = from.y + NODE.height / 2 + 8, end = to.y - NODE.height / 2;
+    const middle = (start + end) / 2 + 6;
+    const rows = total(DATA.tree.train.row(node)) / (total(DATA.tree.train.row(0)) || 1);
+    return shape("path", {
+      d: `M${from.x} ${start} C${from.x} ${middle} ${to.x} ${middle - 12} ${to.x} ${end}`,
+      "stroke-width": (1 + 9 * rows).toFixed(2), "data-to": node,
+    });
+  }
+
+  // Everything that says what is selected, searched or on a sample's path.
+  mark() {
+    const onPath = new Set(this.path);
+    this.canvas.classList.toggle("has-path", this.path.length > 0);
+    this.canvas.classList.toggle("has-matches", this.matches !== null);
+    for (const node of this.places.keys()) {
+      const element = this.drawn.get(node);
+      element.classList.toggle("on-path", onPath.has(node));
+      element.classList.toggle("match", this.matches?.has(node) ?? false);
+      element.classList.toggle("holds-match", !this.open.has(node) && this.aboveMatches.has(node));
+      element.setAttribute("aria-selected", String(node === this.selected));
+      element.setAttribute("tabindex", node === this.focused ? "0" : "-1");
+    }
+    for (const edge of this.edges.children) edge.classList.toggle("on-path", onPath.has(Number(edge.dataset.to)));
+  }
+
+  nodeOf(event) {
+    const element = event.target.closest?.("[data-node]");
+    return element ? Number(element.dataset.node) : null;
+  }
+
+  click(event) {
+    const node = this.nodeOf(event);
+    if (node === null) return;
+    this.focused = node;
+    if (event.target.closest(".fold")) this.toggle(node);
+    else this.listener.select(node);
+    this.drawn.get(node).focus({ preventScroll: true });
+  }
+
+  // The node stays where it is on the screen while the rest makes room.
+  toggle(node) {
+    if (node === null || !isSplit(node)) return;
+    const before = this.places.get(node);
+    if (this.open.has(node)) this.open.delete(node);
+    else this.open.add(node);
+    this.place();
+    const after = this.places.get(node);
+    this.view.moveBy((before.x - after.x) * this.view.zoom, 0);
+    if (this.open.has(node)) childrenOf(node).forEach((child) => this.view.show(this.places.get(child)));
+  }
+
+  reveal(node) {
+    pathTo(node).slice(0, -1).forEach((split) => this.open.add(split));
+    this.place();
+    this.view.show(this.places.get(node));
+  }
+
+  select(node) {
+    this.selected = node;
+    if (node !== null) {
+      this.focused = node;
+      this.reveal(node);
+    }
+    this.mark();
+  }
+
+  // Folds the tree to one path; what was open before comes back when the path is cleared.
+  showPath(nodes) {
+    if (nodes.length) {
+      this.remembered ??= new Set(this.open);
+      this.open = new Set(nodes.filter(isSplit));
+    } else if (this.remembered) {
+      this.open = this.remembered;
+      this.remembered = null;
+    } else {
+      return;
+    }
+    this.path = nodes;
+    if (nodes.length) this.focused = nodes[nodes.length - 1];
+    this.place();
+    this.fit();
+  }
+
+  search(matches) {
+    this.matches = matches;
+    this.aboveMatches = new Set([...(matches ?? [])].flatMap((match) => pathTo(match).slice(0, -1)));
+    this.mark();
+  }
+
+  key(event) {
+    const steps = {
+      ArrowUp: () => PARENT[this.focused],
+      ArrowDown: () => this.below(),
+      ArrowLeft: () => this.beside(-1),
+      ArrowRight: () => this.beside(1),
+      Home: () => 0,
+    };
+    const acts = {
+      Enter: () => this.listener.select(this.focused),
+      " ": () => this.toggle(this.focused),
+      "+": () => this.view.zoomBy(1.25),
+      "-": () => this.view.zoomBy(0.8),
+    };
+    if (event.key in steps) this.focus(steps[event.key]());
+    else if (event.key in acts) acts[event.key]();
+    else return;
+    event.preventDefault();
+  }
+
+  below() {
+    if (!isSplit(this.focused)) return -1;
+    if (!this.open.has(this.focused)) this.toggle(this.focused);
+    const children = childrenOf(this.focused);
+    return children.find((child) => this.path.includes(child)) ?? children[0];
+  }
+
+  beside(step) {
+    const level = [...this.places.keys()].filter((node) => DEPTH[node] === DEPTH[this.focused]);
+    level.sort((one, two) => this.places.get(one).x - this.places.get(two).x);
+    return level[level.indexOf(this.focused) + step] ?? -1;
+  }
+
+  focus(node) {
+    if (node < 0) return;
+    this.focused = node;
+    this.mark();
+    this.drawn.get(node).focus({ preventScroll: true });
+    this.view.show(this.places.get(node));
+  }
+}
+
+function drawNode(node) {
+  const shares = sharesAt(node);
+  const rows = total(DATA.tree.train.row(node));
+  const group = shape("g", {
+    role: "treeitem", "data-node": node, tabindex: -1, "aria-level": DEPTH[node] + 1,
+    class: isSplit(node) ? "node split" : "node leaf",
+    "aria-label": `${nodeName(node)}, ${count(rows)} training rows, ${sharesInWords(shares)}`,
+  });
+  group.append(shape("title", {}, `${nodeName(node)}: ${sharesInWords(shares)}`), outline());
+  group.append(isSplit(node) ? splitFace(node) : leafFace(node, shares, rows));
+  if (isSplit(node)) group.append(strip(shares), foldHandle());
+  return group;
+}
+
+function outline() {
+  return shape("rect", {
+    class: "face", x: -NODE.width / 2, y: -NODE.height / 2, width: NODE.width, height: NODE.height, rx: 5,
+  });
+}
+
+function splitFace(split) {
+  if (DATA.weights?.images) {
+    const [, height, width, channels] = DATA.weights.images.shape;
+    const picture = greyImage(DATA.weights.images.row(split), height, width, channels, null, "");
+    const side = NODE.width - 6;
+    return shape("image", { href: picture.toDataURL(), x: -side / 2, y: -side / 2, width: side, height: side, class: "pixels" });
+  }
+  if (!DATA.weights) return caption(`${nodeName(split)}`, 4, "plain");
+  return termsFace(split);
+}
+
+// The largest weights of a tabular split as signed bars with their names.
+function termsFace(split) {
+  const features = DATA.weights.features.row(split), values = DATA.weights.values.row(split);
+  const shown = Math.min(TERMS, values.findIndex((value) => value === 0) < 0 ? values.length : values.findIndex((value) => value === 0));
+  const group = shape("g", {});
+  const row = (NODE.height - 8) / TERMS, reach = Math.abs(values[0]) || 1;
+  for (let term = 0; term < shown; term++) {
+    const y = -NODE.height / 2 + 4 + term * row;
+    const length = ((NODE.width / 2 - 8) * Math.abs(values[term])) / reach;
+    const right = values[term] > 0;
+    group.append(shape("rect", { class: right ? "right" : "left", x: right ? 0 : -length, y: y + 3, width: length, height: row - 6, rx: 2 }));
+    const name = cut(DATA.features[features[term]], 9);
+    group.append(shape("text", { x: right ? -4 : 4, y: y + row / 2 + 3.5, "text-anchor": right ? "end" : "start", class: "term" }, name));
+  }
+  group.append(shape("line", { class: "middle", x1: 0, x2: 0, y1: -NODE.height / 2 + 5, y2: NODE.height / 2 - 5 }));
+  return group;
+}
+
+function leafFace(leaf, shares, rows) {
+  const group = shape("g", {});
+  const width = (NODE.width - 12) / N_CLASSES, base = NODE.height / 2 - 5, height = NODE.height - 14;
+  shares.forEach((share, number) => {
+    if (share <= 0) return;
+    const bar = shape("rect", {
+      x: -NODE.width / 2 + 6 + number * width, y: base - share * height, width: Math.max(width * 0.86, 0.8), height: share * height,
+    });
+    bar.style.fill = DATA.colors[number];
+    group.append(bar);
+  });
+  group.append(shape("line", { class: "middle", x1: -NODE.width / 2 + 5, x2: NODE.width / 2 - 5, y1: base, y2: base }));
+  const most = Math.floor(NODE.pitch / 8.5);
+  group.append(caption(cut(DATA.classes[largest(shares)], most), NODE.height / 2 + 17, "majority"));
+  group.append(caption(count(rows), NODE.height / 2 + 32, "rows"));
+  return group;
+}
+
+function strip(shares) {
+  const group = shape("g", { class: "shares" });
+  let x = -NODE.width / 2;
+  shares.forEach((share, number) => {
+    const part = shape("rect", { x, y: NODE.height / 2 + 3, width: share * NODE.width, height: 5 });
+    part.style.fill = DATA.colors[number];
+    x += share * NODE.width;
+    if (share > 0) group.append(part);
+  });
+  return group;
+}
+
+function foldHandle() {
+  const y = NODE.height / 2 + 19;
+  return shape("g", { class: "fold" }, shape("title", {}, "Fold or unfold (Space)"),
+    shape("rect", { x: -18, y: y - 9, width: 36, height: 18, rx: 9 }), shape("text", { x: 0, y: y + 4, "text-anchor": "middle" }));
+}
+
+function caption(text, y, kind) {
+  return shape("text", { x: 0, y, "text-anchor": "middle", class: kind }, text);
+}
+
+function cut(text, most) {
+  const letters = [...text];
+  return letters.length <= most ? text : `${letters.slice(0, Math.max(most - 1, 1)).join("")}…`;
+}

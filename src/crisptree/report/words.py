@@ -1,0 +1,95 @@
+"""The page's sentences and numbers that need no script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crisptree.report.given import Subject
+
+UNITS = ("bytes", "kB", "MB", "GB")
+
+
+def subtitle(subject: Subject, values: dict[str, Any]) -> str:
+    """What kind of tree this is, in one line."""
+    summary, shape = values["summary"], subject.image_shape
+    kind = getattr(subject.model, "split", None)
+    parts = [
+        f"{len(subject.classes)} classes",
+        f"{subject.tree.n_features:,} features" if shape is None else f"images of {' × '.join(map(str, _plain(shape)))}",
+        f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
+        f"{summary['training_rows']:,.6g} training rows" if summary["training_rows"] else "training rows not counted",
+    ]
+    if summary["rows"] is not None:
+        parts.append(f"{summary['rows']:,} rows given with this report")
+    return " · ".join(parts)
+
+
+def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Label, value and a word of explanation for each of the figures at the top."""
+    rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
+    splits, path = summary["splits"], summary["path"]
+    share = f"{100 * path / splits:.3g} %" if splits else "none"
+    return [
+        {"label": "Accuracy, crisp", "value": _percent(summary["hard"]), "hint": f"one path, {rows}", "strong": True},
+        {
+            "label": "Accuracy, soft",
+            "value": _percent(summary["soft"]),
+            "hint": f"all paths, γ = {summary['steepness']:.3g}",
+            "strong": True,
+        },
+        {"label": "Accuracy in training", "value": _percent(summary["training"]), "hint": "crisp, from its leaf counts"},
+        {"label": "Leaves", "value": f"{summary['leaves']:,}", "hint": f"{splits:,} splits"},
+        {"label": "Depth", "value": str(summary["depth"]), "hint": "splits on the longest path"},
+        {"label": "Mean path", "value": f"{path:.2f}", "hint": "splits a row visits"},
+        {"label": "Splits evaluated", "value": share, "hint": f"{path:.2f} of {splits:,} for a row"},
+        {"label": "Size", "value": _bytes(summary["bytes"]), "hint": f"{summary['bytes']:,} bytes to predict with"},
+    ]
+
+
+def notes(values: dict[str, Any]) -> dict[str, list[str]]:
+    """Why a part of the page is missing, section by section."""
+    samples = values["samples"]
+    no_rows = samples is None
+    no_classes = not no_rows and not values["labelled"]
+    reasons = {
+        "summary": {
+            "No rows were given, so accuracy is known for training only. Write the report with X and y to see it.": no_rows,
+            "The rows came without their classes, so their accuracy is not known. Colors mean predicted classes.": no_classes,
+        },
+        "tree": {
+            "The splits of this tree are modules (small networks): they have no weight for each feature to show. Scores, "
+            "counts and paths are shown all the same.": not values["linear"],
+            "This tree is a single leaf: it asks nothing and answers the same for every row.": not values["summary"]["splits"],
+            "No rows were given, so there are no score histograms and no example samples.": no_rows,
+        },
+        "samples": {
+            "Not shown: no rows were given. Write the report with X and y to see samples and confusions.": no_rows,
+            "No confusion matrix: the rows came without their classes.": no_classes,
+            "This report was written with max_samples=0, so it holds no samples to look at.": not no_rows
+            and samples["count"] == 0,
+        },
+        "blame": {
+            "Not shown: errors can be found only on rows that come with their classes.": values["blame"] is None,
+            "Not one of the given rows is wrong.": values["blame"] is not None and not values["blame"],
+        },
+        "training": {
+            "Not shown: this model has no training history (models read from a file do not keep it).": values["history"]
+            is None,
+        },
+    }
+    return {section: [text for text, holds in texts.items() if holds] for section, texts in reasons.items()}
+
+
+def _plain(shape: tuple[int, int, int]) -> tuple[int, ...]:
+    return shape[:2] if shape[2] == 1 else shape
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"
+
+
+def _bytes(size: int) -> str:
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.3g} {UNITS[unit]}"
