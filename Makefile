@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+BROWSER := .venv/.browser
 
-.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick pictures clean
+.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick pictures test-browser clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
@@ -14,6 +15,7 @@ help:
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
+	@echo "make test-browser   the report's page, clicked through in chromium"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -37,6 +39,16 @@ test: check
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs
+
+test-browser: $(BROWSER)
+	$(BIN)/python -m pytest -m browser -rs tests/report
+
+# The tests drive the system's chromium; playwright brings no browser of its own.
+$(BROWSER): $(READY)
+	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } \
+	  || { echo "chromium is needed and could not be installed; install it and try again"; exit 1; }
+	$(BIN)/python -m pip install --quiet -c constraints.txt --group browser
+	@touch $(BROWSER)
 
 bench-predict: setup
 	$(BIN)/python benchmarks/bench_predict.py

@@ -29,7 +29,7 @@ ALLOWED = {
     "explain": {"structure", "blocks", "naming", "inference", "tree"},
     "export": {"structure", "scaling", "naming", "inference", "tree"},
     "plots": {"structure", "naming", "inference", "tree"},
-    "report": {"structure", "inference", "explain", "plots"},
+    "report": {"structure", "inference", "explain", "plots", "naming"},
     "datasets": set(),
     "tables": set(),
     "estimators": {"structure", "images", "inference", "warning"},
@@ -63,6 +63,8 @@ LIBRARIES = {
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
     "pyarrow": {"tables", "cli"},
+    "jinja2": {"report"},
+    "markupsafe": {"report"},
     "PIL": {"datasets/stacks.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }

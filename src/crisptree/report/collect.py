@@ -35,7 +35,7 @@ def collect(subject: Subject, rows: Rows | None, max_samples: int) -> dict[str, 
     return {
         "classes": subject.classes,
         "colors": class_colors(len(subject.classes)),
-        "features": subject.features,
+        "features": subject.features if subject.image_shape is None else None,  # pixels are shown, not named
         "image": subject.image_shape is not None,
         "linear": isinstance(tree, FlatTree),
         "labelled": rows is not None and rows.y is not None,

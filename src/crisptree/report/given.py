@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree import naming
 from crisptree.inference import CrispTree
 
 
@@ -78,16 +79,10 @@ def check_subject(model: Any, class_names: Sequence[str] | None, feature_names: 
     tree: CrispTree | None = getattr(model, "tree_", None)
     if tree is None:
         raise ValueError("a report must have a fitted model; this one is not fitted. Call fit first.")
-    shape = _image_shape(model)
-    known = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
-    classes = model.classes_ if class_names is None else class_names
-    features = _default_features(tree.n_features, shape) if known is None else known
-    return Subject(
-        model,
-        _names(classes, tree.leaves.shape[1], "class_names", "classes"),
-        _names(features, tree.n_features, "feature_names", "features"),
-        shape,
-    )
+    names = [str(name) for name in (model.classes_ if class_names is None else class_names)]
+    if len(names) != tree.leaves.shape[1]:
+        raise ValueError(f"`class_names` must name all {tree.leaves.shape[1]} classes; got {len(names)} names.")
+    return Subject(model, names, naming.feature_names(model, feature_names), _image_shape(model))
 
 
 def check_rows(subject: Subject, X: Any, y: Any) -> Rows | None:
@@ -110,26 +105,11 @@ def check_max_samples(max_samples: Any) -> int:
 
 
 def _image_shape(model: Any) -> tuple[int, int, int] | None:
-    shape = getattr(model, "image_shape_", None)
-    shape = getattr(model, "image_shape", None) if shape is None else shape
+    shape = naming.image_shape_of(model)
     if shape is None:
         return None
-    height, width, channels = (*(int(side) for side in shape), 1)[:3]
+    height, width, channels = (*shape, 1)[:3]
     return height, width, channels
-
-
-def _default_features(n_features: int, shape: tuple[int, int, int] | None) -> list[str]:
-    if shape is None:
-        return [f"x{feature}" for feature in range(n_features)]
-    rows, columns, channels = np.unravel_index(np.arange(n_features), shape)
-    places = [f"row {row}, column {column}" for row, column in zip(rows, columns, strict=True)]
-    return places if shape[2] == 1 else [f"{p}, channel {c}" for p, c in zip(places, channels, strict=True)]
-
-
-def _names(names: Sequence[Any], expected: int, argument: str, what: str) -> list[str]:
-    if len(names) != expected:
-        raise ValueError(f"`{argument}` must name all {expected} {what}; got {len(names)} names.")
-    return [str(name) for name in names]
 
 
 def _class_numbers(subject: Subject, y: Any, n_rows: int) -> npt.NDArray[np.int64]:

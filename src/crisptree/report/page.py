@@ -51,7 +51,7 @@ def write(
     title : str, default=None
         The page's heading.
     max_samples : int, default=800
-        How many rows the page holds to look at: wrong ones first, then some of every leaf. All rows count in the numbers.
+        How many rows the page holds to look at: wrong ones first, then some of every leaf. The numbers count all rows.
 
     Returns
     -------

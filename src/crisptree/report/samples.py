@@ -61,8 +61,10 @@ def choose(rows: Rows, max_samples: int) -> Integers:
 
     Examples
     --------
-    >>> right = Rows(None, np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=np.zeros(4, int), y=np.zeros(4, int))
-    >>> choose(right, 2)  # one from each of the two leaves
+    One from each of two leaves:
+
+    >>> zeros = np.zeros(4, dtype=int)
+    >>> choose(Rows(None, np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
     array([0, 3])
     """
     n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1

@@ -15,9 +15,11 @@ def subtitle(subject: Subject, values: dict[str, Any]) -> str:
     kind = getattr(subject.model, "split", None)
     parts = [
         f"{len(subject.classes)} classes",
-        f"{subject.tree.n_features:,} features" if shape is None else f"images of {' × '.join(map(str, _plain(shape)))}",
+        f"{subject.tree.n_features:,} features"
+        if shape is None
+        else f"images of {' × '.join(map(str, _plain(shape)))}",
         f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
-        f"{summary['training_rows']:,.6g} training rows" if summary["training_rows"] else "training rows not counted",
+        f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
     ]
     if summary["rows"] is not None:
         parts.append(f"{summary['rows']:,} rows given with this report")
@@ -37,7 +39,11 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
             "hint": f"all paths, γ = {summary['steepness']:.3g}",
             "strong": True,
         },
-        {"label": "Accuracy in training", "value": _percent(summary["training"]), "hint": "crisp, from its leaf counts"},
+        {
+            "label": "Accuracy in training",
+            "value": _percent(summary["training"]),
+            "hint": "crisp, from its leaf counts",
+        },
         {"label": "Leaves", "value": f"{summary['leaves']:,}", "hint": f"{splits:,} splits"},
         {"label": "Depth", "value": str(summary["depth"]), "hint": "splits on the longest path"},
         {"label": "Mean path", "value": f"{path:.2f}", "hint": "splits a row visits"},
@@ -46,38 +52,57 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+SECTIONS = ("summary", "tree", "samples", "blame", "training")
+
+
 def notes(values: dict[str, Any]) -> dict[str, list[str]]:
     """Why a part of the page is missing, section by section."""
-    samples = values["samples"]
+    samples, blame = values["samples"], values["blame"]
     no_rows = samples is None
     no_classes = not no_rows and not values["labelled"]
-    reasons = {
-        "summary": {
-            "No rows were given, so accuracy is known for training only. Write the report with X and y to see it.": no_rows,
-            "The rows came without their classes, so their accuracy is not known. Colors mean predicted classes.": no_classes,
-        },
-        "tree": {
-            "The splits of this tree are modules (small networks): they have no weight for each feature to show. Scores, "
-            "counts and paths are shown all the same.": not values["linear"],
-            "This tree is a single leaf: it asks nothing and answers the same for every row.": not values["summary"]["splits"],
-            "No rows were given, so there are no score histograms and no example samples.": no_rows,
-        },
-        "samples": {
-            "Not shown: no rows were given. Write the report with X and y to see samples and confusions.": no_rows,
-            "No confusion matrix: the rows came without their classes.": no_classes,
-            "This report was written with max_samples=0, so it holds no samples to look at.": not no_rows
-            and samples["count"] == 0,
-        },
-        "blame": {
-            "Not shown: errors can be found only on rows that come with their classes.": values["blame"] is None,
-            "Not one of the given rows is wrong.": values["blame"] is not None and not values["blame"],
-        },
-        "training": {
-            "Not shown: this model has no training history (models read from a file do not keep it).": values["history"]
-            is None,
-        },
-    }
-    return {section: [text for text, holds in texts.items() if holds] for section, texts in reasons.items()}
+    reasons = [
+        (
+            "summary",
+            no_rows,
+            "No rows were given, so accuracy is known for training only. Write the report with X and y to see it.",
+        ),
+        (
+            "summary",
+            no_classes,
+            "The rows came without their classes, so their accuracy is not known. Colors mean predicted classes.",
+        ),
+        (
+            "tree",
+            not values["linear"],
+            "The splits of this tree are modules (small networks): they have no weight for each feature to show. "
+            "Scores, counts and paths are shown all the same.",
+        ),
+        (
+            "tree",
+            not values["summary"]["splits"],
+            "This tree is a single leaf: it asks nothing and answers the same for every row.",
+        ),
+        ("tree", no_rows, "No rows were given, so there are no score histograms and no example samples."),
+        (
+            "samples",
+            no_rows,
+            "Not shown: no rows were given. Write the report with X and y to see samples and confusions.",
+        ),
+        ("samples", no_classes, "No confusion matrix: the rows came without their classes."),
+        (
+            "samples",
+            not no_rows and samples["count"] == 0,
+            "This report was written with max_samples=0, so it holds no samples to look at.",
+        ),
+        ("blame", blame is None, "Not shown: errors can be found only on rows that come with their classes."),
+        ("blame", blame == [], "Not one of the given rows is wrong."),
+        (
+            "training",
+            values["history"] is None,
+            "Not shown: this model has no training history (models read from a file do not keep it).",
+        ),
+    ]
+    return {name: [text for section, holds, text in reasons if holds and section == name] for name in SECTIONS}
 
 
 def _plain(shape: tuple[int, int, int]) -> tuple[int, ...]:

@@ -19,7 +19,9 @@ class Confusion {
       class: "confusion", role: "grid", "aria-label": "Confusion matrix: rows are true classes, columns predicted ones",
       onclick: (event) => this.pressed(event.target.closest("td")), onkeydown: (event) => this.key(event),
     }, make("thead", {}, make("tr", { role: "row" }, make("td", { class: "corner" }), labels)), this.body);
-    this.table.classList.toggle("long-names", Math.max(...DATA.classes.map((name) => name.length)) > 3);
+    const long = Math.max(...DATA.classes.map((name) => name.length)) > 3;
+    this.table.classList.toggle("long-names", long);
+    this.table.classList.toggle("upright", long && N_CLASSES > 5);
     this.holder.replaceChildren(
       hint("Rows are true classes, columns predicted ones. Choose a cell to see its samples."), this.table);
     this.mark();
@@ -85,7 +87,7 @@ class Confusion {
   }
 }
 
-const PAGE = 96;
+const PAGE = DATA.image ? 96 : 12;
 
 class Gallery {
   constructor(holder, listener) {

@@ -1,6 +1,6 @@
 // Training curves: likelihood, steepness and the hard validation score, epoch by epoch.
 
-const CURVE = { width: 420, height: 170, left: 46, right: 8, top: 12, bottom: 26 };
+const CURVE = { width: 420, height: 170, left: 58, right: 8, top: 12, bottom: 26 };
 
 function trainingCurves(holder) {
   const { likelihood, steepness, validation } = DATA.history;

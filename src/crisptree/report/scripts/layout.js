@@ -2,7 +2,7 @@
 
 const NODE = DATA.image && DATA.linear
   ? { width: 68, height: 68, pitch: 88, level: 138 }
-  : { width: 128, height: 66, pitch: 146, level: 134 };
+  : { width: 150, height: 66, pitch: 168, level: 134 };
 const LEAF = { width: NODE.width, height: 66 };
 
 function layoutOf(open) {

@@ -74,7 +74,7 @@ function stepItem(sample, split, next, place, listener) {
   const right = DATA.tree.right.at(split) === next;
   return make("li", {},
     make("p", { class: "step-head" }, nodeButton(split, listener), make("span", { class: right ? "turn right" : "turn left" }, right ? "right →" : "← left")),
-    make("p", { class: "hint" }, `score ${signed(score)} · margin ${short(Math.abs(margin))} spreads${offset === score ? "" : ` · offset ${signed(offset)}`}`),
+    make("p", { class: "hint" }, `Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary.${DATA.linear ? ` The mean training row scores ${signed(offset)}; pushes add the rest.` : ""}`),
     pushesAt(sample, split, place),
     beforeAfter(split, next));
 }

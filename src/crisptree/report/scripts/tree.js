@@ -25,8 +25,8 @@ class TreeView {
   }
 
   fold() {
-    const smallest = DATA.image && DATA.linear ? 0.85 : 0.8;
-    this.open = splitsAbove(readableDepth(this.view.size.width - 44, smallest));
+    const smallest = DATA.image && DATA.linear ? 0.78 : 0.74;
+    this.open = splitsAbove(readableDepth(this.view.size.width - 32, smallest));
     this.place();
     this.fit();
   }
@@ -246,7 +246,7 @@ function termsFace(split) {
     const length = ((NODE.width / 2 - 8) * Math.abs(values[term])) / reach;
     const right = values[term] > 0;
     group.append(shape("rect", { class: right ? "right" : "left", x: right ? 0 : -length, y: y + 3, width: length, height: row - 6, rx: 2 }));
-    const name = cut(DATA.features[features[term]], 9);
+    const name = cut(DATA.features[features[term]], 10);
     group.append(shape("text", { x: right ? -4 : 4, y: y + row / 2 + 3.5, "text-anchor": right ? "end" : "start", class: "term" }, name));
   }
   group.append(shape("line", { class: "middle", x1: 0, x2: 0, y1: -NODE.height / 2 + 5, y2: NODE.height / 2 - 5 }));

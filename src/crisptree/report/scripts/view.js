@@ -46,7 +46,7 @@ class View {
 
   fit(bounds, most = 1.15) {
     const { width, height } = this.size;
-    const margin = 22, below = 58;
+    const margin = 16, below = 54;
     const zoom = Math.min((width - 2 * margin) / (bounds.right - bounds.left),
       (height - margin - below) / (bounds.bottom - bounds.top), most);
     this.zoom = Math.max(zoom, FARTHEST);
