@@ -8,12 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import explain
+from crisptree.explain.paths import contributions, margin_units
 from crisptree.inference import FlatTree
+from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
 from crisptree.report.given import Rows, Subject
 
 SAMPLE_VALUES = 3_000_000
 """Larger sets of sample images are shown at a lower resolution."""
+
+WRONG_SHARE = 0.75
+"""Of the samples, when there are more wrong ones: leaves need right examples too."""
 
 SHOWN_FEATURES = 40
 """Values kept of every tabular row."""
@@ -71,7 +76,10 @@ def choose(rows: Rows, max_samples: int) -> Integers:
     cell = rows.labels * n_classes + rows.predicted
     group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
     order = np.lexsort((_turn(group), ~rows.wrong))
-    return np.asarray(order[:max_samples], dtype=np.int64)
+    wrong, right = np.split(order, [np.count_nonzero(rows.wrong)])
+    room_for_wrong = max(max_samples - len(right), int(WRONG_SHARE * max_samples + 0.5))
+    wrong = wrong[:room_for_wrong]
+    return np.concatenate([wrong, right[: max_samples - len(wrong)]]).astype(np.int64)
 
 
 def _turn(group: Integers) -> Integers:
@@ -116,18 +124,29 @@ def _important_features(subject: Subject) -> Integers:
 
 
 def _steps(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """Scores, margins and the largest pushes on every path; NaN and −1 beyond its end."""
-    depth = subject.tree.structure.depth
-    top = TOP_PUSHES if subject.image_shape is None and isinstance(subject.tree, FlatTree) else 0
+    """Scores, margins, offsets and the largest pushes on every path; NaN and −1 beyond its end.
+
+    These are the numbers of ``explain.path``, for all samples of a split at once.
+    """
+    tree = subject.tree
+    depth, places = tree.structure.depth, tree.structure.node_depths
+    top = 0
+    if subject.image_shape is None and isinstance(tree, FlatTree):
+        top = min(TOP_PUSHES, tree.n_features)
     numbers = np.full((len(X), depth, 3), np.nan)
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
     pushes = np.zeros((len(X), depth, top, 2))
-    for sample, x in enumerate(X):
-        for place, step in enumerate(explain.path(subject.model, x, top=top).steps):
-            numbers[sample, place] = step.score, step.margin, step.offset
-            for rank, push in enumerate(step.pushes):
-                features[sample, place, rank] = push.feature
-                pushes[sample, place, rank] = push.value, push.amount
+    units = margin_units(tree)
+    for split, rows, scores in visits(tree, X):
+        place = places[split]
+        offset: Any = scores  # of a module, which has no sum
+        if isinstance(tree, FlatTree):
+            amounts, offset = contributions(tree, X[rows], split)
+            largest = np.argsort(-np.abs(amounts), axis=1, kind="stable")[:, :top]
+            features[rows, place] = largest
+            pushes[rows, place, :, 0] = np.take_along_axis(X[rows], largest, axis=1)
+            pushes[rows, place, :, 1] = np.take_along_axis(amounts, largest, axis=1)
+        numbers[rows, place] = np.stack(np.broadcast_arrays(scores, scores / units[split], offset), axis=1)
     return {
         "steps": pack(numbers, "float32"),
         "push_features": pack(features, "int32"),

@@ -87,7 +87,7 @@ class Confusion {
   }
 }
 
-const PAGE = DATA.image ? 96 : 12;
+const PAGE = DATA.image ? 48 : 12;
 
 class Gallery {
   constructor(holder, listener) {

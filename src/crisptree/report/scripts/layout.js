@@ -1,11 +1,10 @@
 // Where the visible nodes stand: ends side by side, a split above the middle of its children.
 
 const NODE = DATA.image && DATA.linear
-  ? { width: 68, height: 68, pitch: 88, level: 138 }
-  : { width: 150, height: 66, pitch: 168, level: 134 };
-const LEAF = { width: NODE.width, height: 66 };
+  ? { width: 68, height: 68, pitch: 88, level: 138, narrow: 114 }
+  : { width: 150, height: 66, pitch: 168, level: 134, narrow: 112 };
 
-function layoutOf(open) {
+function layoutOf(open, level) {
   const places = new Map();
   let next = 0;
   const place = (node) => {
@@ -17,7 +16,7 @@ function layoutOf(open) {
       x = next * NODE.pitch;
       next += 1;
     }
-    places.set(node, { x, y: DEPTH[node] * NODE.level });
+    places.set(node, { x, y: DEPTH[node] * level });
     return x;
   };
   place(0);

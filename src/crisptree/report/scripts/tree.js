@@ -49,7 +49,7 @@ class TreeView {
   }
 
   place() {
-    this.places = layoutOf(this.open);
+    this.places = layoutOf(this.open, this.path.length ? NODE.narrow : NODE.level);
     const order = [...this.places.keys()];
     if (!this.places.has(this.focused)) this.focused = pathTo(this.focused).findLast((node) => this.places.has(node));
     this.nodes.replaceChildren(...order.map((node) => this.placed(node)));

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from crisptree.plots.tree import class_colors as drawn_colors
+from crisptree.report.colors import class_colors
+from tests.report.conftest import KINDS, fitted, unpacked
+
+
+@pytest.fixture(scope="module")
+def model_and_rows():
+    return fitted()
+
+
+def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_rows):
+    model, X, y = model_and_rows
+    summary = page(model, X, y)[1]["summary"]
+    leaf = model.apply(X)
+    assert summary["hard"] == pytest.approx(model.score(X, y))
+    assert summary["soft"] == pytest.approx(np.mean(model.soft_predict_proba(X).argmax(axis=1) == y))
+    assert summary["path"] == pytest.approx(model.tree_.structure.leaf_depths[leaf].mean())
+    assert summary["training"] == pytest.approx(model.score(X, y))  # these rows are those of training
+
+
+def test_the_size_is_that_of_the_arrays_that_predict(page, model_and_rows):
+    model, _, _ = model_and_rows
+    tree = model.tree_
+    n_splits, n_leaves = tree.structure.n_splits, tree.structure.n_leaves
+    assert page(model)[1]["summary"]["bytes"] == 4 * (n_splits * (6 + 1 + 2) + n_leaves * 4)
+    modules = fitted(**KINDS["module"])[0]
+    assert page(modules)[1]["summary"]["bytes"] == 4 * (
+        modules.tree_.structure.n_splits * 9 + modules.get_n_leaves() * 4
+    )
+
+
+def test_counts_and_children_are_those_of_the_tree(page, model_and_rows):
+    model, X, y = model_and_rows
+    tree = page(model, X, y)[1]["tree"]
+    structure = model.tree_.structure
+    assert unpacked(tree["left"]).tolist() == structure.left_nodes.tolist()
+    assert unpacked(tree["right"]).tolist() == structure.right_nodes.tolist()
+    assert np.array_equal(unpacked(tree["train"]), model.tree_.statistics.node_counts)
+    assert np.array_equal(unpacked(tree["given"]), unpacked(tree["train"]))  # these rows are those of training
+
+
+def test_bins_count_every_visit_and_zero_separates_left_from_right(page, model_and_rows):
+    model, X, y = model_and_rows
+    data = page(model, X, y)[1]
+    histograms, given = {k: unpacked(v) for k, v in data["histograms"].items()}, unpacked(data["tree"]["given"])
+    for split in range(model.tree_.structure.n_splits):
+        start, width = histograms["start"][split], histograms["width"][split]
+        zero = round(-start / width)
+        counts = histograms["counts"][split]
+        assert np.array_equal(counts[:zero].sum(axis=0), given[model.tree_.structure.left_nodes[split]])
+        assert np.array_equal(counts[zero:].sum(axis=0), given[model.tree_.structure.right_nodes[split]])
+
+
+def test_the_confusion_matrix_has_true_classes_in_rows(page, model_and_rows):
+    model, X, y = model_and_rows
+    shifted = (y + 1) % 4
+    table = unpacked(page(model, X, shifted)[1]["confusion"])
+    assert table.sum() == len(X)
+    assert table[1, 0] == np.sum((shifted == 1) & (model.predict(X) == 0))
+
+
+def test_weight_images_are_the_scaled_weights_in_127_steps(page):
+    model, X, y = fitted(image_shape=(2, 3))
+    weights = page(model, X, y)[1]["weights"]
+    exact = model.tree_.scaled_hyperplanes()[0].reshape(-1, 2, 3, 1)
+    scale = unpacked(weights["scale"])[:, None, None, None]
+    assert np.abs(unpacked(weights["images"]) / 127 * scale - exact).max() <= scale.max() / 250
+
+
+def test_tabular_splits_list_their_largest_weights_first(page):
+    model, _, _ = fitted(n_features=40)
+    weights = page(model)[1]["weights"]
+    exact = np.abs(model.tree_.scaled_hyperplanes()[0])
+    sizes = np.abs(unpacked(weights["values"]))
+    assert sizes.shape[1] == 12
+    assert np.allclose(sizes, -np.sort(-exact, axis=1)[:, :12])
+
+
+def test_modules_have_no_weights_but_scores(page):
+    data = page(*fitted(**KINDS["module"]))[1]
+    assert data["weights"] is None
+    assert unpacked(data["histograms"]["counts"]).sum() > 0
+
+
+def test_curves_show_likelihood_steepness_and_validation(page):
+    model, X, y = fitted()
+    history = page(model)[1]["history"]
+    assert history["likelihood"][0] == pytest.approx(-model.history_[0].loss, abs=1e-6)
+    assert set(history["validation"]) == {None}
+    model.fit(X, y, validation=(X, y))
+    assert page(model)[1]["history"]["validation"][-1] == pytest.approx(model.history_[-1].validation_score, abs=1e-6)
+
+
+def test_up_to_ten_classes_have_the_colors_of_the_drawings_and_more_have_different_ones():
+    for n_classes in range(1, 11):
+        drawn = ["#" + "".join(f"{round(255 * c):02x}" for c in color[:3]) for color in drawn_colors(n_classes)]
+        assert class_colors(n_classes) == drawn
+    assert len(set(class_colors(26))) == 26
