@@ -42,7 +42,9 @@ def test_steps_are_those_of_explain_path(kind, page):
         assert unpacked(samples["leaf"])[sample] == way.leaf
         for place, step in enumerate(way.steps):
             # modules see other batches here, which may round otherwise
-            np.testing.assert_allclose(steps[sample, place], [step.score, step.margin, step.offset], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                steps[sample, place], [step.score, step.margin, step.offset], rtol=1e-4, atol=1e-5
+            )
             named = {push.feature: push.amount for push in step.pushes}
             mine = dict(zip(features[sample, place].tolist(), pushes[sample, place, :, 1].tolist(), strict=True))
             assert mine == pytest.approx({j: named[j] for j in mine}, rel=1e-5)

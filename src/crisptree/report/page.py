@@ -16,7 +16,20 @@ from crisptree.report.collect import collect
 from crisptree.report.given import Rows, Subject, check_max_samples, check_rows, check_subject
 from crisptree.report.words import cards, notes, subtitle
 
-SCRIPTS = ("data", "draw", "charts", "layout", "view", "tree", "panel", "sample", "confusion", "curves", "main")
+SCRIPTS = (
+    "data",
+    "draw",
+    "charts",
+    "layout",
+    "view",
+    "nodes",
+    "tree",
+    "panel",
+    "sample",
+    "confusion",
+    "curves",
+    "main",
+)
 """In the order in which they are joined; they share one scope."""
 
 

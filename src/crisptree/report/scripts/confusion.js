@@ -11,33 +11,65 @@ class Confusion {
   }
 
   draw() {
-    const labels = DATA.classes.map((name, number) => make("th", { scope: "col", title: name }, make("span", {}, name), swatch(number)));
-    this.body = make("tbody", {}, DATA.classes.map((name, truth) => make("tr", { role: "row" },
-      make("th", { scope: "row", title: name }, make("span", {}, name), swatch(truth)),
-      DATA.classes.map((_, predicted) => this.cell(truth, predicted)))));
-    this.table = make("table", {
-      class: "confusion", role: "grid", "aria-label": "Confusion matrix: rows are true classes, columns predicted ones",
-      onclick: (event) => this.pressed(event.target.closest("td")), onkeydown: (event) => this.key(event),
-    }, make("thead", {}, make("tr", { role: "row" }, make("td", { class: "corner" }), labels)), this.body);
+    const labels = DATA.classes.map((name, number) =>
+      make("th", { scope: "col", title: name }, make("span", {}, name), swatch(number)),
+    );
+    this.body = make(
+      "tbody",
+      {},
+      DATA.classes.map((name, truth) =>
+        make(
+          "tr",
+          { role: "row" },
+          make("th", { scope: "row", title: name }, make("span", {}, name), swatch(truth)),
+          DATA.classes.map((_, predicted) => this.cell(truth, predicted)),
+        ),
+      ),
+    );
+    this.table = make(
+      "table",
+      {
+        class: "confusion",
+        role: "grid",
+        "aria-label": "Confusion matrix: rows are true classes, columns predicted ones",
+        onclick: (event) => this.pressed(event.target.closest("td")),
+        onkeydown: (event) => this.key(event),
+      },
+      make("thead", {}, make("tr", { role: "row" }, make("td", { class: "corner" }), labels)),
+      this.body,
+    );
     const long = Math.max(...DATA.classes.map((name) => name.length)) > 3;
     this.table.classList.toggle("long-names", long);
     this.table.classList.toggle("upright", long && N_CLASSES > 5);
     this.holder.replaceChildren(
-      hint("Rows are true classes, columns predicted ones. Choose a cell to see its samples."), this.table);
+      hint("Rows are true classes, columns predicted ones. Choose a cell to see its samples."),
+      this.table,
+    );
     this.mark();
   }
 
   cell(truth, predicted) {
     const rows = DATA.confusion.row(truth)[predicted];
     const share = rows / (total(DATA.confusion.row(truth)) || 1);
-    const cell = make("td", {
-      role: "gridcell", tabindex: -1, "data-true": truth, "data-predicted": predicted,
-      class: truth === predicted ? "right" : "wrong",
-      "aria-label": `true ${DATA.classes[truth]}, predicted ${DATA.classes[predicted]}: ${count(rows)} rows`,
-      title: `true ${DATA.classes[truth]}, predicted ${DATA.classes[predicted]}: ${count(rows)} rows (${percent(share)})`,
-    }, make("span", {}, rows ? count(rows) : "·"));
+    const words = `true ${DATA.classes[truth]}, predicted ${DATA.classes[predicted]}: ${count(rows)} rows`;
+    const cell = make(
+      "td",
+      {
+        role: "gridcell",
+        tabindex: -1,
+        "data-true": truth,
+        "data-predicted": predicted,
+        class: truth === predicted ? "right" : "wrong",
+        "aria-label": words,
+        title: `${words} (${percent(share)})`,
+      },
+      make("span", {}, rows ? count(rows) : "·"),
+    );
     // A root brings out the few errors next to the many right answers.
-    cell.style.setProperty("--share", rows ? `${Math.round(8 + 80 * Math.sqrt(truth === predicted ? share * 0.7 : Math.min(share * 4, 1)))}%` : "0%");
+    cell.style.setProperty(
+      "--share",
+      rows ? `${Math.round(8 + 80 * Math.sqrt(truth === predicted ? share * 0.7 : Math.min(share * 4, 1)))}%` : "0%",
+    );
     if (!rows) cell.classList.add("empty");
     return cell;
   }
@@ -99,19 +131,25 @@ class Gallery {
     this.filters = make("p", { class: "filters" });
     holder.append(this.title, this.filters, this.list, this.more);
     this.showAll(DATA.labelled && samplesWhere(isWrong).length > 0);
-    holder.addEventListener("keydown", (event) => this.key(event));
   }
 
   showAll(wrongOnly) {
     const samples = samplesWhere(wrongOnly ? isWrong : () => true);
-    const words = wrongOnly ? `Wrong samples: ${count(samples.length)} of ${count(wrongRows())}` : `Samples: ${count(samples.length)} of ${count(DATA.summary.rows)} given rows`;
+    const words = wrongOnly
+      ? `Wrong samples: ${count(samples.length)} of ${count(wrongRows())}`
+      : `Samples: ${count(samples.length)} of ${count(DATA.summary.rows)} given rows`;
     this.show(samples, words);
   }
 
   showCell([truth, predicted]) {
-    const samples = samplesWhere((sample) => trueOf(sample) === truth && DATA.samples.predicted.at(sample) === predicted);
+    const samples = samplesWhere(
+      (sample) => trueOf(sample) === truth && DATA.samples.predicted.at(sample) === predicted,
+    );
     const rows = DATA.confusion.row(truth)[predicted];
-    this.show(samples, `True ${DATA.classes[truth]}, predicted ${DATA.classes[predicted]}: ${count(samples.length)} of ${count(rows)}`);
+    this.show(
+      samples,
+      `True ${DATA.classes[truth]}, predicted ${DATA.classes[predicted]}: ${count(samples.length)} of ${count(rows)}`,
+    );
   }
 
   show(samples, title) {
@@ -119,24 +157,19 @@ class Gallery {
     this.title.textContent = title;
     this.filters.replaceChildren(
       ...(DATA.labelled ? [button("wrong ones", () => this.listener.filter(true), { class: "quiet" })] : []),
-      button("all", () => this.listener.filter(false), { class: "quiet" }));
+      button("all", () => this.listener.filter(false), { class: "quiet" }),
+    );
     this.draw(PAGE);
   }
 
   draw(most) {
     this.shown = Math.min(most, this.samples.length);
-    this.list.replaceChildren(this.samples.length ? sampleList(this.samples.slice(0, this.shown), { pick: (sample) => this.listener.pick(sample, this.samples) })
-      : hint("The report holds no sample of this kind."));
+    this.list.replaceChildren(
+      this.samples.length
+        ? sampleList(this.samples.slice(0, this.shown), { pick: (sample) => this.listener.pick(sample, this.samples) })
+        : hint("The report holds no sample of this kind."),
+    );
     this.more.hidden = this.shown === this.samples.length;
-  }
-
-  key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key];
-    const all = [...this.list.querySelectorAll("[data-sample]")];
-    const place = all.indexOf(document.activeElement);
-    if (!step || place < 0) return;
-    all[place + step]?.focus();
-    event.preventDefault();
   }
 }
 
@@ -153,16 +186,42 @@ function blameTable(holder, listener) {
   const most = Math.max(...entries.map(([, errors]) => errors), 1);
   const rest = total(DATA.blame.slice(BLAMED).map(([, errors]) => errors));
   holder.append(
-    hint("The split to blame for an error is the deepest one where most training rows of the true class turn the other way."),
-    make("table", { class: "plain blame" },
-      make("thead", {}, make("tr", {}, ["split", "depth", "errors", "", "of all errors", "of rows here"].map((name) => make("th", { scope: "col" }, name)))),
-      make("tbody", {}, entries.map(([split, errors, share]) => {
-        const fill = make("span", { class: "fill" });
-        fill.style.width = `${(100 * errors) / most}%`;
-        const known = split >= 0;
-        return make("tr", {}, make("th", { scope: "row" }, known ? nodeButton(split, listener) : "no split"), make("td", {}, known ? DEPTH[split] : "–"),
-          make("td", {}, count(errors)), make("td", { class: "wide" }, make("span", { class: "track" }, fill)), make("td", {}, percent(share)),
-          make("td", {}, known ? percent(errors / (total(DATA.tree.given.row(split)) || 1)) : "–"));
-      }))));
-  if (rest) holder.append(hint(`${count(rest)} more errors at ${count(DATA.blame.length - entries.length)} other splits.`));
+    hint("To blame for an error is the deepest split where most training rows of the true class turn the other way."),
+    make(
+      "table",
+      { class: "plain blame" },
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          ["split", "depth", "errors", "", "of all errors", "of rows here"].map((name) =>
+            make("th", { scope: "col" }, name),
+          ),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        entries.map(([split, errors, share]) => {
+          const fill = make("span", { class: "fill" });
+          fill.style.width = `${(100 * errors) / most}%`;
+          const known = split >= 0;
+          return make(
+            "tr",
+            {},
+            make("th", { scope: "row" }, known ? nodeButton(split, listener) : "no split"),
+            make("td", {}, known ? DEPTH[split] : "–"),
+            make("td", {}, count(errors)),
+            make("td", { class: "wide" }, make("span", { class: "track" }, fill)),
+            make("td", {}, percent(share)),
+            make("td", {}, known ? percent(errors / (total(DATA.tree.given.row(split)) || 1)) : "–"),
+          );
+        }),
+      ),
+    ),
+  );
+  if (rest)
+    holder.append(hint(`${count(rest)} more errors at ${count(DATA.blame.length - entries.length)} other splits.`));
 }

@@ -1,8 +1,13 @@
 // The page's values: JSON with packed arrays, read once before anything is drawn.
 
 const TYPES = {
-  i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array,
-  i4: Int32Array, u4: Uint32Array, f4: Float32Array,
+  i1: Int8Array,
+  u1: Uint8Array,
+  i2: Int16Array,
+  u2: Uint16Array,
+  i4: Int32Array,
+  u4: Uint32Array,
+  f4: Float32Array,
 };
 
 async function unpacked(packed) {
@@ -38,7 +43,12 @@ async function readData() {
   const visit = (holder) => {
     for (const [key, value] of Object.entries(holder)) {
       if (value === null || typeof value !== "object") continue;
-      if (value.dtype in TYPES) jobs.push(unpacked(value).then((table) => { holder[key] = table; }));
+      if (value.dtype in TYPES)
+        jobs.push(
+          unpacked(value).then((table) => {
+            holder[key] = table;
+          }),
+        );
       else visit(value);
     }
   };
@@ -119,7 +129,8 @@ function count(value) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(3)));
+  const text =
+    size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(3)));
   return text.replace("-", "−");
 }
 

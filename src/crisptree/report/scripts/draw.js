@@ -63,11 +63,14 @@ function channelNames(channels) {
 // Grey from the smallest to the largest value; channel null is the mean of all.
 function greyImage(values, height, width, channels, channel, label) {
   const shown = Array.from({ length: height * width }, (_, place) => channelOf(values, place, channels, channel));
-  const low = Math.min(...shown), reach = Math.max(...shown) - low || 1;
+  const low = Math.min(...shown),
+    reach = Math.max(...shown) - low || 1;
   return canvasOf(height, width, (place) => Array(3).fill((255 * (shown[place] - low)) / reach), label);
 }
 
-const RIGHT_COLOR = [38, 92, 168], LEFT_COLOR = [187, 52, 58], ZERO_COLOR = [247, 247, 245];
+const RIGHT_COLOR = [38, 92, 168],
+  LEFT_COLOR = [187, 52, 58],
+  ZERO_COLOR = [247, 247, 245];
 
 // White at zero, blue for what sends a row right, red for what sends it left.
 function divergingImage(values, height, width, channels, channel, label) {
@@ -83,9 +86,10 @@ function divergingImage(values, height, width, channels, channel, label) {
 
 // Bytes as they are: three channels in color, any other number as the mean in grey.
 function pictureOf(values, height, width, channels, label) {
-  const paint = channels === 3
-    ? (place) => values.subarray(3 * place, 3 * place + 3)
-    : (place) => Array(3).fill(channelOf(values, place, channels, null));
+  const paint =
+    channels === 3
+      ? (place) => values.subarray(3 * place, 3 * place + 3)
+      : (place) => Array(3).fill(channelOf(values, place, channels, null));
   return canvasOf(height, width, paint, label);
 }
 

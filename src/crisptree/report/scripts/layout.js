@@ -1,8 +1,9 @@
 // Where the visible nodes stand: ends side by side, a split above the middle of its children.
 
-const NODE = DATA.image && DATA.linear
-  ? { width: 68, height: 68, pitch: 88, level: 138, narrow: 114 }
-  : { width: 150, height: 66, pitch: 168, level: 134, narrow: 112 };
+const NODE =
+  DATA.image && DATA.linear
+    ? { width: 68, height: 68, pitch: 88, level: 138, narrow: 114 }
+    : { width: 150, height: 66, pitch: 168, level: 134, narrow: 112 };
 
 function layoutOf(open, level) {
   const places = new Map();

@@ -34,7 +34,11 @@ function fill(parts) {
 }
 
 function closeButton() {
-  return button("×", clear, { class: "close", "aria-label": "Clear the selection", title: "Clear the selection (Esc)" });
+  return button("×", clear, {
+    class: "close",
+    "aria-label": "Clear the selection",
+    title: "Clear the selection (Esc)",
+  });
 }
 
 function clear() {
@@ -46,12 +50,14 @@ function clear() {
 
 function markSample(sample) {
   document.querySelectorAll("[data-sample][aria-current]").forEach((old) => old.removeAttribute("aria-current"));
-  if (sample !== null) document.querySelectorAll(`[data-sample="${sample}"]`).forEach((now) => now.setAttribute("aria-current", "true"));
+  if (sample !== null)
+    document.querySelectorAll(`[data-sample="${sample}"]`).forEach((now) => now.setAttribute("aria-current", "true"));
 }
 
 function bringIntoSight(element) {
   const { top } = element.getBoundingClientRect();
-  if (top < 0 || top > innerHeight / 2) element.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  if (top < 0 || top > innerHeight / 2)
+    element.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
 }
 
 // Search: words match class names, "leaf 3" and "split 3" match that node.
@@ -80,7 +86,10 @@ function showMatches(matches) {
   tree.search(matches);
   const leaves = matches ? [...matches].filter((node) => !isSplit(node)).length : 0;
   const splits = matches ? matches.size - leaves : 0;
-  const words = [leaves && `${count(leaves)} ${leaves === 1 ? "leaf" : "leaves"}`, splits && `${count(splits)} split`].filter(Boolean);
+  const words = [
+    leaves && `${count(leaves)} ${leaves === 1 ? "leaf" : "leaves"}`,
+    splits && `${count(splits)} split`,
+  ].filter(Boolean);
   byId("found").textContent = matches ? words.join(", ") || "nothing found" : "";
   for (const chip of byId("legend").children) chip.setAttribute("aria-pressed", "false");
 }
@@ -94,10 +103,21 @@ function nextMatch() {
 }
 
 function drawLegend() {
-  byId("legend").append(...DATA.classes.map((name, number) => make("button", {
-    type: "button", class: "chip", "aria-pressed": "false", title: `Mark the leaves of ${name}`,
-    onclick: (event) => markClass(number, event.currentTarget),
-  }, className(number))));
+  byId("legend").append(
+    ...DATA.classes.map((name, number) =>
+      make(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          "aria-pressed": "false",
+          title: `Mark the leaves of ${name}`,
+          onclick: (event) => markClass(number, event.currentTarget),
+        },
+        className(number),
+      ),
+    ),
+  );
 }
 
 function markClass(number, chip) {
@@ -138,7 +158,8 @@ const VIEWS = {
   expand: () => tree.unfold(),
   collapse: () => tree.fold(),
 };
-for (const [name, act] of Object.entries(VIEWS)) document.querySelector(`[data-view="${name}"]`).addEventListener("click", act);
+for (const [name, act] of Object.entries(VIEWS))
+  document.querySelector(`[data-view="${name}"]`).addEventListener("click", act);
 byId("query").addEventListener("input", (event) => showMatches(matching(event.target.value)));
 byId("search").addEventListener("submit", (event) => {
   event.preventDefault();

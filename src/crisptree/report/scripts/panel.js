@@ -9,55 +9,111 @@ function hint(text) {
 }
 
 function welcome() {
-  return [make("h3", {}, "Nothing selected"), hint("Choose a split or a leaf of the tree, or a sample below."),
-    make("ul", { class: "hints" },
+  return [
+    make("h3", {}, "Nothing selected"),
+    hint("Choose a split or a leaf of the tree, or a sample below."),
+    make(
+      "ul",
+      { class: "hints" },
       make("li", {}, "A split sends a row to the right where its score is above zero, to the left otherwise."),
       make("li", {}, splitLegend()),
       make("li", {}, "The strip under a split shows the classes of its training rows. Thick lines carry many rows."),
-      make("li", {}, "Bars in a leaf are its class frequencies, with the most frequent class and the training rows below."))];
+      make(
+        "li",
+        {},
+        "Bars in a leaf are its class frequencies, with the most frequent class and the training rows below.",
+      ),
+    ),
+  ];
 }
 
 function splitLegend() {
-  if (DATA.weights?.images) return "Its picture shows the weights: a row that is bright where the picture is bright goes right.";
-  if (DATA.weights) return "Its bars are the largest weights: blue ones push a row with large values right, red ones left.";
+  if (DATA.weights?.images)
+    return "Its picture shows the weights: a row that is bright where the picture is bright goes right.";
+  if (DATA.weights)
+    return "Its bars are the largest weights: blue ones push a row with large values right, red ones left.";
   return "Its question is a module or there is none, so there are no weights to draw.";
 }
 
 function headOf(kind, title, ...facts) {
-  return make("header", { class: "panel-head" }, make("p", { class: "eyebrow" }, kind), make("h3", {}, title), ...facts);
+  return make(
+    "header",
+    { class: "panel-head" },
+    make("p", { class: "eyebrow" }, kind),
+    make("h3", {}, title),
+    ...facts,
+  );
 }
 
 function splitPanel(split, listener) {
   const [left, right] = childrenOf(split);
   return [
-    headOf(`Depth ${DEPTH[split]}`, `Split ${split}`, hint(`Information gain ${short(DATA.tree.gain.at(split))} nats in training`)),
+    headOf(
+      `Depth ${DEPTH[split]}`,
+      `Split ${split}`,
+      hint(`Information gain ${short(DATA.tree.gain.at(split))} nats in training`),
+    ),
     part("Weights", weightsOf(split)),
-    part(DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class", DATA.histograms
-      ? scoreHistogram(split) : hint("No rows were given with this report.")),
-    part("Rows", countsTable([["here", split], ["go left", left], ["go right", right]], listener)),
-    part("Classes in training", classBars(sharesAt(split), [DATA.tree.train.row(split), DATA.tree.given?.row(split)]), columnsHint()),
+    part(
+      DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class",
+      DATA.histograms ? scoreHistogram(split) : hint("No rows were given with this report."),
+    ),
+    part(
+      "Rows",
+      countsTable(
+        [
+          ["here", split],
+          ["go left", left],
+          ["go right", right],
+        ],
+        listener,
+      ),
+    ),
+    part(
+      "Classes in training",
+      classBars(sharesAt(split), [DATA.tree.train.row(split), DATA.tree.given?.row(split)]),
+      columnsHint(),
+    ),
     errorsAt(split),
   ];
 }
 
 function columnsHint() {
-  return hint(DATA.tree.given ? "Share in training, training rows, given rows." : "Share in training, training rows; no rows were given.");
+  return hint(
+    DATA.tree.given
+      ? "Share in training, training rows, given rows."
+      : "Share in training, training rows; no rows were given.",
+  );
 }
 
 function errorsAt(split) {
   const entry = DATA.blame?.find(([culprit]) => culprit === split);
   if (!DATA.blame) return null;
-  return part("Errors", hint(entry ? `To blame for ${count(entry[1])} errors, ${percent(entry[2])} of all.` : "To blame for no error of the given rows."));
+  return part(
+    "Errors",
+    hint(
+      entry
+        ? `To blame for ${count(entry[1])} errors, ${percent(entry[2])} of all.`
+        : "To blame for no error of the given rows.",
+    ),
+  );
 }
 
 function weightsOf(split) {
   if (!DATA.weights) return hint("This split is a module: it has no weight for each feature.");
   if (DATA.weights.images) return weightImages(split);
-  const features = DATA.weights.features.row(split), values = DATA.weights.values.row(split);
-  const entries = Array.from(values, (amount, rank) => ({ amount, name: DATA.features[features[rank]] })).filter((entry) => entry.amount);
+  const features = DATA.weights.features.row(split),
+    values = DATA.weights.values.row(split);
+  const entries = Array.from(values, (amount, rank) => ({ amount, name: DATA.features[features[rank]] })).filter(
+    (entry) => entry.amount,
+  );
   const nonzero = DATA.weights.nonzero.at(split);
-  return make("div", {}, entries.length ? signedBars(entries) : hint("All weights are zero."),
-    hint(`${entries.length} largest of ${count(nonzero)} weights, on scaled features. Blue pushes right, red left.`));
+  return make(
+    "div",
+    {},
+    entries.length ? signedBars(entries) : hint("All weights are zero."),
+    hint(`${entries.length} largest of ${count(nonzero)} weights, on scaled features. Blue pushes right, red left.`),
+  );
 }
 
 function weightImages(split) {
@@ -68,20 +124,49 @@ function weightImages(split) {
   channelNames(channels).forEach((name, channel) => {
     const of = name ? `, ${name}` : "";
     row.append(
-      figure(greyImage(values, height, width, channels, channel, `Weights of split ${split} in grey${of}`), `linear grey${of}`),
-      figure(divergingImage(values, height, width, channels, channel, `Weights of split ${split}, blue pushes right${of}`), `red left, blue right${of}`));
+      figure(
+        greyImage(values, height, width, channels, channel, `Weights of split ${split} in grey${of}`),
+        `linear grey${of}`,
+      ),
+      figure(
+        divergingImage(values, height, width, channels, channel, `Weights of split ${split}, blue pushes right${of}`),
+        `red left, blue right${of}`,
+      ),
+    );
   });
-  const words = `Largest weight ${short(scale.at(split))}, on scaled pixels.${step > 1 ? ` Shown at 1/${step} of the resolution.` : ""}`;
+  const coarse = step > 1 ? ` Shown at 1/${step} of the resolution.` : "";
+  const words = `Largest weight ${short(scale.at(split))}, on scaled pixels.${coarse}`;
   return make("div", {}, row, hint(words));
 }
 
 function countsTable(entries, listener) {
   const cell = (values) => make("td", {}, values ? count(total(values)) : "–");
-  return make("table", { class: "plain" },
-    make("thead", {}, make("tr", {}, ["", "training", "given"].map((name) => make("th", { scope: "col" }, name)))),
-    make("tbody", {}, entries.map(([name, node]) => make("tr", {},
-      make("th", { scope: "row" }, name, " ", name === "here" ? null : nodeButton(node, listener)),
-      cell(DATA.tree.train.row(node)), cell(DATA.tree.given?.row(node))))));
+  return make(
+    "table",
+    { class: "plain" },
+    make(
+      "thead",
+      {},
+      make(
+        "tr",
+        {},
+        ["", "training", "given"].map((name) => make("th", { scope: "col" }, name)),
+      ),
+    ),
+    make(
+      "tbody",
+      {},
+      entries.map(([name, node]) =>
+        make(
+          "tr",
+          {},
+          make("th", { scope: "row" }, name, " ", name === "here" ? null : nodeButton(node, listener)),
+          cell(DATA.tree.train.row(node)),
+          cell(DATA.tree.given?.row(node)),
+        ),
+      ),
+    ),
+  );
 }
 
 function nodeButton(node, listener) {
@@ -89,13 +174,23 @@ function nodeButton(node, listener) {
 }
 
 function leafPanel(node, listener) {
-  const leaf = node - N_SPLITS, shares = sharesAt(node);
+  const leaf = node - N_SPLITS,
+    shares = sharesAt(node);
   const way = pathTo(node).slice(0, -1);
   return [
     headOf(`Depth ${DEPTH[node]}`, `Leaf ${leaf}`, make("p", {}, "Answers ", className(largest(shares)))),
     part("Classes", classBars(shares, [DATA.tree.train.row(node), DATA.tree.given?.row(node)]), columnsHint()),
     part("Rows", countsTable([["here", node]], listener)),
-    part("Way here", way.length ? make("p", { class: "way" }, way.map((split) => nodeButton(split, listener))) : hint("This leaf is the whole tree.")),
+    part(
+      "Way here",
+      way.length
+        ? make(
+            "p",
+            { class: "way" },
+            way.map((split) => nodeButton(split, listener)),
+          )
+        : hint("This leaf is the whole tree."),
+    ),
     part("Examples", leafSamples(leaf, listener)),
   ];
 }
@@ -106,7 +201,8 @@ function leafSamples(leaf, listener) {
   if (!DATA.samples) return hint("No rows were given with this report.");
   const here = samplesWhere((sample) => DATA.samples.leaf.at(sample) === leaf);
   const rows = total(DATA.tree.given.row(N_SPLITS + leaf));
-  if (!here.length) return hint(rows ? "None of the samples kept in this report ends here." : "None of the given rows ends here.");
+  if (!here.length)
+    return hint(rows ? "None of the samples kept in this report ends here." : "None of the given rows ends here.");
   const shown = here.slice(0, EXAMPLES);
   return make("div", {}, sampleList(shown, listener), hint(`${shown.length} of ${count(rows)} given rows.`));
 }

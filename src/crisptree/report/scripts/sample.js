@@ -17,15 +17,43 @@ function isWrong(sample) {
 function sampleInWords(sample) {
   const truth = trueOf(sample);
   const predicted = `predicted ${DATA.classes[DATA.samples.predicted.at(sample)]}`;
-  return `Row ${DATA.samples.row.at(sample)}, ${truth === null ? predicted : `true ${DATA.classes[truth]}, ${predicted}`}`;
+  const words = truth === null ? predicted : `true ${DATA.classes[truth]}, ${predicted}`;
+  return `Row ${DATA.samples.row.at(sample)}, ${words}`;
 }
 
 function sampleList(samples, listener) {
-  return make("div", { class: DATA.samples.images ? "thumbs" : "rows" }, samples.map((sample) =>
-    make("button", {
-      type: "button", class: isWrong(sample) ? "sample wrong" : "sample", "data-sample": sample,
-      "aria-label": sampleInWords(sample), title: sampleInWords(sample), onclick: () => listener.pick(sample, samples),
-    }, DATA.samples.images ? sampleImage(sample, "") : rowFace(sample), verdict(sample))));
+  const face = (sample, place) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: isWrong(sample) ? "sample wrong" : "sample",
+        tabindex: place ? -1 : 0,
+        "data-sample": sample,
+        "aria-label": sampleInWords(sample),
+        title: sampleInWords(sample),
+        onclick: () => listener.pick(sample, samples),
+      },
+      DATA.samples.images ? sampleImage(sample, "") : rowFace(sample),
+      verdict(sample),
+    );
+  const kind = DATA.samples.images ? "thumbs" : "rows";
+  return make("div", { class: kind, role: "group", "aria-label": "Samples", onkeydown: walk }, samples.map(face));
+}
+
+// One stop for Tab, arrows from there.
+function walk(event) {
+  const all = [...event.currentTarget.children];
+  const place = all.indexOf(document.activeElement);
+  const columns = all.filter((face) => face.offsetTop === all[0].offsetTop).length;
+  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+  if (!step || place < 0) return;
+  event.preventDefault();
+  const next = all[place + step];
+  if (!next) return;
+  all[place].tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 }
 
 const VALUES_IN_LIST = 4;
@@ -33,13 +61,16 @@ const VALUES_IN_LIST = 4;
 function rowFace(sample) {
   const values = DATA.samples.values.row(sample);
   const shown = Array.from(values.slice(0, VALUES_IN_LIST), (value, place) =>
-    make("span", {}, `${cut(DATA.features[DATA.samples.shown[place]], 18)} ${short(value)}`));
+    make("span", {}, `${cut(DATA.features[DATA.samples.shown[place]], 18)} ${short(value)}`),
+  );
   return make("span", { class: "values" }, make("b", {}, `row ${DATA.samples.row.at(sample)}`), shown);
 }
 
 function verdict(sample) {
-  const truth = trueOf(sample), predicted = DATA.samples.predicted.at(sample);
-  const parts = isWrong(sample) ? [swatch(truth), cut(DATA.classes[truth], 10), " → ", swatch(predicted), cut(DATA.classes[predicted], 10)]
+  const truth = trueOf(sample),
+    predicted = DATA.samples.predicted.at(sample);
+  const parts = isWrong(sample)
+    ? [swatch(truth), cut(DATA.classes[truth], 10), " → ", swatch(predicted), cut(DATA.classes[predicted], 10)]
     : [swatch(predicted), cut(DATA.classes[predicted], 14)];
   return make("span", { class: "verdict" }, parts);
 }
@@ -50,20 +81,51 @@ function samplePath(sample) {
 
 function samplePanel(sample, among, listener) {
   const nodes = samplePath(sample);
-  const truth = trueOf(sample), predicted = DATA.samples.predicted.at(sample);
+  const truth = trueOf(sample),
+    predicted = DATA.samples.predicted.at(sample);
   const place = among.indexOf(sample);
-  const go = (step) => button(step < 0 ? "← previous" : "next →", () => listener.pick(among[place + step], among),
-    { class: "quiet", disabled: among[place + step] === undefined });
+  const go = (step) =>
+    button(step < 0 ? "← previous" : "next →", () => listener.pick(among[place + step], among), {
+      class: "quiet",
+      disabled: among[place + step] === undefined,
+    });
   return [
-    headOf(`Sample ${place + 1} of ${among.length}`, `Row ${DATA.samples.row.at(sample)}`,
-      make("p", { class: "answers" }, truth === null ? null : ["true ", className(truth)], " predicted ", className(predicted),
-        truth === null ? null : make("span", { class: isWrong(sample) ? "tag wrong" : "tag right" }, isWrong(sample) ? "wrong" : "right"))),
+    headOf(
+      `Sample ${place + 1} of ${among.length}`,
+      `Row ${DATA.samples.row.at(sample)}`,
+      make(
+        "p",
+        { class: "answers" },
+        truth === null ? null : ["true ", className(truth)],
+        " predicted ",
+        className(predicted),
+        truth === null
+          ? null
+          : make("span", { class: isWrong(sample) ? "tag wrong" : "tag right" }, isWrong(sample) ? "wrong" : "right"),
+      ),
+    ),
     make("p", { class: "pager" }, go(-1), go(1)),
-    DATA.samples.images ? make("div", { class: "figures" }, figure(sampleImage(sample, sampleInWords(sample)), "the sample")) : null,
-    part(`Its path: ${nodes.length - 1} splits`, nodes.length > 1 ? make("ol", { class: "steps" },
-      nodes.slice(0, -1).map((split, place) => stepItem(sample, split, nodes[place + 1], place, listener)))
-      : hint("The tree is a single leaf.")),
-    make("p", {}, "ends in ", nodeButton(nodes[nodes.length - 1], listener), ": ", sharesInWords(sharesAt(nodes[nodes.length - 1]))),
+    DATA.samples.images
+      ? make("div", { class: "figures" }, figure(sampleImage(sample, sampleInWords(sample)), "the sample"))
+      : null,
+    part(
+      `Its path: ${nodes.length - 1} splits`,
+      nodes.length > 1
+        ? make(
+            "ol",
+            { class: "steps" },
+            nodes.slice(0, -1).map((split, place) => stepItem(sample, split, nodes[place + 1], place, listener)),
+          )
+        : hint("The tree is a single leaf."),
+    ),
+    make(
+      "p",
+      {},
+      "ends in ",
+      nodeButton(nodes[nodes.length - 1], listener),
+      ": ",
+      sharesInWords(sharesAt(nodes[nodes.length - 1])),
+    ),
     part("The smallest change to another class", changeOf(sample, listener)),
     DATA.samples.images ? null : part("Values", valuesTable(sample)),
   ];
@@ -72,18 +134,32 @@ function samplePanel(sample, among, listener) {
 function stepItem(sample, split, next, place, listener) {
   const [score, margin, offset] = DATA.samples.steps.cell(sample, place);
   const right = DATA.tree.right.at(split) === next;
-  return make("li", {},
-    make("p", { class: "step-head" }, nodeButton(split, listener), make("span", { class: right ? "turn right" : "turn left" }, right ? "right →" : "← left")),
-    make("p", { class: "hint" }, `Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary.${DATA.linear ? ` The mean training row scores ${signed(offset)}; pushes add the rest.` : ""}`),
+  const rest = DATA.linear ? ` The mean training row scores ${signed(offset)}; pushes add the rest.` : "";
+  return make(
+    "li",
+    {},
+    make(
+      "p",
+      { class: "step-head" },
+      nodeButton(split, listener),
+      make("span", { class: right ? "turn right" : "turn left" }, right ? "right →" : "← left"),
+    ),
+    hint(`Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary.${rest}`),
     pushesAt(sample, split, place),
-    beforeAfter(split, next));
+    beforeAfter(split, next),
+  );
 }
 
 function pushesAt(sample, split, place) {
   if (!DATA.linear) return null;
   if (DATA.weights.images) return pushImages(sample, split);
-  const features = DATA.samples.push_features.cell(sample, place), numbers = DATA.samples.pushes.cell(sample, place);
-  const entries = Array.from(features, (feature, rank) => ({ feature, amount: numbers[2 * rank + 1], value: numbers[2 * rank] }))
+  const features = DATA.samples.push_features.cell(sample, place),
+    numbers = DATA.samples.pushes.cell(sample, place);
+  const entries = Array.from(features, (feature, rank) => ({
+    feature,
+    amount: numbers[2 * rank + 1],
+    value: numbers[2 * rank],
+  }))
     .filter((entry) => entry.feature >= 0 && entry.amount)
     .map((entry) => ({ ...entry, name: DATA.features[entry.feature], hint: `at ${short(entry.value)}` }));
   return entries.length ? signedBars(entries) : hint("No feature differs from the mean training row here.");
@@ -92,22 +168,40 @@ function pushesAt(sample, split, place) {
 // w (x − mean) of every pixel, from the weights and pixels that the page shows.
 function pushImages(sample, split) {
   const { images, low, high, mean, factor, step } = DATA.samples;
-  const weights = DATA.weights.images.row(split), scale = DATA.weights.scale.at(split) / 127;
+  const weights = DATA.weights.images.row(split),
+    scale = DATA.weights.scale.at(split) / 127;
   if (step !== 1 || DATA.weights.step !== 1) return hint("The images are too large to show the push of every pixel.");
   const pixels = images.row(sample);
-  const pushes = Float32Array.from(pixels, (pixel, index) =>
-    scale * weights[index] * factor.values[index] * (low + ((high - low) * pixel) / 255 - mean.values[index]));
+  const pushes = Float32Array.from(
+    pixels,
+    (pixel, index) =>
+      scale * weights[index] * factor.values[index] * (low + ((high - low) * pixel) / 255 - mean.values[index]),
+  );
   const [, height, width, channels] = images.shape;
-  return make("div", { class: "figures small" },
+  return make(
+    "div",
+    { class: "figures small" },
     figure(greyImage(weights, height, width, channels, null, `Weights of split ${split}`), "weights"),
-    figure(divergingImage(pushes, height, width, channels, null, "What pushes the sample right in blue, left in red"), "pushes: red left, blue right"));
+    figure(
+      divergingImage(pushes, height, width, channels, null, "What pushes the sample right in blue, left in red"),
+      "pushes: red left, blue right",
+    ),
+  );
 }
 
 function beforeAfter(split, next) {
-  const before = sharesAt(split), after = sharesAt(next);
-  return make("div", { class: "before-after" },
-    make("span", { class: "hint" }, "before"), sharesStrip(before), make("span", { class: "hint" }, sharesInWords(before, 2)),
-    make("span", { class: "hint" }, "after"), sharesStrip(after), make("span", { class: "hint" }, sharesInWords(after, 2)));
+  const before = sharesAt(split),
+    after = sharesAt(next);
+  return make(
+    "div",
+    { class: "before-after" },
+    make("span", { class: "hint" }, "before"),
+    sharesStrip(before),
+    make("span", { class: "hint" }, sharesInWords(before, 2)),
+    make("span", { class: "hint" }, "after"),
+    sharesStrip(after),
+    make("span", { class: "hint" }, sharesInWords(after, 2)),
+  );
 }
 
 function changeOf(sample, listener) {
@@ -115,25 +209,72 @@ function changeOf(sample, listener) {
   if (!N_SPLITS) return hint("A single leaf answers the same for every row.");
   const change = DATA.samples.changes[sample];
   const searched = DATA.samples.changes_searched;
-  if (!change) return hint(sample < searched ? "No leaf of another class can be reached." : `Searched for the first ${searched} samples only, wrong ones first.`);
-  const words = make("p", {}, "to ", className(change.predicted), " in ", nodeButton(N_SPLITS + change.leaf, listener),
-    `, at a distance of ${short(change.distance)}; ${count(change.count)} features change.`);
-  return make("div", {}, words, change.image ? changeImages(change) : signedBars(change.features.map(([feature, value, amount]) =>
-    ({ name: DATA.features[feature], amount, hint: `${short(value)} → ${short(value + amount)}` }))));
+  if (!change)
+    return hint(
+      sample < searched
+        ? "No leaf of another class can be reached."
+        : `Searched for the first ${searched} samples only, wrong ones first.`,
+    );
+  const words = make(
+    "p",
+    {},
+    "to ",
+    className(change.predicted),
+    " in ",
+    nodeButton(N_SPLITS + change.leaf, listener),
+    `, at a distance of ${short(change.distance)}; ${count(change.count)} features change.`,
+  );
+  return make(
+    "div",
+    {},
+    words,
+    change.image
+      ? changeImages(change)
+      : signedBars(
+          change.features.map(([feature, value, amount]) => ({
+            name: DATA.features[feature],
+            amount,
+            hint: `${short(value)} → ${short(value + amount)}`,
+          })),
+        ),
+  );
 }
 
 function changeImages(change) {
   const [height, width, channels] = change.image.shape;
-  return make("div", { class: "figures" },
+  return make(
+    "div",
+    { class: "figures" },
     figure(pictureOf(change.image.values, height, width, channels, "The changed sample"), "changed"),
-    figure(divergingImage(change.difference.values, height, width, channels, null, "The change: blue is more, red is less"),
-      "the change: red less, blue more"));
+    figure(
+      divergingImage(change.difference.values, height, width, channels, null, "The change: blue is more, red is less"),
+      "the change: red less, blue more",
+    ),
+  );
 }
 
 function valuesTable(sample) {
-  const values = DATA.samples.values.row(sample), shown = DATA.samples.shown;
+  const values = DATA.samples.values.row(sample),
+    shown = DATA.samples.shown;
   const rest = DATA.features.length - shown.length;
-  return make("div", {}, make("div", { class: "scroll" }, make("table", { class: "plain" }, make("tbody", {}, shown.map((feature, place) => make("tr", {},
-    make("th", { scope: "row" }, DATA.features[feature]), make("td", {}, short(values[place]))))))),
-    rest > 0 ? hint(`The ${shown.length} features with the largest weights; ${count(rest)} more are not shown.`) : null);
+  return make(
+    "div",
+    {},
+    make(
+      "div",
+      { class: "scroll" },
+      make(
+        "table",
+        { class: "plain" },
+        make(
+          "tbody",
+          {},
+          shown.map((feature, place) =>
+            make("tr", {}, make("th", { scope: "row" }, DATA.features[feature]), make("td", {}, short(values[place]))),
+          ),
+        ),
+      ),
+    ),
+    rest > 0 ? hint(`The ${shown.length} features with the largest weights; ${count(rest)} more are not shown.`) : null,
+  );
 }

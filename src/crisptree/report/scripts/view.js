@@ -1,6 +1,7 @@
 // Pan and zoom of the tree's pane.
 
-const CLOSEST = 2.5, FARTHEST = 0.02;
+const CLOSEST = 2.5,
+  FARTHEST = 0.02;
 
 class View {
   constructor(canvas, content) {
@@ -18,7 +19,13 @@ class View {
       canvas.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
     }
     // The end of a drag is no click on what lies under it.
-    canvas.addEventListener("click", (event) => { if (this.moved > 5) event.stopPropagation(); }, { capture: true });
+    canvas.addEventListener(
+      "click",
+      (event) => {
+        if (this.moved > 5) event.stopPropagation();
+      },
+      { capture: true },
+    );
   }
 
   get size() {
@@ -46,9 +53,13 @@ class View {
 
   fit(bounds, most = 1.15) {
     const { width, height } = this.size;
-    const margin = 16, below = 54;
-    const zoom = Math.min((width - 2 * margin) / (bounds.right - bounds.left),
-      (height - margin - below) / (bounds.bottom - bounds.top), most);
+    const margin = 16,
+      below = 54;
+    const zoom = Math.min(
+      (width - 2 * margin) / (bounds.right - bounds.left),
+      (height - margin - below) / (bounds.bottom - bounds.top),
+      most,
+    );
     this.zoom = Math.max(zoom, FARTHEST);
     this.x = width / 2 - (this.zoom * (bounds.left + bounds.right)) / 2;
     this.y = margin - this.zoom * bounds.top;
@@ -60,10 +71,13 @@ class View {
   // Moves as little as needed to bring a place into sight.
   show({ x, y }) {
     const { width, height } = this.size;
-    const marginX = Math.min(NODE.width * this.zoom, width / 3), marginY = Math.min(NODE.height * this.zoom + 30, height / 3);
+    const marginX = Math.min(NODE.width * this.zoom, width / 3),
+      marginY = Math.min(NODE.height * this.zoom + 30, height / 3);
     const [left, top] = [this.x + x * this.zoom, this.y + y * this.zoom];
-    this.moveBy(Math.max(marginX - left, 0) - Math.max(left - (width - marginX), 0),
-      Math.max(marginY - top, 0) - Math.max(top - (height - marginY - 30), 0));
+    this.moveBy(
+      Math.max(marginX - left, 0) - Math.max(left - (width - marginX), 0),
+      Math.max(marginY - top, 0) - Math.max(top - (height - marginY - 30), 0),
+    );
   }
 
   wheel(event) {
@@ -95,6 +109,7 @@ class View {
     } else {
       this.moveBy(dx, dy);
     }
-    if (this.moved > 5 && !this.canvas.hasPointerCapture(event.pointerId)) this.canvas.setPointerCapture(event.pointerId);
+    if (this.moved > 5 && !this.canvas.hasPointerCapture(event.pointerId))
+      this.canvas.setPointerCapture(event.pointerId);
   }
 }

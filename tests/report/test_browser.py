@@ -1,0 +1,301 @@
+"""The page in a browser: the system's chromium, driven by playwright; nothing is downloaded."""
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from crisptree import CrispTreeClassifier
+from crisptree.datasets import load_digits
+from crisptree.report import write
+from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 375, "height": 740}}
+READY = "document.documentElement.dataset.ready === 'true'"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="run make test-browser")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed; run make test-browser")
+    options = ["--no-sandbox"] if os.getuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open a page from disk; afterwards there must have been no complaint and no request but for the page itself."""
+
+    @contextmanager
+    def opened(path, size="desktop", scheme="light"):
+        tab = chromium.new_page(viewport=SIZES[size], color_scheme=scheme, has_touch=size == "phone")
+        complaints, requests = [], []
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.on("dialog", lambda dialog: complaints.append(dialog.message))
+        tab.set_default_timeout(8000)
+        tab.goto(path.as_uri())
+        tab.wait_for_function(READY)
+        yield tab
+        assert tab.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"]
+        tab.close()
+        assert complaints == []
+        assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def digits_page(tmp_path_factory):
+    digits = load_digits()
+    model = CrispTreeClassifier(max_depth=5, epochs=6, finetune_epochs=6, image_shape=(8, 8), random_state=0)
+    model.fit(digits.X_train, digits.y_train, validation=(digits.X_valid, digits.y_valid))
+    path = tmp_path_factory.mktemp("pages") / "digits.html"
+    names = [*map(str, range(9)), EVIL]
+    return write(model, path, digits.X_test, digits.y_test, class_names=names, title="Digits"), model, digits
+
+
+@pytest.fixture(scope="module")
+def table_page(tmp_path_factory):
+    model, X, y = fitted(n_classes=3)
+    names = [EVIL_FEATURE, "a feature with a name that is much too long for its box", "b", "c", "d", "e"]
+    wrong = np.where(np.arange(len(y)) % 9 == 0, (y + 1) % 3, y)
+    path = tmp_path_factory.mktemp("pages") / "table.html"
+    return write(model, path, X, wrong, feature_names=names, class_names=["low", "middle", EVIL])
+
+
+def press(tab, node):
+    """Click the middle of a node, whatever is drawn there."""
+    face = tab.locator(f"[data-node='{node}'] .face")
+    face.scroll_into_view_if_needed()
+    box = face.bounding_box()
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def text_of(tab, place):
+    return tab.locator(place).inner_text()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_split_shows_its_weights_scores_and_counts(size, visit, digits_page):
+    path, model, _ = digits_page
+    with visit(path, size) as tab:
+        assert "Nothing selected" in text_of(tab, "#panel")
+        press(tab, 0)
+        assert "Split 0" in text_of(tab, "#panel h3")
+        captions = tab.locator("#panel figcaption").all_inner_texts()
+        assert captions == ["linear grey", "red left, blue right"]
+        assert tab.locator("#panel svg.chart rect").count() > 5
+        counts = tab.locator("#panel table tbody tr").first.locator("td").all_inner_texts()
+        assert counts == [f"{model.tree_.statistics.node_counts[0].sum():,.0f}", "360"]
+        assert tab.get_attribute("[data-node='0']", "aria-selected") == "true"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_search_leads_to_leaves_and_a_leaf_shows_classes_and_examples(size, visit, digits_page):
+    path, model, _ = digits_page
+    with visit(path, size) as tab:
+        tab.fill("#query", "leaf 3")
+        assert text_of(tab, "#found") == "1 leaf"
+        tab.press("#query", "Enter")
+        assert text_of(tab, "#panel h3") == "Leaf 3"
+        assert tab.locator("#panel .bars .bar").count() >= 1
+        node = model.tree_.structure.n_splits + 3
+        assert tab.locator(f"[data-node='{node}'][aria-selected='true']").count() == 1
+        tab.fill("#query", "0")
+        found = int(np.sum(model.tree_.majority == 0))
+        assert text_of(tab, "#found") == f"{found} {'leaf' if found == 1 else 'leaves'}"
+        tab.fill("#query", "no such class")
+        assert text_of(tab, "#found") == "nothing found"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_cell_of_the_confusion_matrix_selects_its_samples_and_a_sample_lights_its_path(size, visit, digits_page):
+    path, model, digits = digits_page
+    predicted = model.predict(digits.X_test)
+    row = int(np.flatnonzero(predicted != digits.y_test)[0])
+    truth, guess = int(digits.y_test[row]), int(predicted[row])
+    expected = int(np.sum((digits.y_test == truth) & (predicted == guess)))
+    with visit(path, size) as tab:
+        tab.click(f"#confusion td[data-true='{truth}'][data-predicted='{guess}']")
+        assert tab.locator("#gallery [data-sample]").count() == expected
+        assert f"{expected} of {expected}" in text_of(tab, "#gallery h3")
+        tab.click("#gallery [data-sample] >> nth=0")
+        assert text_of(tab, "#panel h3") == f"Row {row}"
+        way = model.tree_.structure.nodes_on_paths[model.apply(digits.X_test[row : row + 1])[0]]
+        lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map(node => Number(node.dataset.node))")
+        assert sorted(lit) == sorted(way[way >= 0].tolist())
+        assert tab.locator("#panel .steps li").count() == len(lit) - 1
+        words = text_of(tab, "#panel")
+        assert "spreads from the boundary" in words
+        assert "pushes: red left, blue right" in words
+        assert "at a distance of" in words
+        assert "before" in words
+        tab.keyboard.press("Escape")
+        assert tab.locator(".node.on-path").count() == 0
+
+
+def test_folding_and_unfolding(visit, digits_page):
+    path, model, _ = digits_page
+    with visit(path) as tab:
+        shown = tab.locator(".node").count()
+        tab.click("[data-node='1'] .fold")
+        assert tab.get_attribute("[data-node='1']", "aria-expanded") == "false"
+        assert tab.locator(".node").count() < shown
+        tab.click("[data-view='expand']")
+        assert tab.locator(".node").count() == model.tree_.structure.n_nodes
+        tab.click("[data-view='collapse']")
+        assert tab.locator(".node").count() == shown
+
+
+def test_the_tree_can_be_dragged_and_zoomed(visit, digits_page):
+    def place(tab):
+        return tab.get_attribute("#canvas > g", "transform")
+
+    with visit(digits_page[0]) as tab:
+        tab.locator("#pane").scroll_into_view_if_needed()
+        box = tab.locator("#pane").bounding_box()
+        start = place(tab)
+        tab.mouse.move(box["x"] + 30, box["y"] + 40)
+        tab.mouse.down()
+        tab.mouse.move(box["x"] + 130, box["y"] + 90, steps=4)
+        tab.mouse.up()
+        dragged = place(tab)
+        tab.click("[data-view='in']")
+        zoomed = place(tab)
+        tab.keyboard.down("Control")
+        tab.mouse.move(box["x"] + 200, box["y"] + 200)
+        tab.mouse.wheel(0, 200)
+        tab.keyboard.up("Control")
+        tab.wait_for_function(
+            "before => document.querySelector('#canvas > g').getAttribute('transform') !== before", arg=zoomed
+        )
+        assert len({start, dragged, zoomed, place(tab)}) == 4
+        assert "Nothing selected" in text_of(tab, "#panel")  # a drag is no click
+
+
+def test_everything_works_with_the_keyboard(visit, digits_page):
+    path, model, _ = digits_page
+    structure = model.tree_.structure
+
+    def focused(tab):
+        return tab.evaluate("Number(document.activeElement.dataset.node)")
+
+    with visit(path) as tab:
+        tab.focus("[data-node='0']")
+        tab.keyboard.press("ArrowDown")
+        assert focused(tab) == structure.left_nodes[0]
+        tab.keyboard.press("ArrowRight")
+        assert focused(tab) == structure.right_nodes[0]
+        tab.keyboard.press("Enter")
+        assert text_of(tab, "#panel h3") == f"Split {structure.right_nodes[0]}"
+        tab.keyboard.press("Space")
+        assert tab.get_attribute(f"[data-node='{structure.right_nodes[0]}']", "aria-expanded") == "false"
+        tab.keyboard.press("ArrowUp")
+        assert focused(tab) == 0
+        tab.keyboard.press("Escape")
+        assert "Nothing selected" in text_of(tab, "#panel")
+        assert focused(tab) == 0
+        tab.focus("#confusion td[tabindex='0']")
+        tab.keyboard.press("ArrowDown")
+        tab.keyboard.press("ArrowRight")
+        tab.keyboard.press("Enter")
+        assert text_of(tab, "#gallery h3").startswith("True 1, predicted 1")
+        tab.focus("#gallery [data-sample] >> nth=0")
+        tab.keyboard.press("ArrowRight")
+        assert tab.evaluate("document.activeElement.dataset.sample") is not None
+        tab.keyboard.press("Enter")
+        assert "Sample 2 of" in text_of(tab, "#panel .eyebrow")
+
+
+def test_tab_reaches_every_part_and_its_focus_is_visible(visit, digits_page):
+    with visit(digits_page[0]) as tab:
+        seen = set()
+        for _ in range(40):
+            tab.keyboard.press("Tab")
+            seen.add(
+                tab.evaluate(
+                    """() => {
+                      const here = document.activeElement;
+                      if (here === document.body) return 'the end';
+                      const style = getComputedStyle(here.querySelector('.face') ?? here);
+                      if (style.outlineStyle === 'none' && style.strokeDasharray === 'none') return `invisible focus: ${here.tagName} ${here.className} ${here.id}`;
+                      return here.closest('[id]')?.id ?? 'nowhere';
+                    }"""
+                )
+            )
+        assert not [where for where in seen if where.startswith("invisible")]
+        assert {"theme", "query", "legend", "canvas", "pane", "confusion", "gallery", "blame"} <= seen
+
+
+def test_dark_and_light_follow_the_system_and_the_button(visit, digits_page):
+    background = "getComputedStyle(document.body).backgroundColor"
+    with visit(digits_page[0], scheme="dark") as tab:
+        dark = tab.evaluate(background)
+        tab.click("#theme")
+        light = tab.evaluate(background)
+        assert dark != light
+        tab.click("#theme")
+        assert tab.evaluate(background) == dark
+    with visit(digits_page[0], scheme="light") as tab:
+        assert tab.evaluate(background) == light
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_strange_names_show_as_text(size, visit, digits_page, table_page):
+    with visit(digits_page[0], size) as tab:
+        assert EVIL in text_of(tab, "#legend")
+        tab.click("#legend .chip >> nth=9")
+        assert "lea" in text_of(tab, "#found")
+    with visit(table_page, size) as tab:
+        press(tab, 0)
+        assert EVIL_FEATURE in text_of(tab, "#panel")
+        assert tab.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_tabular_samples_show_pushes_changes_and_values(size, visit, table_page):
+    with visit(table_page, size) as tab:
+        tab.click("#gallery [data-sample] >> nth=0")
+        assert tab.locator("#panel .steps .signed .bar").count() > 2
+        words = text_of(tab, "#panel")
+        assert "The smallest change to another class" in words
+        assert "at a distance of" in words
+        assert EVIL_FEATURE in words
+        tab.click("#panel .link >> nth=0")
+        assert text_of(tab, "#panel h3").startswith("Split")
+        tab.click("#blame .link >> nth=0")
+        assert "To blame for" in text_of(tab, "#panel")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_of_every_kind_answer_a_click(kind, visit, tmp_path):
+    model, X, y = fitted(**KINDS[kind])
+    full = write(model, tmp_path / "full.html", X, (y + 1) % len(model.classes_))
+    bare = write(model, tmp_path / "bare.html")
+    unlabelled = write(model, tmp_path / "unlabelled.html", X)
+    for path, has_samples in ((full, True), (bare, False), (unlabelled, True)):
+        for size in SIZES:
+            with visit(path, size) as tab:
+                press(tab, 0)
+                assert text_of(tab, "#panel h3") in ("Split 0", "Leaf 0")
+                if has_samples:
+                    tab.click("#gallery [data-sample] >> nth=0")
+                    assert text_of(tab, "#panel h3").startswith("Row")
+
+
+def test_training_curves_are_drawn(visit, digits_page):
+    with visit(digits_page[0]) as tab:
+        assert tab.locator("#training path.curve").count() >= 3
+        captions = tab.locator("#training figcaption").all_inner_texts()
+        assert [caption.split()[0] for caption in captions] == ["Mean", "Steepness", "Accuracy"]
