@@ -229,7 +229,8 @@ def test_tab_reaches_every_part_and_its_focus_is_visible(visit, digits_page):
                       const here = document.activeElement;
                       if (here === document.body) return 'the end';
                       const style = getComputedStyle(here.querySelector('.face') ?? here);
-                      if (style.outlineStyle === 'none' && style.strokeDasharray === 'none') return `invisible focus: ${here.tagName} ${here.className} ${here.id}`;
+                      const visible = style.outlineStyle !== 'none' || style.strokeDasharray !== 'none';
+                      if (!visible) return `invisible focus: ${here.tagName} ${here.id}`;
                       return here.closest('[id]')?.id ?? 'nowhere';
                     }"""
                 )

@@ -15,7 +15,10 @@ from crisptree.report.given import Rows, Subject
 from crisptree.report.samples import collect_blame, collect_samples
 
 BINS = 30
-"""Bars of a score histogram, at most one more."""
+"""Bars of a score histogram, at most two more."""
+
+TAIL = 0.5
+"""Percent of the scores on either side that the outermost bars hold, so that a few far rows do not flatten the rest."""
 
 LARGEST_WEIGHTS = 12
 """Weights listed at a split of tabular data."""
@@ -132,14 +135,17 @@ def _histograms(tree: CrispTree, rows: Rows, n_classes: int) -> dict[str, Any]:
     """Scores of the rows that visit each split, by class, in bins that zero separates."""
     n_splits = tree.structure.n_splits
     start, width = np.zeros(n_splits), np.zeros(n_splits)
-    counts = np.zeros((n_splits, BINS + 1, n_classes), dtype=np.int64)
+    counts = np.zeros((n_splits, BINS + 2, n_classes), dtype=np.int64)
     for split, visitors, scores in visits(tree, rows.X):
         values = scores.astype(np.float64)
-        low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-        width[split] = (high - low) / BINS or 1.0
-        start[split] = -np.ceil(-low / width[split]) * width[split]
+        low, high = np.percentile(values, (TAIL, 100 - TAIL))
+        width[split] = (max(high, 0.0) - min(low, 0.0)) / BINS or 1.0
+        first = min(int(np.floor(low / width[split])), -1) if (values <= 0).any() else 0
+        last = max(int(np.ceil(high / width[split])) - 1, 0)
         # Bins are closed on the right, as turns are: a score of zero goes left.
-        bins = np.clip(np.ceil((values - start[split]) / width[split]).astype(np.int64) - 1, 0, BINS)
+        number = np.ceil(np.clip(values / width[split], first, last + 1)).astype(np.int64) - 1
+        bins = np.where(values > 0, np.clip(number, 0, last), np.clip(number, first, -1)) - first
+        start[split] = first * width[split]
         np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
     return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
 

@@ -160,22 +160,22 @@ def _changes(subject: Subject, X: npt.NDArray[np.float32], faces: dict[str, Any]
         return {}
     found = {}
     for sample, x in enumerate(X[:CHANGES]):
-        change = explain.nearest_other(subject.model, x)
+        change = explain.nearest_other(subject.model, x, top=CHANGED_FEATURES)
         if change is not None:
             after = np.asarray(change.x, dtype=np.float64).reshape(-1)
             pictures = _pictures(subject.image_shape, x, after, faces) if subject.image_shape else {}
-            found[str(sample)] = _change(subject, change) | pictures
+            found[str(sample)] = _change(subject, change, int(np.count_nonzero(after != x))) | pictures
     return found
 
 
-def _change(subject: Subject, change: Any) -> dict[str, Any]:
+def _change(subject: Subject, change: Any, n_changed: int) -> dict[str, Any]:
     classes = subject.model.classes_.tolist()
     return {
         "predicted": classes.index(np.asarray(change.predicted).item()),
         "leaf": int(change.leaf),
         "distance": float(change.distance),
-        "count": len(change.changes),
-        "features": [[push.feature, push.value, push.amount] for push in change.changes[:CHANGED_FEATURES]],
+        "count": n_changed,
+        "features": [[push.feature, push.value, push.amount] for push in change.changes],
     }
 
 

@@ -22,7 +22,7 @@ function ranked(shares, most = 3) {
 
 function sharesInWords(shares, most = 3) {
   return ranked(shares, most)
-    .map(([share, number]) => `${DATA.classes[number]} ${percent(share)}`)
+    .map(([share, number]) => `${DATA.classes[number]} (${percent(share)})`)
     .join(", ");
 }
 

@@ -56,7 +56,9 @@ function splitPanel(split, listener) {
     part("Weights", weightsOf(split)),
     part(
       DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class",
-      DATA.histograms ? scoreHistogram(split) : hint("No rows were given with this report."),
+      ...(DATA.histograms
+        ? [scoreHistogram(split), hint("The outermost bars hold all scores beyond them.")]
+        : [hint("No rows were given with this report.")]),
     ),
     part(
       "Rows",

@@ -120,8 +120,8 @@ function samplePanel(sample, among, listener) {
     ),
     make(
       "p",
-      {},
-      "ends in ",
+      { class: "ends" },
+      "Ends in ",
       nodeButton(nodes[nodes.length - 1], listener),
       ": ",
       sharesInWords(sharesAt(nodes[nodes.length - 1])),
@@ -134,7 +134,7 @@ function samplePanel(sample, among, listener) {
 function stepItem(sample, split, next, place, listener) {
   const [score, margin, offset] = DATA.samples.steps.cell(sample, place);
   const right = DATA.tree.right.at(split) === next;
-  const rest = DATA.linear ? ` The mean training row scores ${signed(offset)}; pushes add the rest.` : "";
+  const rest = DATA.linear ? `; the mean training row scores ${signed(offset)}` : "";
   return make(
     "li",
     {},
@@ -144,7 +144,7 @@ function stepItem(sample, split, next, place, listener) {
       nodeButton(split, listener),
       make("span", { class: right ? "turn right" : "turn left" }, right ? "right →" : "← left"),
     ),
-    hint(`Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary.${rest}`),
+    hint(`Score ${signed(score)}, ${short(Math.abs(margin))} spreads from the boundary${rest}.`),
     pushesAt(sample, split, place),
     beforeAfter(split, next),
   );
