@@ -75,8 +75,9 @@ class Confusion {
   }
 
   resized() {
-    const cell = this.table.querySelector("tbody td");
-    this.table.classList.toggle("dense", cell.getBoundingClientRect().width < 27);
+    const { width } = this.table.querySelector("tbody td").getBoundingClientRect();
+    this.table.classList.toggle("dense", width < 27);
+    this.table.classList.toggle("tiny", width < 15);
   }
 
   at([truth, predicted]) {

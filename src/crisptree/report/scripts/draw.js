@@ -54,7 +54,7 @@ function channelOf(values, place, channels, channel) {
   return sum / channels;
 }
 
-const CHANNEL_NAMES = { 1: [""], 3: ["red", "green", "blue"] };
+const CHANNEL_NAMES = { 1: [""], 3: ["red channel", "green channel", "blue channel"] };
 
 function channelNames(channels) {
   return CHANNEL_NAMES[channels] ?? Array.from({ length: channels }, (_, index) => `channel ${index}`);
