@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
 
-.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick pictures test-browser clean
+.PHONY: help setup demo test check test-slow bench-predict bench-fit paper paper-quick pictures test-browser report-images clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
@@ -16,6 +16,7 @@ help:
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
+	@echo "make report-images  the pictures of docs/report.md (set CRISPTREE_DATA: MNIST)"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -49,6 +50,9 @@ $(BROWSER): $(READY)
 	  || { echo "chromium is needed and could not be installed; install it and try again"; exit 1; }
 	$(BIN)/python -m pip install --quiet -c constraints.txt --group browser
 	@touch $(BROWSER)
+
+report-images: $(BROWSER)
+	$(BIN)/python -m tests.report.screenshots
 
 bench-predict: setup
 	$(BIN)/python benchmarks/bench_predict.py

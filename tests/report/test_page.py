@@ -5,14 +5,18 @@ import subprocess
 import sys
 from importlib.resources import files
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import crisptree
+from crisptree.inference.statistics import settled
 from crisptree.report import page as pages
 from crisptree.report import write
+from crisptree.scaling import Scaling
+from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
-from tests.toys import clouds
+from tests.toys import clouds, random_tree
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,3 +141,16 @@ def test_a_report_without_rows_needs_neither_torch_nor_matplotlib(tmp_path):
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[False, False]"
+
+
+def test_a_tree_of_depth_8_on_images_of_784_pixels_stays_below_three_megabytes(page):
+    """Noise is the worst case: it cannot be compressed."""
+    X = np.random.default_rng(0).normal(size=(1000, 784)).astype(np.float32)
+    y = np.arange(1000) % 10
+    model = crisptree.CrispTreeClassifier(max_depth=0, image_shape=(28, 28)).fit(X, y)
+    noise = random_tree(TreeStructure.balanced(8), 784, 10).crisp(Scaling.none(784), steepness=3.0)
+    model.tree_ = settled(noise, X, y, np.ones(1000), leaf_prior=0.0)
+    text, data = page(model, X, y)
+    assert data["samples"]["count"] == 800
+    assert data["weights"]["step"] == data["samples"]["step"] == 1  # nothing was shrunk
+    assert len(text.encode()) < 3_000_000

@@ -47,7 +47,7 @@ def test_steps_are_those_of_explain_path(kind, page):
             )
             named = {push.feature: push.amount for push in step.pushes}
             mine = dict(zip(features[sample, place].tolist(), pushes[sample, place, :, 1].tolist(), strict=True))
-            assert mine == pytest.approx({j: named[j] for j in mine}, rel=1e-5)
+            assert mine == pytest.approx({j: named.get(j, 0.0) for j in mine}, rel=1e-5)
         assert np.isnan(steps[sample, len(way.steps) :]).all()
 
 

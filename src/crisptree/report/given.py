@@ -105,7 +105,7 @@ def check_max_samples(max_samples: Any) -> int:
 
 
 def _image_shape(model: Any) -> tuple[int, int, int] | None:
-    shape = naming.image_shape_of(model)
+    shape = getattr(model, "image_shape_", None)
     if shape is None:
         return None
     height, width, channels = (*shape, 1)[:3]
