@@ -170,12 +170,16 @@ def _changes(subject: Subject, X: npt.NDArray[np.float32], faces: dict[str, Any]
 
 def _change(subject: Subject, change: Any, n_changed: int) -> dict[str, Any]:
     classes = subject.model.classes_.tolist()
+    factor = subject.tree.statistics.scaling.factor
     return {
         "predicted": classes.index(np.asarray(change.predicted).item()),
         "leaf": int(change.leaf),
         "distance": float(change.distance),
         "count": n_changed,
-        "features": [[push.feature, push.value, push.amount] for push in change.changes],
+        "features": [
+            [push.feature, push.value, push.amount, float(push.amount * factor[push.feature])]
+            for push in change.changes
+        ],
     }
 
 

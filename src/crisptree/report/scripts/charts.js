@@ -31,7 +31,9 @@ const MOST_BARS = 12;
 // One bar for every class with a count, the largest first.
 function classBars(shares, columns) {
   const list = make("div", { class: "bars" });
-  const shown = ranked(shares, MOST_BARS);
+  const present = shares.map((share, number) => [share, number, total(columns.map((values) => values?.[number] ?? 0))]);
+  const all = present.filter(([share, , rows]) => share > 0 || rows > 0);
+  const shown = all.sort((one, two) => two[0] - one[0] || two[2] - one[2]).slice(0, MOST_BARS);
   for (const [share, number] of shown) {
     const fill = make("span", { class: "fill" });
     fill.style.width = `${100 * share}%`;
@@ -47,7 +49,7 @@ function classBars(shares, columns) {
       ),
     );
   }
-  const more = shares.filter((share) => share > 0).length - shown.length;
+  const more = all.length - shown.length;
   if (more > 0) list.append(make("p", { class: "hint" }, `and ${more} classes with smaller shares`));
   return list;
 }
@@ -66,7 +68,7 @@ function signedBars(entries) {
         { class: "bar" },
         make("span", { class: "name", title: entry.name }, entry.name),
         make("span", { class: "track" }, fill),
-        make("span", { class: "value" }, signed(entry.amount)),
+        make("span", { class: "value" }, entry.text ?? signed(entry.amount)),
         entry.hint === undefined ? null : make("span", { class: "value muted" }, entry.hint),
       );
     }),
@@ -75,7 +77,7 @@ function signedBars(entries) {
 
 const HISTOGRAM = { width: 320, height: 120, base: 96 };
 
-function scoreHistogram(split, marked = null) {
+function scoreHistogram(split) {
   const { start, width, counts } = DATA.histograms;
   const bins = counts.shape[1];
   const heights = Array.from({ length: bins }, (_, bin) => total(counts.cell(split, bin)));
@@ -109,8 +111,6 @@ function scoreHistogram(split, marked = null) {
   const at = (score) => ((score - start.at(split)) / width.at(split)) * step;
   picture.append(shape("line", { class: "axis", x1: 0, x2: HISTOGRAM.width, y1: HISTOGRAM.base, y2: HISTOGRAM.base }));
   picture.append(shape("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: HISTOGRAM.base + 4 }));
-  if (marked !== null)
-    picture.append(shape("path", { class: "mark", d: `M${at(marked)} 0 l-5 -8 h10 z`, transform: "translate(0 8)" }));
   const label = (x, anchor, text) => shape("text", { x, y: HISTOGRAM.height - 6, "text-anchor": anchor }, text);
   const place = Math.min(Math.max(at(0), 60), HISTOGRAM.width - 60);
   picture.append(

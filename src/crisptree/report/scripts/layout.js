@@ -1,27 +1,36 @@
-// Where the visible nodes stand: ends side by side, a split above the middle of its children.
+// Where the visible nodes stand: ends side by side, a split above the middle of its children. A wide tree is stretched
+// downwards to fill its pane; its upper splits, which have room, are drawn larger so that the whole can be read.
 
 const NODE =
   DATA.image && DATA.linear
     ? { width: 68, height: 68, pitch: 88, level: 138, narrow: 114 }
     : { width: 150, height: 66, pitch: 168, level: 134, narrow: 112 };
 
-function layoutOf(open, level) {
+const MOST_STRETCH = 16;
+
+function layoutOf(open, level, stretch) {
   const places = new Map();
   let next = 0;
   const place = (node) => {
-    let x;
+    const first = next;
+    let x = next * NODE.pitch;
     if (isSplit(node) && open.has(node)) {
       const [left, right] = childrenOf(node).map(place);
-      x = (left + right) / 2;
+      x = (left.x + right.x) / 2;
     } else {
-      x = next * NODE.pitch;
       next += 1;
     }
-    places.set(node, { x, y: DEPTH[node] * level });
-    return x;
+    places.set(node, { x, y: DEPTH[node] * level * stretch, scale: Math.min(next - first, stretch) });
+    return places.get(node);
   };
   place(0);
   return places;
+}
+
+function stretchFor(open, level, pane) {
+  const { left, right, top, bottom } = boundsOf(layoutOf(open, level, 1).values());
+  const wanted = ((right - left) * pane.height) / pane.width;
+  return Math.min(Math.max(wanted / (bottom - top), 1), MOST_STRETCH);
 }
 
 function splitsAbove(depth) {
@@ -48,11 +57,11 @@ function readableDepth(paneWidth, smallest) {
 
 function boundsOf(places) {
   const bounds = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity };
-  for (const { x, y } of places) {
-    bounds.left = Math.min(bounds.left, x - NODE.width / 2);
-    bounds.right = Math.max(bounds.right, x + NODE.width / 2);
-    bounds.top = Math.min(bounds.top, y - NODE.height / 2);
-    bounds.bottom = Math.max(bounds.bottom, y + NODE.height / 2 + 40);
+  for (const { x, y, scale } of places) {
+    bounds.left = Math.min(bounds.left, x - (scale * NODE.width) / 2);
+    bounds.right = Math.max(bounds.right, x + (scale * NODE.width) / 2);
+    bounds.top = Math.min(bounds.top, y - (scale * NODE.height) / 2);
+    bounds.bottom = Math.max(bounds.bottom, y + scale * (NODE.height / 2 + 40));
   }
   return bounds;
 }

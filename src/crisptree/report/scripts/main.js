@@ -30,6 +30,8 @@ function fill(parts) {
   const focusInside = panel.contains(document.activeElement);
   panel.replaceChildren(closeButton(), ...parts.filter((part) => part !== null));
   panel.scrollTop = 0;
+  // A screen reader hears what was selected, not the whole panel.
+  byId("said").textContent = `${panel.querySelector("h3").textContent}: details beside the tree`;
   if (focusInside) panel.focus({ preventScroll: true });
 }
 
@@ -46,6 +48,7 @@ function clear() {
   tree.select(null);
   markSample(null);
   panel.replaceChildren(...welcome());
+  byId("said").textContent = "";
 }
 
 function markSample(sample) {

@@ -70,7 +70,7 @@ function termsFace(split) {
         rx: 2,
       }),
     );
-    const name = cut(DATA.features[features[term]], 10);
+    const name = cut(DATA.features[features[term]], 9);
     group.append(
       shape(
         "text",

@@ -231,9 +231,10 @@ function changeOf(sample, listener) {
     change.image
       ? changeImages(change)
       : signedBars(
-          change.features.map(([feature, value, amount]) => ({
+          change.features.map(([feature, value, amount, spreads]) => ({
             name: DATA.features[feature],
-            amount,
+            amount: spreads,
+            text: signed(amount),
             hint: `${short(value)} → ${short(value + amount)}`,
           })),
         ),

@@ -25,17 +25,21 @@ class TreeView {
   fold() {
     const smallest = DATA.image && DATA.linear ? 0.78 : 0.74;
     this.open = splitsAbove(readableDepth(this.view.size.width - 32, smallest));
-    this.place();
     this.fit();
   }
 
   unfold() {
     this.open = splitsAbove(DATA.summary.depth);
-    this.place();
     this.fit();
   }
 
+  get level() {
+    return this.path.length ? NODE.narrow : NODE.level;
+  }
+
   fit() {
+    this.stretch = stretchFor(this.open, this.level, this.view.room);
+    this.place();
     this.view.fit(boundsOf(this.places.values()));
   }
 
@@ -47,7 +51,7 @@ class TreeView {
   }
 
   place() {
-    this.places = layoutOf(this.open, this.path.length ? NODE.narrow : NODE.level);
+    this.places = layoutOf(this.open, this.level, this.stretch);
     const order = [...this.places.keys()];
     const hadFocus = this.nodes.contains(document.activeElement);
     if (!this.places.has(this.focused)) this.focused = pathTo(this.focused).findLast((node) => this.places.has(node));
@@ -61,8 +65,8 @@ class TreeView {
   placed(node) {
     if (!this.drawn.has(node)) this.drawn.set(node, drawNode(node));
     const element = this.drawn.get(node);
-    const { x, y } = this.places.get(node);
-    element.setAttribute("transform", `translate(${x} ${y})`);
+    const { x, y, scale } = this.places.get(node);
+    element.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
     if (isSplit(node)) {
       const open = this.open.has(node);
       element.setAttribute("aria-expanded", String(open));
@@ -73,15 +77,15 @@ class TreeView {
   }
 
   edgeTo(node) {
-    const from = this.places.get(PARENT[node]),
-      to = this.places.get(node);
-    const start = from.y + NODE.height / 2 + 8,
-      end = to.y - NODE.height / 2;
-    const middle = (start + end) / 2 + 6;
+    const from = this.places.get(PARENT[node]);
+    const to = this.places.get(node);
+    const start = from.y + from.scale * (NODE.height / 2 + 27);
+    const end = to.y - (to.scale * NODE.height) / 2;
+    const middle = (start + end) / 2;
     const rows = total(DATA.tree.train.row(node)) / (total(DATA.tree.train.row(0)) || 1);
     return shape("path", {
-      d: `M${from.x} ${start} C${from.x} ${middle} ${to.x} ${middle - 12} ${to.x} ${end}`,
-      "stroke-width": (1 + 9 * rows).toFixed(2),
+      d: `M${from.x} ${start} C${from.x} ${middle + 6} ${to.x} ${middle - 6} ${to.x} ${end}`,
+      "stroke-width": ((1 + 9 * rows) * Math.max(from.scale, 0.35 * this.stretch)).toFixed(2),
       "data-to": node,
     });
   }
@@ -158,7 +162,6 @@ class TreeView {
     }
     this.path = nodes;
     if (nodes.length) this.focused = nodes[nodes.length - 1];
-    this.place();
     this.fit();
   }
 

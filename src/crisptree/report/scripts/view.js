@@ -1,5 +1,7 @@
 // Pan and zoom of the tree's pane.
 
+const MARGIN = 16;
+const TOOLS = 54;
 const CLOSEST = 2.5,
   FARTHEST = 0.02;
 
@@ -32,6 +34,12 @@ class View {
     return this.canvas.getBoundingClientRect();
   }
 
+  // What a tree may fill: the pane without its margins and tools.
+  get room() {
+    const { width, height } = this.size;
+    return { width: Math.max(width - 2 * MARGIN, 1), height: Math.max(height - MARGIN - TOOLS, 1) };
+  }
+
   apply() {
     this.content.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.zoom})`);
     this.canvas.classList.toggle("far", this.zoom < 0.45);
@@ -52,19 +60,12 @@ class View {
   }
 
   fit(bounds, most = 1.15) {
-    const { width, height } = this.size;
-    const margin = 16,
-      below = 54;
-    const zoom = Math.min(
-      (width - 2 * margin) / (bounds.right - bounds.left),
-      (height - margin - below) / (bounds.bottom - bounds.top),
-      most,
-    );
+    const { width, height } = this.room;
+    const zoom = Math.min(width / (bounds.right - bounds.left), height / (bounds.bottom - bounds.top), most);
     this.zoom = Math.max(zoom, FARTHEST);
-    this.x = width / 2 - (this.zoom * (bounds.left + bounds.right)) / 2;
-    this.y = margin - this.zoom * bounds.top;
-    const spare = height - margin - below - this.zoom * (bounds.bottom - bounds.top);
-    this.y += Math.max(0, Math.min(spare / 2, 40));
+    const spare = height - this.zoom * (bounds.bottom - bounds.top);
+    this.x = MARGIN + width / 2 - (this.zoom * (bounds.left + bounds.right)) / 2;
+    this.y = MARGIN - this.zoom * bounds.top + Math.max(0, Math.min(spare / 2, 40));
     this.apply();
   }
 
