@@ -17,7 +17,8 @@ from crisptree.datasets import DataNotFoundError, load_digits, load_fashion_mnis
 from crisptree.plots import plot_tree
 
 # %%
-# One scale for all pixels keeps those that hardly ever vary from being blown up to noise.
+# One scale for all pixels keeps those that hardly ever vary from being blown up to noise. Of all epochs of finetuning
+# the one counts after which the deterministic tree does best on validation images.
 for load in (load_mnist, load_fashion_mnist):
     try:
         data = load()
@@ -32,8 +33,9 @@ for load in (load_mnist, load_fashion_mnist):
         scale="global",
         roughness=1e-2,
         image_shape=data.image_shape,
+        early_stopping=True,
         random_state=0,
-    ).fit(*data.all_but_test())
+    ).fit(data.X_train, data.y_train, validation=(data.X_valid, data.y_valid))
     print(f"{load.__name__}: {100 * model.score(data.X_test, data.y_test):.1f} % on test images, one path each")
     plot_tree(model, class_names=data.class_names)
 
