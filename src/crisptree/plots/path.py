@@ -139,7 +139,7 @@ def _draw_pushes(sheet: Sheet, step: Any, rows: tuple[float, float], height: flo
     left, right = PUSHES_AT
     x = (left + right) / 2
     if not step.pushes:
-        sheet.write(x, (rows[0] + rows[1]) / 2, "a module: no weights per feature", SMALL, color=MUTED)
+        sheet.write(x, (rows[0] + rows[1]) / 2, "no single feature pushed", SMALL, color=MUTED)
         return
     reach = max(abs(push.amount) for push in step.pushes) or 1.0
     bar = min(BAR, (height - 0.2) / len(step.pushes))
