@@ -99,11 +99,16 @@ class TreeView {
       const element = this.drawn.get(node);
       element.classList.toggle("on-path", onPath.has(node));
       element.classList.toggle("match", this.matches?.has(node) ?? false);
+      element.classList.toggle("leads", this.aboveMatches.has(node));
       element.classList.toggle("holds-match", !this.open.has(node) && this.aboveMatches.has(node));
       element.setAttribute("aria-selected", String(node === this.selected));
       element.setAttribute("tabindex", node === this.focused ? "0" : "-1");
     }
-    for (const edge of this.edges.children) edge.classList.toggle("on-path", onPath.has(Number(edge.dataset.to)));
+    for (const edge of this.edges.children) {
+      const node = Number(edge.dataset.to);
+      edge.classList.toggle("on-path", onPath.has(node));
+      edge.classList.toggle("to-match", this.aboveMatches.has(node) || (this.matches?.has(node) ?? false));
+    }
   }
 
   nodeOf(event) {
