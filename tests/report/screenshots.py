@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 import crisptree
 from crisptree.datasets import load_mnist
@@ -31,6 +30,8 @@ SCENES = {
 
 
 def main(model_file: str | None = None) -> None:
+    from playwright.sync_api import sync_playwright  # `make report-images` brings it; other tests do without
+
     mnist = load_mnist()
     if model_file is None:
         model = crisptree.CrispTreeClassifier.paper(

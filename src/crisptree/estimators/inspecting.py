@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from crisptree.explain import MarginReport, Path
+    from crisptree.explain import MarginReport
+    from crisptree.explain import Path as TreePath
     from crisptree.inference import CrispTree
 
 
@@ -72,7 +75,7 @@ class InspectingMixin:
         except TypeError as error:
             raise AttributeError(str(error)) from error
 
-    def explain(self, x: Any, *, top: int = 5) -> Path:
+    def explain(self, x: Any, *, top: int = 5) -> TreePath:
         """The way of one row to its leaf, with what pushed it at every split; see ``explain.path``.
 
         Examples
@@ -93,6 +96,44 @@ class InspectingMixin:
         from crisptree.explain import margin_report
 
         return margin_report(self, X) if limits is None else margin_report(self, X, limits=limits)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        X: Any = None,
+        y: Any = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        title: str | None = None,
+        max_samples: int = 800,
+    ) -> Path:
+        """Write a page about the tree that any browser opens, without a network; see ``crisptree.report.write``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(pathlib.Path(folder) / "iris.html", X, y).name
+        'iris.html'
+        """
+        check_is_fitted(self, "tree_")
+        from crisptree.report import write
+
+        return write(
+            self,
+            path,
+            X,
+            y,
+            feature_names=feature_names,
+            class_names=class_names,
+            title=title,
+            max_samples=max_samples,
+        )
 
     def simplified(
         self,
