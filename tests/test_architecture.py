@@ -22,7 +22,7 @@ ALLOWED = {
     "splits": set(),
     "images": set(),
     "native": set(),
-    "inference": {"structure", "scaling", "blocks", "native", "warning"},
+    "inference": {"structure", "scaling", "blocks", "images", "native", "warning"},
     "tree": {"structure", "scaling", "blocks", "splits", "equations", "inference"},
     "learning": {"structure", "tree", "splits", "equations", "native", "warning"},
     "baselines": {"structure", "tree", "splits", "equations", "learning"},

@@ -85,6 +85,10 @@ class Scaling:
         raw = weight.astype(np.float64)
         return raw * self.unit, bias + raw @ self.center
 
+    def repeated(self, times: int) -> Scaling:
+        """The scaling of rows that are so many pixels, each scaled alike."""
+        return Scaling(*(np.tile(part, times) for part in (self.center, self.factor, self.mean, self.spread)))
+
     @property
     def unit(self) -> Doubles:
         """The raw length of one scaled unit, 0 for columns constant in training."""

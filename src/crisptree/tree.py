@@ -14,7 +14,7 @@ from torch import Tensor
 from crisptree.blocks import row_blocks
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.flat import CrispTree, FlatTree
-from crisptree.inference.routing import route_rows
+from crisptree.inference.routing import Rows, route_rows
 from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
@@ -142,7 +142,7 @@ class ModuleTree(CrispTree):
 
 
 @route_rows.register
-def _(tree: ModuleTree, X: npt.NDArray[np.floating], n_jobs: int | None = None) -> npt.NDArray[np.int64]:
+def _(tree: ModuleTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.int64]:
     """In groups: a module sees only the rows whose path leads through it, scaled once."""
     modules = Tree(tree.structure, tree.splits, torch.as_tensor(tree.leaves))
     leaves = np.empty(len(X), dtype=np.int64)

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.blocks import n_threads
+from crisptree.blocks import n_threads, row_blocks
+from crisptree.images.windows import Windows
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
 from crisptree.warning import CrispTreeWarning
+
+WINDOWS_AT_ONCE = 2048
+"""Without the kernel so many windows are written down at a time."""
 
 
 def route_rows(
@@ -47,14 +51,33 @@ def route_rows(
     return leaves if finite else None
 
 
+def route_windows(
+    tree: FlatTree, windows: Windows, *, n_jobs: int | None = None, instruction_set: str = ""
+) -> npt.NDArray[np.int64]:
+    """The leaf of every window, as if its values stood in an array of rows. All values must be finite."""
+    leaves = np.empty(len(windows), dtype=np.int64)
+    if router is None:
+        _say_once()
+        for rows in row_blocks(len(windows), WINDOWS_AT_ONCE):
+            leaves[rows] = reference.route_rows(tree, windows[rows])
+        return leaves
+    arrays = (windows.data, windows.base, windows.offset)
+    prepared(tree).route_windows(*arrays, leaves, n_threads(n_jobs), instruction_set)
+    return leaves
+
+
 def score_moments(
-    tree: FlatTree, X: npt.NDArray[np.float32], sample_weight: npt.NDArray[np.float64], n_jobs: int | None
+    tree: FlatTree, X: npt.NDArray[np.float32] | Windows, sample_weight: npt.NDArray[np.float64], n_jobs: int | None
 ) -> npt.NDArray[np.float64] | None:
     """Σ w, Σ w f and Σ w f² of the rows that pass each split, or None without the kernel.  (n_splits, 3)"""
     if router is None:
         return None
     moments = np.zeros((tree.structure.n_splits, 3))
-    prepared(tree).score_moments(np.ascontiguousarray(X), sample_weight, moments, n_threads(n_jobs))
+    kernel, threads = prepared(tree), n_threads(n_jobs)
+    if isinstance(X, Windows):
+        kernel.score_moments_of_windows(X.data, X.base, X.offset, sample_weight, moments, threads)
+    else:
+        kernel.score_moments(np.ascontiguousarray(X), sample_weight, moments, threads)
     return moments
 
 
@@ -72,16 +95,20 @@ _said: set[str] = set()
 
 
 def _by_reference(tree: FlatTree, X: npt.NDArray[np.floating], check_finite: bool) -> npt.NDArray[np.int64] | None:
+    _say_once()
+    with np.errstate(over="ignore"):
+        rows = np.asarray(X, dtype=np.float32)
+    if check_finite and not np.isfinite(rows).all():
+        return None
+    return reference.route_rows(tree, rows)
+
+
+def _say_once() -> None:
     if not _said:
         _said.add("once")
         warnings.warn(
             "crisptree was installed without its compiled kernel and predicts with NumPy: the same leaves, but many "
             "times slower. Reinstall it where a C++ compiler is at hand.",
             CrispTreeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    with np.errstate(over="ignore"):
-        rows = np.asarray(X, dtype=np.float32)
-    if check_finite and not np.isfinite(rows).all():
-        return None
-    return reference.route_rows(tree, rows)

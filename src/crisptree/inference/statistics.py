@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
+from crisptree.images.windows import Windows
 from crisptree.inference.compiled import score_moments
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.inference.reference import visits
@@ -22,7 +23,7 @@ SomeTree = TypeVar("SomeTree", bound=CrispTree)
 
 def settled(
     tree: SomeTree,
-    X: npt.NDArray[np.float32],
+    X: npt.NDArray[np.float32] | Windows,
     y: npt.NDArray[np.int64],
     sample_weight: Doubles,
     leaf_prior: float,
@@ -102,7 +103,7 @@ def _mean_and_spread(moments: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _leaves_and_moments(
-    tree: CrispTree, X: npt.NDArray[np.float32], sample_weight: Doubles
+    tree: CrispTree, X: npt.NDArray[np.float32] | Windows, sample_weight: Doubles
 ) -> tuple[npt.NDArray[np.int64], Doubles]:
     """The leaf of every row, and Σw, Σwf, Σwf² of the rows at each split: one visit serves both."""
     structure = tree.structure

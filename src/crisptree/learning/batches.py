@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 class Update:
     """The rows of one optimiser step: of each group in ``active`` the places ``begin`` to ``end`` of the epoch's order.
 
-    An epoch's order (``Groups.shuffled``) is new every time; its updates are always the same places.
+    An epoch's order (``Orders``) is new every time; its updates are always the same places.
     """
 
     active: Integers
@@ -68,9 +68,32 @@ class Groups:
         """``sizes`` as an array."""
         return self.sizes.cpu().numpy()
 
+    def taken(self, plan: Plan) -> Integers:
+        """How many rows of each group an epoch goes through: all of them, or the group's share of ``rows_per_epoch``.
+
+        A small group gives more than its share: a batch, and as many batches as ``min_updates`` demands of an epoch.
+        """
+        sizes = self.host_sizes
+        if plan.rows_per_epoch is None or plan.rows_per_epoch >= sizes.sum():
+            return sizes
+        share = np.ceil(sizes * (plan.rows_per_epoch / sizes.sum())).astype(np.int64)
+        batches = max(1, -(-plan.min_updates // max(plan.epochs, 1)))
+        return np.minimum(sizes, np.maximum(share, batches * plan.batch_size))
+
+    def sampled(self, plan: Plan) -> Groups:
+        """As many rows of each group as an epoch goes through, evenly spread."""
+        sizes, taken = self.host_sizes, self.taken(plan)
+        if np.array_equal(taken, sizes):
+            return self
+        starts = np.repeat(np.cumsum(sizes) - sizes, taken)
+        number = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+        places = torch.from_numpy(starts + number * np.repeat(sizes, taken) // np.repeat(taken, taken))
+        device = self.rows.device
+        return Groups(self.rows[places.to(device)], torch.from_numpy(taken).to(device))
+
     def n_batches(self, plan: Plan) -> Integers:
         """Batches of each group: as few as hold ``batch_size`` rows at most, and all of nearly one size."""
-        return -(-self.host_sizes // plan.batch_size)
+        return -(-self.taken(plan) // plan.batch_size)
 
     def passes(self, plan: Plan) -> Integers:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
@@ -78,7 +101,7 @@ class Groups:
 
     def schedule(self, plan: Plan) -> Iterator[Update]:
         """The steps of every epoch. A group that has finished its batches drops out."""
-        sizes, n_batches = self.host_sizes, self.n_batches(plan)
+        sizes, n_batches = self.taken(plan), self.n_batches(plan)
         n_updates, starts = n_batches * self.passes(plan), np.cumsum(sizes) - sizes
         longest_first = np.argsort(-n_updates, kind="stable")
         n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
@@ -91,7 +114,7 @@ class Groups:
             yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
 
     def shuffled(self, plan: Plan, generator: torch.Generator) -> Tensor:
-        """``rows`` in the order of one epoch, each group's own among themselves.  (n,)"""
+        """All ``rows`` in a random order, each group's own among themselves.  (n,)"""
         if self.n_batches(plan).max() == 1:
             return self.rows  # one batch holds them all: their order means nothing
         if self.rows.is_cuda:
@@ -105,10 +128,41 @@ class Groups:
 
     def epoch(self, plan: Plan, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and groups of every step of one epoch.  (b,), (b,)"""
-        order = self.shuffled(plan, generator)
+        order = Orders(self, plan, generator).next()
         for update in self.schedule(plan):
             rows = order[torch.from_numpy(update.places).to(order.device)]
             yield rows, update.per_row(update.active).to(order.device)
+
+
+class Orders:
+    """The rows of one epoch after the other: all of them, shuffled, or a share of every group.
+
+    With a share, epochs walk on through one shuffled order; a group that is used up is shuffled again.
+    """
+
+    def __init__(self, groups: Groups, plan: Plan, generator: torch.Generator) -> None:
+        self.groups, self.plan, self.generator = groups, plan, generator
+        self.sizes, self.taken = groups.host_sizes, groups.taken(plan)
+        self.takes_all = np.array_equal(self.sizes, self.taken)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.position = self.sizes.copy()  # all used up
+        self.places: Integers | None = None
+
+    def next(self) -> Tensor:
+        """The order of the next epoch.  (taken rows,)"""
+        if self.takes_all:
+            return self.groups.shuffled(self.plan, self.generator)
+        if self.places is None:
+            self.places = np.arange(len(self.groups.rows))
+            self.shuffler = np.random.default_rng(int(torch.randint(2**62, (), generator=self.generator)))
+        for group in np.flatnonzero(self.position + self.taken > self.sizes):
+            start = self.starts[group]
+            self.shuffler.shuffle(self.places[start : start + self.sizes[group]])
+            self.position[group] = 0
+        begin = self.starts + self.position
+        self.position += self.taken
+        update = Update(np.arange(len(begin)), begin, begin + self.taken)
+        return self.groups.rows[torch.from_numpy(self.places[update.places]).to(self.groups.rows.device)]
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

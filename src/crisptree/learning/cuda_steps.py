@@ -33,6 +33,7 @@ def can_train_on_cuda(trainee: Trainee, samples: Samples) -> bool:
     return (
         isinstance(trainee.splits, ObliqueSplits)
         and samples.device.type == "cuda"
+        and isinstance(samples.x, Tensor)  # windows train with torch's steps
         and samples.x.dtype in (torch.float32, torch.float64)
         and samples.x.is_contiguous()
         and samples.n_classes <= MOST_CLASSES

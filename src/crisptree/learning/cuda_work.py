@@ -35,7 +35,8 @@ class Work(ABC):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
-        self.device, self.dtype = samples.device, samples.x.dtype
+        assert isinstance(samples.x, Tensor)  # the kernels read an array
+        self.rows, self.device, self.dtype = samples.x, samples.device, samples.x.dtype
         weight, bias = (trainee.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
@@ -48,7 +49,7 @@ class Work(ABC):
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        self.order = torch.empty_like(trainee.groups.rows)
+        self.order = trainee.groups.rows.new_empty(int(trainee.groups.taken(plan).sum()))
         numbers = (0.0, plan.learning_rate, plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.counts = torch.zeros_like(trainee.leaves)
@@ -157,7 +158,7 @@ class StumpWork(Work):
         samples = self.samples
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
             kernels.stump_tasks[(n_tasks,)](
-                samples.x,
+                self.rows,
                 samples.y,
                 samples.weight,
                 self.order,
@@ -235,7 +236,7 @@ class TreeWork(Work):
         for step, begin, end, is_first, is_last in self._pieces():
             rows = end - begin
             x, scores, residual = self.x[:rows], self.scores[:rows], self.residual[:rows]
-            torch.index_select(self.samples.x, 0, self.order[begin:end], out=x)
+            torch.index_select(self.rows, 0, self.order[begin:end], out=x)
             torch.mm(x, products, out=scores)
             if is_first:
                 self.moving.zero_()

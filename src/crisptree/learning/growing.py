@@ -12,6 +12,7 @@ from torch import Tensor
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
+from crisptree.learning.routing import leaves_of
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Outcome, Stumps, random_tables
 from crisptree.learning.train import EpochEnd, train
@@ -65,7 +66,7 @@ class Finder(Protocol):
 
 def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
     """The tree before it grows: one leaf with the class frequencies."""
-    splits = kind.initial(samples.mean()[None][:0], generator)
+    splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
     frequencies = samples.class_weights() / samples.class_weights().sum()
     return Tree(TreeStructure.single_leaf(), splits, frequencies.to(samples.weight)[None])
 
@@ -99,7 +100,7 @@ def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tre
     the tree's log-likelihood (gain times share of the samples) comes first.
     """
     growth = _Growth(find, samples, limits)
-    leaf_of_row = torch.cat([tree.route(samples.batch(rows)) for rows in samples.pieces()])
+    leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces()])
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
     while fresh and not _is_full(tree, limits):
@@ -193,7 +194,7 @@ class TrainedStumps:
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
-        splits = self.kind.candidates(samples.group_means(groups), self.generator)
+        splits = self.kind.candidates(samples.group_means(groups.sampled(self.plan)), self.generator)
         tables = random_tables(2 * n_nodes * n_candidates, samples.n_classes, self.generator)
         stumps = Stumps(splits, tables.reshape(2, -1).to(samples.weight), groups, n_candidates)
 

@@ -24,13 +24,7 @@ from crisptree.structure import TreeStructure
 
 def can_train(trainee: Trainee, samples: Samples) -> bool:
     """Whether the kernel is there and knows this kind of split and these rows."""
-    return (
-        training is not None
-        and isinstance(trainee.splits, ObliqueSplits)
-        and samples.device.type == "cpu"
-        and samples.x.dtype in (torch.float32, torch.float64)
-        and samples.x.is_contiguous()
-    )
+    return isinstance(trainee.splits, ObliqueSplits) and samples.native_rows is not None
 
 
 class NativeSteps(StepByStep):
@@ -44,7 +38,7 @@ class NativeSteps(StepByStep):
         kind = "SingleTrainer" if samples.x.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
-            _view(samples.x),
+            samples.native_rows,
             _view(samples.y),
             _view(samples.weight),
             self.weight,

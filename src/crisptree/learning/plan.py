@@ -15,6 +15,7 @@ class Plan:
     epochs: int = 20
     learning_rate: float = 0.001
     batch_size: int = 1000
+    rows_per_epoch: int | None = None
     min_updates: int = 0
     steepness: float = 1.0
     steepness_step: float = 0.1

@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups
+from crisptree.native import training
 
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
 
 GROUPS_PER_PRODUCT = 32
 """Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowRows:
+    """Rows that are windows of images: feature j of row r is ``data[base[r] + offset[j]]``.
+
+    Parameters
+    ----------
+    data : Tensor of shape (n_values,)
+        Scaled images after each other.
+    base : Tensor of shape (n,), int64
+        Where every row's pixel is.
+    offset : Tensor of shape (n_features,), int64
+        How far from it every feature is.
+    """
+
+    data: Tensor
+    base: Tensor
+    offset: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.base), len(self.offset)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.data.dtype
+
+    def is_contiguous(self) -> bool:
+        """Whether the kernels can read the images where they lie."""
+        return self.data.is_contiguous()
+
+    def index_select(self, dim: int, rows: Tensor) -> Tensor:
+        """Some rows as a tensor: the definition.  (b,) → (b, n_features)"""
+        assert dim == 0
+        return self.data[self.base[rows][:, None] + self.offset]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +64,8 @@ class Samples:
 
     Parameters
     ----------
-    x : Tensor of shape (n, n_features)
-        Scaled features.
+    x : Tensor of shape (n, n_features), or WindowRows
+        Scaled features, as an array or as windows of images.
     y : Tensor of shape (n,), int64
         Class numbers 0 … n_classes − 1.
     weight : Tensor of shape (n,)
@@ -35,7 +74,7 @@ class Samples:
         How many classes there are.
     """
 
-    x: Tensor
+    x: Tensor | WindowRows
     y: Tensor
     weight: Tensor
     n_classes: int
@@ -53,7 +92,20 @@ class Samples:
 
     def batch(self, rows: Tensor) -> Tensor:
         """The features of some rows.  (b,) → (b, n_features)"""
-        return self.x.index_select(0, rows)
+        if self.native_rows is None or isinstance(self.x, Tensor):
+            return self.x.index_select(0, rows)
+        copies = torch.empty(len(rows), self.n_features, dtype=self.x.dtype)
+        self.native_rows.gather(rows.numpy(), copies.numpy(), torch.get_num_threads())
+        return copies
+
+    @cached_property
+    def native_rows(self) -> Any:
+        """The rows as the native kernels see them; None where they cannot read them."""
+        kinds = {torch.float32: "SingleRows", torch.float64: "DoubleRows"}
+        if training is None or self.device.type != "cpu" or self.x.dtype not in kinds or not self.x.is_contiguous():
+            return None
+        arrays = (self.x,) if isinstance(self.x, Tensor) else (self.x.data, self.x.base, self.x.offset)
+        return getattr(training, kinds[self.x.dtype])(*(array.detach().numpy() for array in arrays))
 
     def pieces(self, rows: Tensor | None = None) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given."""

@@ -81,11 +81,12 @@ class Weighing:
     """How much a row counts in a step.
 
     Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided by the
-    mean weight of the whole group. Leaf counts are shared out over the passes of an epoch.
+    mean weight of the whole group. Leaf counts are shared out over the passes of an epoch, and stand for all rows where
+    an epoch sees a share of them.
     """
 
     def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
-        self.share = 1 / groups.passes(plan)
+        self.share = groups.host_sizes / groups.taken(plan) / groups.passes(plan)
         self.mean_weight = samples.group_mean_weight(groups).cpu().numpy()
 
     def __call__(self, update: Update) -> tuple[Doubles, Doubles]:

@@ -15,8 +15,8 @@ from torch import Tensor
 from crisptree.equations.alternating import hard_responsibilities
 from crisptree.equations.em import class_counts
 from crisptree.equations.gain import information_gain
-from crisptree.equations.routing import goes_right
 from crisptree.learning.batches import Groups
+from crisptree.learning.routing import turns_of
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
@@ -62,16 +62,17 @@ class Stumps:
     @torch.no_grad()
     def hard_counts(self, samples: Samples) -> Tensor:
         counts = torch.zeros_like(self.leaves)
-        for rows, group, scores in self._own_scores(samples):
-            h = hard_responsibilities(scores.reshape(-1, 1), self.structure)
+        for rows, group, turned in self._turns(samples):
+            h = hard_responsibilities(turned.reshape(-1, 1).to(counts), self.structure)
             weight = samples.weight[rows].repeat_interleave(self.n_candidates)
             counts += class_counts(h * weight[:, None], self.labels(samples.y[rows], group), counts.shape[1])
         return counts
 
-    def _own_scores(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def _turns(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, their groups, and which candidates send them right.  (b,), (b,), (b, n_candidates)"""
         pieces = zip(samples.pieces(self.groups.rows), samples.pieces(self.groups.group), strict=True)
         for rows, group in pieces:
-            yield rows, group, self.splits.at(samples.batch(rows), group)
+            yield rows, group, turns_of(self.splits, samples, rows, group).reshape(len(rows), self.n_candidates)
 
     @torch.no_grad()
     def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
@@ -85,8 +86,7 @@ class Stumps:
         everyone = torch.zeros(n_nodes * n_classes, dtype=torch.float64, device=device)
         n_right = torch.zeros(n_nodes, n_candidates, dtype=torch.long, device=device)
         turns = []
-        for rows, group, scores in self._own_scores(samples):
-            turned = goes_right(scores.reshape(len(rows), n_candidates))
+        for rows, group, turned in self._turns(samples):
             weight, cell = samples.weight[rows].double(), group * n_classes + samples.y[rows]
             right.index_add_(0, cell, turned * weight[:, None])
             everyone.index_add_(0, cell, weight)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import leaf_distributions
+from crisptree.learning.batches import Orders
 from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda
 from crisptree.learning.graphed_steps import GraphedSteps, can_record
 from crisptree.learning.native_steps import NativeSteps, can_train
@@ -80,10 +81,11 @@ def train(
     """
     algorithm = ALGORITHMS[plan.algorithm]
     steps = _quickest_steps(trainee, samples)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         steepness = plan.steepness_at(epoch)
         with torch_threads(steps.torch_threads):
-            counts, loss, finite = steps.epoch(steepness, trainee.groups.shuffled(plan, generator))
+            counts, loss, finite = steps.epoch(steepness, orders.next())
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, steepness)
         if algorithm.hard_leaves:

@@ -12,6 +12,7 @@ namespace nb = nanobind;
 using crisptree::Kernel;
 using crisptree::Router;
 using crisptree::Rows;
+using crisptree::Windows;
 
 namespace {
 
@@ -35,6 +36,15 @@ Rows rows_of(const AnyRows& X, const Router& router) {
   if (!is_double && X.dtype() != nb::dtype<float>()) throw std::invalid_argument("rows must be float32 or float64");
   if (static_cast<int64_t>(X.shape(1)) != router.n_features()) throw std::invalid_argument("rows have another width");
   return {X.data(), is_double, static_cast<int64_t>(X.shape(0)), X.stride(0), X.stride(1)};
+}
+
+Windows windows_of(const Array<float, 1>& data, const Array<int64_t, 1>& base, const Array<int64_t, 1>& offset, const Router& router) {
+  if (static_cast<int64_t>(offset.shape(0)) != router.n_features()) throw std::invalid_argument("rows have another width");
+  const auto n_values = static_cast<int64_t>(data.shape(0)), n_rows = static_cast<int64_t>(base.shape(0));
+  if (!crisptree::windows_fit(n_values, base.data(), n_rows, offset.data(), router.n_features())) {
+    throw std::invalid_argument("windows must lie inside the data");
+  }
+  return {data.data(), base.data(), offset.data(), n_rows};
 }
 
 }  // namespace
@@ -71,6 +81,30 @@ NB_MODULE(_router, m) {
             self.score_moments(X.data(), static_cast<int64_t>(X.shape(0)), sample_weight.data(), moments.data(), n_threads, kernel);
           },
           nb::arg("X"), nb::arg("sample_weight"), nb::arg("moments"), nb::arg("n_threads"))
+      .def(
+          "score_moments_of_windows",
+          [](const Router& self, Array<float, 1> data, Array<int64_t, 1> base, Array<int64_t, 1> offset,
+             Array<double, 1> sample_weight, Moments moments, int n_threads) {
+            const Windows windows = windows_of(data, base, offset, self);
+            if (sample_weight.shape(0) != base.shape(0)) throw std::invalid_argument("one weight per row");
+            if (moments.shape(0) != self.n_splits() || moments.shape(1) != 3) throw std::invalid_argument("moments must be (n_splits, 3)");
+            const Kernel& kernel = kernel_named("");
+            nb::gil_scoped_release released;
+            self.score_moments(windows, sample_weight.data(), moments.data(), n_threads, kernel);
+          },
+          nb::arg("data"), nb::arg("base"), nb::arg("offset"), nb::arg("sample_weight"), nb::arg("moments"), nb::arg("n_threads"))
+      .def(
+          "route_windows",
+          [](const Router& self, Array<float, 1> data, Array<int64_t, 1> base, Array<int64_t, 1> offset, Leaves leaves,
+             int n_threads, const std::string& instruction_set) {
+            const Windows windows = windows_of(data, base, offset, self);
+            if (leaves.shape(0) != base.shape(0)) throw std::invalid_argument("one leaf per row");
+            const Kernel& kernel = kernel_named(instruction_set);
+            nb::gil_scoped_release released;
+            self.route(windows, leaves.data(), n_threads, kernel);
+          },
+          nb::arg("data"), nb::arg("base"), nb::arg("offset"), nb::arg("leaves"), nb::arg("n_threads"),
+          nb::arg("instruction_set") = "")
       .def(
           "route",
           [](const Router& self, AnyRows X, Leaves leaves, int n_threads, bool check_finite,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "training.h"
 
@@ -39,18 +40,81 @@ void must(bool holds, const char* sentence) {
   if (!holds) throw std::invalid_argument(sentence);
 }
 
+// Where rows come from; the arrays belong to Python and are kept alive here.
+template <class T>
+class Source {
+ public:
+  explicit Source(Array<const T, 2> X) : n_rows_(X.shape(0)), array_(X) {
+    rows_ = {X.data(), nullptr, nullptr, 0, static_cast<int64_t>(X.shape(1))};
+  }
+
+  Source(Array<const T, 1> data, Numbers<1> base, Numbers<1> offset) : n_rows_(base.shape(0)), data_(data), base_(base) {
+    const auto n = static_cast<int64_t>(offset.shape(0));
+    must(windows_fit(static_cast<int64_t>(data.shape(0)), base.data(), static_cast<int64_t>(n_rows_), offset.data(), n),
+         "windows must lie inside the data");
+    runs_ = runs_of(offset.data(), n);
+    rows_ = {data.data(), base.data(), runs_.data(), static_cast<int64_t>(runs_.size()), n};
+  }
+
+  Source(const Source&) = delete;  // its rows point to its own runs
+
+  const Rows<T>& rows() const { return rows_; }
+  size_t n_rows() const { return n_rows_; }
+  size_t n_features() const { return static_cast<size_t>(rows_.n_features); }
+
+  void route(Numbers<1> numbers, Array<int32_t, 1> node, Array<const T, 2> weight, Array<const T, 1> bias,
+             Array<const int32_t, 1> left, Array<const int32_t, 1> right, int n_threads) const {
+    const size_t n_splits = bias.shape(0);
+    check(numbers);
+    must(node.shape(0) == numbers.shape(0), "one node per row");
+    must(weight.shape(0) == n_splits && weight.shape(1) == n_features(), "weights must be (n_splits, n_features)");
+    must(left.shape(0) == n_splits && right.shape(0) == n_splits, "one child on each side of a split");
+    for (size_t i = 0; i < node.shape(0); ++i) must(node.data()[i] < static_cast<int64_t>(n_splits), "a row must begin at a node");
+    for (size_t i = 0; i < n_splits; ++i) {
+      const int32_t least = static_cast<int32_t>(i), most = static_cast<int32_t>(n_splits);
+      for (const int32_t child : {left.data()[i], right.data()[i]}) must(child < 0 || (child > least && child < most), "children come after their parents");
+    }
+    const Turns<T> turns = {weight.data(), bias.data(), left.data(), right.data()};
+    nb::gil_scoped_release released;
+    Pool pool(n_threads);
+    kernel<T>().route(rows_, numbers.data(), static_cast<int64_t>(numbers.shape(0)), turns, node.data(), pool);
+  }
+
+  void gather(Numbers<1> numbers, Array<T, 2> copies, int n_threads) const {
+    check(numbers);
+    must(copies.shape(0) == numbers.shape(0) && copies.shape(1) == n_features(), "copies must be (n, n_features)");
+    nb::gil_scoped_release released;
+    Pool pool(n_threads);
+    kernel<T>().gather(rows_, numbers.data(), static_cast<int64_t>(numbers.shape(0)), copies.data(), pool);
+  }
+
+ private:
+  void check(const Numbers<1>& numbers) const {
+    for (size_t i = 0; i < numbers.shape(0); ++i) {
+      must(numbers.data()[i] >= 0 && numbers.data()[i] < static_cast<int64_t>(n_rows_), "a row must exist");
+    }
+  }
+
+  size_t n_rows_;
+  Array<const T, 2> array_;
+  Array<const T, 1> data_;
+  Numbers<1> base_;
+  std::vector<Run> runs_;
+  Rows<T> rows_;
+};
+
 // Splits in training: their parameters and Adam state belong to Python and are kept alive here.
 template <class T>
 class Trainer {
  public:
-  Trainer(Array<const T, 2> X, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
+  Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps, double learning_rate,
           double l1, double l2, double roughness, std::pair<int64_t, int64_t> image, int n_threads)
-      : X_(X), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
+      : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), pool_(std::make_unique<Pool>(n_threads)) {
-    const size_t n = bias.shape(0), p = X.shape(1);
+    const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
-    must(y.shape(0) == X.shape(0) && sample_weight.shape(0) == X.shape(0), "one label and one weight per row");
+    must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
     for (const auto& matrix : {weight, weight_mean, weight_square}) {
       must(matrix.shape(0) == n && matrix.shape(1) == p, "weights must be (n_splits, n_features)");
     }
@@ -86,7 +150,7 @@ class Trainer {
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
     check(before_weight, before_bias);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
-                             mass_threshold, &pairs_per_row_};
+                             mass_threshold, &pairs_per_row_, &desks_};
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1);
     const Before<T> before = {before_weight.data(), before_bias.data()};
     nb::gil_scoped_release released;
@@ -95,7 +159,7 @@ class Trainer {
 
  private:
   void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias) const {
-    must(weight.shape(0) == bias_.shape(0) && weight.shape(1) == X_.shape(1) && bias.shape(0) == bias_.shape(0),
+    must(weight.shape(0) == bias_.shape(0) && static_cast<int64_t>(weight.shape(1)) == rows_.n_features && bias.shape(0) == bias_.shape(0),
          "the splits before must have the shape of those now");
   }
 
@@ -109,11 +173,11 @@ class Trainer {
       must(begin.data()[a] >= 0 && begin.data()[a] < end.data()[a] && end.data()[a] <= static_cast<int64_t>(order.shape(0)),
            "a range must lie inside the order and hold a row");
     }
-    return {X_.data(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
-            in_counts.data(), static_cast<int64_t>(n), static_cast<int64_t>(X_.shape(1))};
+    return {rows_, y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
+            in_counts.data(), static_cast<int64_t>(n)};
   }
 
-  Array<const T, 2> X_;
+  Rows<T> rows_;
   Numbers<1> y_;
   Array<const T, 1> sample_weight_;
   Array<T, 2> weight_;
@@ -123,13 +187,20 @@ class Trainer {
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
   double pairs_per_row_;
+  std::vector<T> desks_;
 };
 
 template <class T>
-void bind(nb::module_& m, const char* name) {
-  nb::class_<Trainer<T>>(m, name)
-      .def(nb::init<Array<const T, 2>, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
-                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, std::pair<int64_t, int64_t>, int>())
+void bind(nb::module_& m, const char* rows, const char* trainer) {
+  nb::class_<Source<T>>(m, rows)
+      .def(nb::init<Array<const T, 2>>())
+      .def(nb::init<Array<const T, 1>, Numbers<1>, Numbers<1>>())
+      .def("route", &Source<T>::route)
+      .def("gather", &Source<T>::gather);
+  nb::class_<Trainer<T>>(m, trainer)
+      .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
+                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, std::pair<int64_t, int64_t>, int>(),
+           nb::keep_alive<1, 2>())
       .def("stumps", &Trainer<T>::stumps)
       .def("tree", &Trainer<T>::tree);
 }
@@ -143,6 +214,6 @@ NB_MODULE(_training, m) {
       .def_ro("log_likelihood", &Result::log_likelihood)
       .def_ro("weight", &Result::weight)
       .def_ro("pairs", &Result::pairs);
-  bind<float>(m, "SingleTrainer");
-  bind<double>(m, "DoubleTrainer");
+  bind<float>(m, "SingleRows", "SingleTrainer");
+  bind<double>(m, "DoubleRows", "DoubleTrainer");
 }

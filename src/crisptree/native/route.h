@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "windows.h"
+
 namespace crisptree {
 
 // A score is summed up in this many lanes; see inference/summation.py, which defines the order.
@@ -27,10 +29,26 @@ struct TreeView {
   bool single_leaf;
 };
 
-// Writes the leaves of rows of contiguous floats, `stride` apart. False where `check_finite` found a value that is not
-// finite; the leaves mean nothing then. `desks` are kMostRowsAtOnce times `padded` floats, zeros where they pad.
-using Route = bool (*)(const TreeView& tree, const float* rows, int64_t stride, int64_t n_rows, int64_t* leaves,
-                       bool check_finite, float* desks);
+// Rows of contiguous floats, `stride` apart; or, where `base` is given, windows.
+struct Source {
+  const float* data;
+  int64_t stride;
+  const int64_t* base;
+  const Run* runs;
+  int64_t n_runs;
+
+  Source from(int64_t row) const {
+    return base == nullptr ? Source{data + row * stride, stride, nullptr, nullptr, 0} : Source{data, stride, base + row, runs, n_runs};
+  }
+};
+
+// Writes the leaves of rows. False where `check_finite` found a value that is not finite (windows are not looked at); the
+// leaves mean nothing then. `desks` are kMostRowsAtOnce times `padded` floats, zeros where they pad.
+using Route = bool (*)(const TreeView& tree, const Source& source, int64_t n_rows, int64_t* leaves, bool check_finite,
+                       float* desks);
+
+// Copies one row to a desk of `padded` floats, and says whether all of its values are finite (windows are not looked at).
+using Take = bool (*)(const TreeView& tree, const Source& source, int64_t row, float* desk);
 
 // The score of one row of `padded` floats at one split, without its bias.
 using Score = float (*)(const TreeView& tree, int32_t split, const float* row);
@@ -38,6 +56,7 @@ using Score = float (*)(const TreeView& tree, int32_t split, const float* row);
 struct Kernel {
   const char* name;
   Route route;
+  Take take;
   Score score;
 };
 

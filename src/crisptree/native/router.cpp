@@ -115,7 +115,7 @@ bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* 
   AlignedFloats desks(std::min<int64_t>(kMostRowsAtOnce, end - begin) * padded_, 0.0f);
   if (ready) {
     const float* first = static_cast<const float*>(rows.data) + begin * rows.row_stride;
-    return kernel.route(tree, first, rows.row_stride, end - begin, leaves + begin, check_finite, desks.data());
+    return kernel.route(tree, {first, rows.row_stride, nullptr, nullptr, 0}, end - begin, leaves + begin, check_finite, desks.data());
   }
   std::vector<float> block(kBlock * n_features_);
   for (int64_t first = begin; first < end; first += kBlock) {
@@ -125,27 +125,43 @@ bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* 
     } else {
       copy_block<float>(rows, first, last, n_features_, block.data());
     }
-    if (!kernel.route(tree, block.data(), n_features_, last - first, leaves + first, check_finite, desks.data())) {
-      return false;
-    }
+    const Source source = {block.data(), n_features_, nullptr, nullptr, 0};
+    if (!kernel.route(tree, source, last - first, leaves + first, check_finite, desks.data())) return false;
   }
   return true;
 }
 
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
-  const int64_t worth = rows.n_rows * std::max<int64_t>(n_features_, 1) / kValuesPerThread;
-  const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(rows.n_rows, 1));
-  if (threads == 1) return route_range(rows, 0, rows.n_rows, leaves, check_finite, kernel);
+  return share_out(rows.n_rows, n_threads, [&](int64_t begin, int64_t end) {
+    return route_range(rows, begin, end, leaves, check_finite, kernel);
+  });
+}
+
+void Router::route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const {
+  const TreeView tree = view();
+  const std::vector<Run> runs = runs_of(windows.offset, n_features_);
+  const Source source = {windows.data, 0, windows.base, runs.data(), static_cast<int64_t>(runs.size())};
+  share_out(windows.n_rows, n_threads, [&](int64_t begin, int64_t end) {
+    AlignedFloats desks(kMostRowsAtOnce * padded_, 0.0f);
+    return kernel.route(tree, source.from(begin), end - begin, leaves + begin, false, desks.data());
+  });
+}
+
+// Routes the rows in pieces, on as many threads as are worth their start; false where one of them is not finite.
+bool Router::share_out(int64_t n_rows, int n_threads, const std::function<bool(int64_t, int64_t)>& route_piece) const {
+  const int64_t worth = n_rows * std::max<int64_t>(n_features_, 1) / kValuesPerThread;
+  const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(n_rows, 1));
+  if (threads == 1) return route_piece(0, n_rows);
   // Threads help themselves to pieces, so that one that starts late or is slowed down holds nobody up.
   std::atomic<bool> finite{true};
   std::atomic<int64_t> taken{0};
-  const int64_t piece = std::max(kBlock, rows.n_rows / (threads * kPiecesPerThread));
+  const int64_t piece = std::max(kBlock, n_rows / (threads * kPiecesPerThread));
   std::atomic<bool> failed{false};
   const auto work = [&] {
     try {
-      for (int64_t begin; finite && (begin = taken.fetch_add(piece)) < rows.n_rows;) {
-        const int64_t end = std::min(begin + piece, rows.n_rows);
-        if (!route_range(rows, begin, end, leaves, check_finite, kernel)) finite = false;
+      for (int64_t begin; finite && (begin = taken.fetch_add(piece)) < n_rows;) {
+        const int64_t end = std::min(begin + piece, n_rows);
+        if (!route_piece(begin, end)) finite = false;
       }
     } catch (const std::bad_alloc&) {
       failed = true;
@@ -169,6 +185,18 @@ bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_
 
 void Router::score_moments(const float* rows, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                            const Kernel& kernel) const {
+  add_moments({rows, n_features_, nullptr, nullptr, 0}, n_rows, sample_weight, moments, n_threads, kernel);
+}
+
+void Router::score_moments(const Windows& windows, const double* sample_weight, double* moments, int n_threads,
+                           const Kernel& kernel) const {
+  const std::vector<Run> runs = runs_of(windows.offset, n_features_);
+  const Source source = {windows.data, 0, windows.base, runs.data(), static_cast<int64_t>(runs.size())};
+  add_moments(source, windows.n_rows, sample_weight, moments, n_threads, kernel);
+}
+
+void Router::add_moments(const Source& source, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
+                         const Kernel& kernel) const {
   const TreeView tree = view();
   if (tree.single_leaf) return;
   const int64_t n_values = 3 * static_cast<int64_t>(left_.size()), n_pieces = std::clamp<int64_t>(n_rows / kRowsPerPiece, 1, kMostPieces);
@@ -178,7 +206,7 @@ void Router::score_moments(const float* rows, int64_t n_rows, const double* samp
     sum.assign(n_values, 0.0);
     AlignedFloats desk(padded_, 0.0f);
     for (int64_t i = n_rows * piece / n_pieces; i < n_rows * (piece + 1) / n_pieces; ++i) {
-      std::copy_n(rows + i * n_features_, n_features_, desk.begin());
+      kernel.take(tree, source, i, desk.data());
       for (int32_t node = 0; node >= 0;) {
         const float score = kernel.score(tree, node, desk.data()) + bias_[node];
         const double f = static_cast<double>(score), w = sample_weight[i];

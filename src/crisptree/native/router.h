@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <string>
 #include <vector>
@@ -34,6 +35,14 @@ struct Rows {
   int64_t column_stride;
 };
 
+// Rows that are windows, as many as there are bases.
+struct Windows {
+  const float* data;
+  const int64_t* base;
+  const int64_t* offset;
+  int64_t n_rows;
+};
+
 class Router {
  public:
   Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
@@ -47,13 +56,19 @@ class Router {
   // then.
   bool route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const;
 
+  void route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const;
+
   // Σ w, Σ w f and Σ w f² of the rows that pass each split, added to `moments`, (n_splits, 3). Rows are contiguous floats.
   void score_moments(const float* rows, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                      const Kernel& kernel) const;
+  void score_moments(const Windows& windows, const double* sample_weight, double* moments, int n_threads, const Kernel& kernel) const;
 
  private:
   TreeView view() const;
   bool route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
+                   const Kernel& kernel) const;
+  bool share_out(int64_t n_rows, int n_threads, const std::function<bool(int64_t begin, int64_t end)>& route_piece) const;
+  void add_moments(const Source& source, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                    const Kernel& kernel) const;
 
   int64_t n_features_;

@@ -6,23 +6,33 @@
 #include <vector>
 
 #include "pool.h"
+#include "windows.h"
 
 namespace crisptree {
+
+// Where rows come from: an array of them, or, where `base` is given, windows of images.
+template <class T>
+struct Rows {
+  const T* data;
+  const int64_t* base;
+  const Run* runs;
+  int64_t n_runs;
+  int64_t n_features;
+
+  bool are_windows() const { return base != nullptr; }
+};
 
 // The rows of one step: the places begin[a] … end[a] of `order` belong to the group active[a]. A row's sample weight is
 // multiplied by in_loss[a] in the loss and by in_counts[a] in the leaf counts.
 template <class T>
 struct Batch {
-  const T* X;
+  Rows<T> rows;
   const int64_t* y;
   const T* weight;
   const int64_t* order;
   const int64_t *active, *begin, *end;
   const double *in_loss, *in_counts;
   int64_t n_active;
-  int64_t n_features;
-
-  const T* row(int64_t place) const { return X + order[place] * n_features; }
 };
 
 // Hyperplanes with their Adam state, changed in place.
@@ -58,6 +68,14 @@ struct Tree {
   int64_t n_splits, n_classes;
   double mass_threshold;
   double* pairs_per_row;  // that the last rows had; a guess at first
+  std::vector<T>* desks;  // for the windows of a piece of a batch; kept from step to step
+};
+
+// Hyperplanes between two children each: >= 0 is another hyperplane, < 0 an end.
+template <class T>
+struct Turns {
+  const T *weight, *bias;
+  const int32_t *left, *right;
 };
 
 struct Result {
@@ -70,6 +88,12 @@ template <class T>
 struct TrainingKernel {
   Result (*stumps)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Stumps<T>&, double steepness, Pool& pool);
   Result (*tree)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Tree<T>&, double steepness, Pool& pool);
+
+  // The end that each of the rows numbers[0] … numbers[n − 1] reaches from its own node, which it replaces.
+  void (*route)(const Rows<T>&, const int64_t* numbers, int64_t n, const Turns<T>&, int32_t* node, Pool& pool);
+
+  // Copies of those rows, one after the other.
+  void (*gather)(const Rows<T>&, const int64_t* numbers, int64_t n, T* copies, Pool& pool);
 };
 
 struct TrainingKernels {
