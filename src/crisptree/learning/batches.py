@@ -172,5 +172,9 @@ def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
     place[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
     here = place[group_of_row]
     rows = torch.nonzero(here >= 0)[:, 0]
-    order = torch.argsort(here[rows], stable=True)
+    if device.type == "cpu" and len(wanted) <= np.iinfo(np.int16).max:
+        # Small numbers are sorted by their digits: in time, and in room, a fraction of what torch's sort takes.
+        order = torch.from_numpy(np.argsort(here[rows].numpy().astype(np.int16), kind="stable"))
+    else:
+        order = torch.argsort(here[rows], stable=True)
     return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))

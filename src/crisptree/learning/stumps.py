@@ -88,9 +88,9 @@ class Stumps:
         turns = []
         for rows, group, turned in self._turns(samples):
             weight, cell = samples.weight[rows].double(), group * n_classes + samples.y[rows]
-            right.index_add_(0, cell, turned * weight[:, None])
+            _add_rows(right, cell, turned * weight[:, None])
             everyone.index_add_(0, cell, weight)
-            n_right.index_add_(0, group, turned.long())
+            _add_rows(n_right, group, turned.long())
             turns.append(turned)
         right_counts = right.reshape(n_nodes, n_classes, n_candidates).transpose(1, 2)
         all_counts = everyone.reshape(n_nodes, 1, n_classes)
@@ -124,6 +124,13 @@ class Outcome:
     weights: Tensor
     accepted: Tensor
     turns: Tensor
+
+
+def _add_rows(total: Tensor, place: Tensor, rows: Tensor) -> None:
+    """Add every row to its place.  (m, k), (b,), (b, k)"""
+    if total.shape[1] == 1:  # torch adds numbers many times quicker than rows of one number
+        total, rows = total[:, 0], rows[:, 0]
+    total.index_add_(0, place, rows)
 
 
 def random_tables(n: int, n_classes: int, generator: torch.Generator) -> Tensor:
