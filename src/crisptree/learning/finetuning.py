@@ -10,7 +10,7 @@ from torch import Tensor
 from crisptree.learning.batches import Groups
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
-from crisptree.learning.routing import leaves_of
+from crisptree.learning.routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.train import EpochEnd, train
 from crisptree.splits import AbstractSplits
@@ -119,7 +119,7 @@ def finetune(
 def hard_counts(tree: Tree, samples: Samples) -> Tensor:
     """N_{ℓ,k}: the weight of every class in every leaf under deterministic routing.  (n_leaves, n_classes)"""
     counts = torch.zeros(tree.structure.n_leaves, samples.n_classes, dtype=tree.leaves.dtype, device=samples.device)
-    for rows in samples.pieces():
+    for rows in samples.pieces(in_place=reads_in_place(samples, tree.splits)):
         leaf = leaves_of(tree, samples, rows)
         counts.index_put_((leaf, samples.y[rows]), samples.weight[rows], accumulate=True)
     return counts
@@ -129,7 +129,7 @@ def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
     """Weighted accuracy on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
     tables = tree.hard_tables(hard_counts(tree, samples))
     right = torch.zeros((), dtype=torch.float64, device=validation.device)
-    for rows in validation.pieces():
+    for rows in validation.pieces(in_place=reads_in_place(validation, tree.splits)):
         correct = tables.argmax(dim=1)[leaves_of(tree, validation, rows)] == validation.y[rows]
         right += (validation.weight[rows] * correct).sum()
     return float(right / validation.weight.double().sum())

@@ -12,7 +12,7 @@ from torch import Tensor
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
-from crisptree.learning.routing import leaves_of
+from crisptree.learning.routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Outcome, Stumps, random_tables
 from crisptree.learning.train import EpochEnd, train
@@ -100,7 +100,8 @@ def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tre
     the tree's log-likelihood (gain times share of the samples) comes first.
     """
     growth = _Growth(find, samples, limits)
-    leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces()])
+    in_place = reads_in_place(samples, tree.splits)
+    leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces(in_place=in_place)])
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
     while fresh and not _is_full(tree, limits):

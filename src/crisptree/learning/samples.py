@@ -16,6 +16,9 @@ from crisptree.native import training
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
 
+ROWS_IN_PLACE = 2**18
+"""Passes that need no copy of the rows take this many."""
+
 GROUPS_PER_PRODUCT = 32
 """Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
 
@@ -107,10 +110,10 @@ class Samples:
         arrays = (self.x,) if isinstance(self.x, Tensor) else (self.x.data, self.x.base, self.x.offset)
         return getattr(training, kinds[self.x.dtype])(*(array.detach().numpy() for array in arrays))
 
-    def pieces(self, rows: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Row numbers a few thousand at a time: all of them, or those given."""
+    def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
+        """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""
         everything = torch.arange(len(self), device=self.device) if rows is None else rows
-        return everything.split(ROWS_AT_ONCE)
+        return everything.split(ROWS_IN_PLACE if in_place else ROWS_AT_ONCE)
 
     def mean(self) -> Tensor:
         """The weighted mean of all rows.  (n_features,)"""

@@ -16,7 +16,7 @@ from crisptree.equations.alternating import hard_responsibilities
 from crisptree.equations.em import class_counts
 from crisptree.equations.gain import information_gain
 from crisptree.learning.batches import Groups
-from crisptree.learning.routing import turns_of
+from crisptree.learning.routing import reads_in_place, turns_of
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
@@ -70,8 +70,9 @@ class Stumps:
 
     def _turns(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows, their groups, and which candidates send them right.  (b,), (b,), (b, n_candidates)"""
-        pieces = zip(samples.pieces(self.groups.rows), samples.pieces(self.groups.group), strict=True)
-        for rows, group in pieces:
+        in_place = reads_in_place(samples, self.splits)
+        pieces = (samples.pieces(part, in_place=in_place) for part in (self.groups.rows, self.groups.group))
+        for rows, group in zip(*pieces, strict=True):
             yield rows, group, turns_of(self.splits, samples, rows, group).reshape(len(rows), self.n_candidates)
 
     @torch.no_grad()
