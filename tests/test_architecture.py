@@ -39,6 +39,7 @@ ALLOWED = {
 
 TRAINS = {
     "estimators/fitting.py": {"learning", "baselines", "tree", "splits", "scaling", "blocks"},
+    "estimators/fitting_images.py": {"learning", "scaling"},
     "estimators/modules.py": {"export", "tree", "splits"},
     "estimators/on_device.py": {"tree", "splits", "scaling"},
     "estimators/progress.py": {"learning"},
@@ -54,6 +55,7 @@ LIBRARIES = {
         "learning",
         "baselines",
         "estimators/fitting.py",
+        "estimators/fitting_images.py",
         "estimators/modules.py",
         "estimators/on_device.py",
         "estimators/simplifying.py",

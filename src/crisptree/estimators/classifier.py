@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.fast_lane import fast_leaves
+from crisptree.estimators.fitted import TreeEstimator
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.protocol import PAPER
-from crisptree.inference import CrispTree, route_rows
-from crisptree.inference.cutting import cut
+from crisptree.inference import route_rows
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
 
 
-class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
+class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
@@ -135,12 +133,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
     (3, True)
     """
 
-    tree_: CrispTree
-    greedy_tree_: CrispTree
-    classes_: npt.NDArray[Any]
-    image_shape_: tuple[int, ...] | None
-    n_features_in_: int
-    history_: list[EpochRecord]
+    FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_")
 
     def __init__(
         self,
@@ -264,33 +257,6 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
             self.nu_ = fitted.nu
         return self
 
-    def _forget(self) -> None:
-        """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
-        for name in ("tree_", "greedy_tree_", "history_", "classes_", "nu_", "simplification_", "preprocessing_"):
-            self.__dict__.pop(name, None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "tree_")
-
-    def greedy(self) -> Self:
-        """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
-        check_is_fitted(self, "tree_")
-        twin = copy.copy(self)
-        twin.tree_ = self.greedy_tree_
-        return twin
-
-    def cut(self, depth: int) -> Self:
-        """The fitted estimator with its trees cut at a depth, their leaf tables counted on the training rows.
-
-        With ``warm_start=True`` the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
-        """
-        check_is_fitted(self, "tree_")
-        checks.check_parameter("depth", depth)
-        twin = copy.copy(self)
-        twin.max_depth = int(depth)
-        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
-        return twin
-
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)
 
@@ -359,23 +325,6 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, BaseEstimator):
         from crisptree.estimators.fitting import soft_probabilities
 
         return soft_probabilities(self.tree_, rows, steepness)
-
-    def get_depth(self) -> int:
-        """The largest number of splits that a row may visit."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.structure.depth
-
-    def get_n_leaves(self) -> int:
-        """The number of leaves."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.structure.n_leaves
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
-        check_is_fitted(self, "tree_")
-        from crisptree.estimators.files import save
-
-        save(self, path)
 
 
 def _is_cuda(X: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +17,14 @@ from crisptree.baselines.non_greedy import non_greedy
 from crisptree.blocks import n_threads, row_blocks
 from crisptree.estimators.progress import listening
 from crisptree.estimators.validation import TrainingData, holds_out
+from crisptree.images import Windows
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import finetune
 from crisptree.learning.growing import Limits, grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import Samples, WindowRows
 from crisptree.learning.train import torch_threads
 from crisptree.scaling import LARGEST, Scaling
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
@@ -59,53 +62,69 @@ def fit_tree(
     seed: int,
 ) -> Fitted:
     """Train a tree on checked data with the estimator's parameters."""
-    device = device_of(estimator.device)
+    with training_on(estimator.device, estimator.n_jobs, data.X.size, seed) as device:
+        held_out: Held | None = None
+        if validation is not None:
+            held_out = (*validation, np.ones(len(validation[1])))
+        elif holds_out(estimator):
+            data, held_out = split_off(data, estimator.validation_fraction, seed)
+        n_jobs, n_classes = estimator.n_jobs, len(data.classes)
+        if earlier is None:
+            scaling = Scaling.learn(data.X, data.weight, estimator.scale, n_jobs)
+        else:
+            scaling = earlier.statistics.scaling
+        problem = Problem(
+            data,
+            scaling,
+            samples_of(scaling, data.X, data.y, data.weight, n_classes, device, n_jobs),
+            None if held_out is None else samples_of(scaling, *held_out, n_classes, device, n_jobs),
+        )
+        return trained(estimator, problem, earlier, seed)
+
+
+@contextmanager
+def training_on(device_name: str, n_jobs: int | None, n_values: int, seed: int) -> Iterator[torch.device]:
+    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
+    device = device_of(device_name)
     # Gradients are needed whatever the caller has set, and modules may draw random numbers of their own.
     with (
         torch.enable_grad(),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        torch_threads(threads_for(estimator.n_jobs, data.X.size)),
+        torchthreads_for(threads_for(n_jobs, n_values)),
     ):
         torch.manual_seed(seed)
-        return _fit(estimator, data, validation, earlier, seed, device)
+        yield device
 
 
-def _fit(
-    estimator: CrispTreeClassifier,
-    data: TrainingData,
-    given: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]] | None,
-    earlier: CrispTree | None,
-    seed: int,
-    device: torch.device,
-) -> Fitted:
-    image_shape = data.image_shape
-    held_out: Held | None = None
-    if given is not None:
-        held_out = (*given, np.ones(len(given[1])))
-    elif holds_out(estimator):
-        data, held_out = split_off(data, estimator.validation_fraction, seed)
-    generator = torch.Generator().manual_seed(seed)
-    n_jobs = estimator.n_jobs
-    if earlier is None:
-        scaling = Scaling.learn(data.X, data.weight, estimator.scale, n_jobs)
-    else:
-        scaling = earlier.statistics.scaling
-    samples = samples_of(scaling, data.X, data.y, data.weight, len(data.classes), device, n_jobs)
-    validation = None
-    if held_out is not None:
-        validation = samples_of(scaling, *held_out, len(data.classes), device, n_jobs)
-    prior = estimator.leaf_prior / float(data.weight.mean())
-    plan = plan_of(estimator, image_shape, estimator.epochs, prior)
-    finetuning = plan_of(estimator, image_shape, estimator.finetune_epochs, prior)
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is trained on: the raw rows, how they were scaled, and the scaled ones on the training device."""
+
+    data: TrainingData
+    scaling: Scaling
+    samples: Samples
+    validation: Samples | None
+    rows_per_epoch: int | None = None
+
+
+def trained(estimator: Any, problem: Problem, earlier: CrispTree | None, seed: int) -> Fitted:
+    """Grow a tree with an estimator's parameters, finetune it, and settle both on the raw rows."""
+    samples, image_shape = problem.samples, problem.data.image_shape
+    prior = estimator.leaf_prior / float(problem.data.weight.mean())
+    plan, finetuning = (
+        plan_of(estimator, image_shape, epochs, prior, problem.rows_per_epoch)
+        for epochs in (estimator.epochs, estimator.finetune_epochs)
+    )
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
+    generator = torch.Generator().manual_seed(seed)
     with listening(estimator.verbose, estimator.callbacks) as ears:
         greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
-        tuned = _tuned(estimator, greedy, samples, finetuning, generator, ears.hear, validation)
+        tuned = _tuned(estimator, greedy, samples, finetuning, generator, ears.hear, problem.validation)
     steepness = plan.final_steepness if estimator.grow == "greedy" else plan.steepness_at(0)
-    crisp_greedy = _crisp(greedy, steepness, scaling, data, estimator)
+    crisp_greedy = _crisp(greedy, steepness, problem, estimator)
     if tuned.tree is greedy:
         return Fitted(crisp_greedy, crisp_greedy, ears.history, tuned.nu)
-    crisp = _crisp(tuned.tree, tuned.steepness, scaling, data, estimator)
+    crisp = _crisp(tuned.tree, tuned.steepness, problem, estimator)
     return Fitted(crisp_greedy, crisp, ears.history, tuned.nu)
 
 
@@ -118,7 +137,7 @@ class _Tuned(NamedTuple):
 
 
 def _tuned(
-    estimator: CrispTreeClassifier,
+    estimator: Any,
     tree: Tree,
     samples: Samples,
     plan: Plan,
@@ -148,13 +167,18 @@ def _tuned(
 
 
 def plan_of(
-    estimator: CrispTreeClassifier, image_shape: tuple[int, ...] | None, epochs: int, leaf_prior: float
+    estimator: Any,
+    image_shape: tuple[int, ...] | None,
+    epochs: int,
+    leaf_prior: float,
+    rows_per_epoch: int | None = None,
 ) -> Plan:
     plan = Plan(
         algorithm="em" if estimator.algorithm == "non_greedy" else estimator.algorithm,
         epochs=epochs,
         learning_rate=estimator.learning_rate,
         batch_size=min(estimator.batch_size, np.iinfo(np.int32).max),
+        rows_per_epoch=rows_per_epoch,
         min_updates=estimator.min_updates,
         steepness=estimator.steepness,
         steepness_step=estimator.steepness_step,
@@ -175,7 +199,7 @@ def plan_of(
 
 
 def _grown(
-    estimator: CrispTreeClassifier,
+    estimator: Any,
     earlier: CrispTree | None,
     samples: Samples,
     plan: Plan,
@@ -220,10 +244,8 @@ def _taken_up(earlier: CrispTree, split: object, samples: Samples, kind: SplitKi
     return tree
 
 
-def _crisp(
-    tree: Tree, steepness: float, scaling: Scaling, data: TrainingData, estimator: CrispTreeClassifier
-) -> CrispTree:
-    crisp = tree.crisp(scaling, steepness)
+def _crisp(tree: Tree, steepness: float, problem: Problem, estimator: Any) -> CrispTree:
+    crisp, data = tree.crisp(problem.scaling, steepness), problem.data
     return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, estimator.n_jobs)
 
 
@@ -236,12 +258,16 @@ def samples_of(
     device: torch.device,
     n_jobs: int | None,
 ) -> Samples:
-    return Samples(
-        _scaled(X, scaling, device, n_jobs),
-        torch.from_numpy(y).to(device),
-        torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(device, torch.float32),
-        n_classes,
-    )
+    """Rows, scaled, with their labels and weights on the training device."""
+    return weighed(_scaled(X, scaling, device, n_jobs), y, weight, n_classes)
+
+
+def weighed(
+    rows: torch.Tensor | WindowRows, y: npt.NDArray[np.int64], weight: npt.NDArray[np.float64], n_classes: int
+) -> Samples:
+    """Scaled rows with their labels and weights, on the rows' device."""
+    relative = torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT))
+    return Samples(rows, torch.from_numpy(y).to(rows.device), relative.to(torch.float32).to(rows.device), n_classes)
 
 
 def _scaled(X: npt.NDArray[np.float32], scaling: Scaling, device: torch.device, n_jobs: int | None) -> torch.Tensor:
@@ -300,10 +326,12 @@ def threads_for(n_jobs: int | None, n_values: int) -> int:
 
 
 @torch.no_grad()
-def soft_probabilities(tree: CrispTree, X: npt.NDArray[np.float32], steepness: float | None) -> npt.NDArray[np.float64]:
+def soft_probabilities(
+    tree: CrispTree, X: npt.NDArray[np.float32] | Windows, steepness: float | None
+) -> npt.NDArray[np.float64]:
     """p(y∣x) of the probabilistic tree behind a crisp one."""
     soft, statistics = Tree.soft(tree), tree.statistics
     gamma = statistics.steepness if steepness is None else steepness
-    blocks = [torch.from_numpy(statistics.scaling.apply(X[rows])) for rows in row_blocks(len(X))]
+    blocks = (torch.from_numpy(statistics.scaling.apply(X[rows])) for rows in row_blocks(len(X)))
     logs = [soft.log_class_probabilities(block, gamma).double() for block in blocks]
     return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())

@@ -28,6 +28,7 @@ RIVALS = ("axis_aligned", "random", "oc1", "co2")
 GROW = ("greedy", "balanced", *RIVALS)
 SCALES = ("feature", "global", None)
 DEEPEST_BALANCED = 16
+MOST_STAGES = 8
 SPLITS = ("oblique", "axis", "conv")
 
 Rule = tuple[Callable[[Any], bool], str]
@@ -122,6 +123,25 @@ RULES: dict[str, Rule] = {
 }
 
 
+IMAGE_RULES: dict[str, Rule] = {
+    "window": (
+        lambda value: _is_whole(value) and value > 0 and value % 2 == 1,
+        "an odd whole number of at least 1, so that a pixel stands in its middle",
+    ),
+    "scales": (
+        lambda value: (
+            isinstance(value, tuple | list)
+            and len(value) > 0
+            and len(set(value)) == len(value)
+            and all(_is_whole(scale) and scale > 0 for scale in value)
+        ),
+        "a tuple of different whole numbers of at least 1, such as (1,) or (1, 4)",
+    ),
+    "stages": (lambda value: _is_whole(value) and 1 <= value <= MOST_STAGES, f"a whole number from 1 to {MOST_STAGES}"),
+    "pixels_per_epoch": _whole(1, none=True, remark=" (None shows all of them)"),
+}
+"""Rules for what only estimators of images have."""
+
 ARGUMENTS: dict[str, Rule] = {
     "depth": _whole(0),
     "max_terms": _whole(1, none=True),
@@ -132,14 +152,14 @@ ARGUMENTS: dict[str, Rule] = {
 
 def check_parameter(name: str, value: Any) -> None:
     """Hold one parameter, or one argument of a method, to its rule."""
-    holds, sentence = (RULES | ARGUMENTS)[name]
+    holds, sentence = (RULES | IMAGE_RULES | ARGUMENTS)[name]
     if not holds(value):
         raise ValueError(f"`{name}` must be {sentence}; got {value!r}.")
 
 
 def check_parameters(parameters: dict[str, Any]) -> None:
     """Hold every parameter to its rule, and those that depend on each other too."""
-    for name in RULES:
+    for name in RULES | IMAGE_RULES:
         if name in parameters:
             check_parameter(name, parameters[name])
     if parameters["split"] != "oblique" and parameters["roughness"] > 0:
@@ -173,9 +193,12 @@ def check_parameters(parameters: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows: float32 features, class numbers, positive weights; and the image that a row is, if it is one."""
+    """Checked rows: float32 features (an array, or windows), class numbers, positive weights; the image that a row is.
 
-    X: npt.NDArray[np.float32]
+    ``image_shape`` is None where a row is no image.
+    """
+
+    X: Any
     y: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float64]
     classes: npt.NDArray[Any]
@@ -203,7 +226,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     check_image_shape(image_shape, X.shape[1])
     check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * _class_factors(estimator.class_weight, y, weight)
+    weight = weight * class_factors(estimator.class_weight, y, weight)
     kept = weight > 0
     if not kept.any():
         raise ValueError(
@@ -220,14 +243,14 @@ def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Train
     """Rows, labels and weights for a fitted estimator, whose columns and classes they must have."""
     rows, numbers = check_validation(estimator, (X, y), estimator.classes_, "y")
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * _class_factors(estimator.class_weight, column_or_1d(y), weight)
+    weight = weight * class_factors(estimator.class_weight, column_or_1d(y), weight)
     kept = weight > 0
     if not kept.any():
         raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
     return TrainingData(rows[kept], numbers[kept], weight[kept], estimator.classes_, estimator.image_shape_)
 
 
-def _class_factors(
+def class_factors(
     class_weight: Any, y: npt.NDArray[Any], weight: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | float:
     """Each row's factor; "balanced" counts rows by their weight, so that a repeated row equals a weight of two."""

@@ -35,7 +35,7 @@ class GraphedSteps(TorchSteps):
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
         device = samples.device
-        self.order = trainee.groups.rows.clone()
+        self.order = trainee.groups.rows[: int(trainee.groups.taken(plan).sum())].clone()
         self.steepness = torch.zeros((), dtype=torch.float64, device=device)
         self.leaves, self.counts = trainee.leaves.clone(), torch.zeros_like(trainee.leaves)
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)

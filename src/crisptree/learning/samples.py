@@ -49,6 +49,10 @@ class WindowRows:
     def dtype(self) -> torch.dtype:
         return self.data.dtype
 
+    @property
+    def device(self) -> torch.device:
+        return self.data.device
+
     def is_contiguous(self) -> bool:
         """Whether the kernels can read the images where they lie."""
         return self.data.is_contiguous()

@@ -1,0 +1,78 @@
+"""What all estimators of one tree can do once they are fitted."""
+
+from __future__ import annotations
+
+import copy
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from crisptree.estimators.validation import check_parameter
+from crisptree.inference import CrispTree
+from crisptree.inference.cutting import cut
+
+if TYPE_CHECKING:
+    from crisptree.learning.history import EpochRecord
+
+
+class TreeEstimator(BaseEstimator):
+    """A fitted tree, and the one before finetuning."""
+
+    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "classes_")
+    """What a fit leaves behind, and the next one forgets first."""
+
+    tree_: CrispTree
+    greedy_tree_: CrispTree
+    classes_: npt.NDArray[Any]
+    image_shape_: tuple[int, ...] | None
+    n_features_in_: int
+    history_: list[EpochRecord]
+    max_depth: int | None
+    leaf_prior: float
+
+    def _forget(self) -> None:
+        """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
+        for name in self.FITTED:
+            self.__dict__.pop(name, None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tree_")
+
+    def greedy(self) -> Self:
+        """The fitted estimator as it was before finetuning: it predicts with ``greedy_tree_``."""
+        check_is_fitted(self, "tree_")
+        twin = copy.copy(self)
+        twin.tree_ = self.greedy_tree_
+        return twin
+
+    def cut(self, depth: int) -> Self:
+        """The fitted estimator with its trees cut at a depth, their leaf tables counted on the training rows.
+
+        Where there is a ``warm_start``, the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
+        """
+        check_is_fitted(self, "tree_")
+        check_parameter("depth", depth)
+        twin = copy.copy(self)
+        twin.max_depth = int(depth)
+        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
+        return twin
+
+    def get_depth(self) -> int:
+        """The largest number of splits that a row may visit."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.structure.depth
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.structure.n_leaves
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that ``crisptree.load`` reads."""
+        check_is_fitted(self, "tree_")
+        from crisptree.estimators.files import save
+
+        save(self, path)
