@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["CrispTreeClassifier", "CrispTreeWarning", "ModelFileError", "load", "explain", "export"]
+__all__ = ["CrispTreeClassifier", "CrispSegmenter", "CrispTreeWarning", "ModelFileError", "load", "explain", "export"]
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
+    "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispTreeWarning": "crisptree.warning",
     "ModelFileError": "crisptree.export.model_file",
     "load": "crisptree.estimators.files",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from crisptree import explain, export
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.files import load
+    from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.export.model_file import ModelFileError
     from crisptree.warning import CrispTreeWarning
 

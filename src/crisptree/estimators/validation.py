@@ -26,6 +26,7 @@ ALGORITHMS = ("em", "alternating", "likelihood", "non_greedy")
 ANNEALING = ("linear", "geometric")
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
 GROW = ("greedy", "balanced", *RIVALS)
+SEGMENTER_ALGORITHMS, SEGMENTER_GROW = ALGORITHMS[:3], GROW[:2]
 SCALES = ("feature", "global", None)
 DEEPEST_BALANCED = 16
 MOST_STAGES = 8
@@ -189,6 +190,15 @@ def check_parameters(parameters: dict[str, Any]) -> None:
             )
         if parameters["warm_start"]:
             raise ValueError("`warm_start` must be False for grow='balanced': a complete tree does not grow on.")
+
+
+def check_segmenter_parameters(parameters: dict[str, Any]) -> None:
+    """The same for a segmenter, which has no rivals and takes up no earlier tree."""
+    for name, known in (("algorithm", SEGMENTER_ALGORITHMS), ("grow", SEGMENTER_GROW)):
+        holds, sentence = _one_of(known)
+        if not holds(parameters[name]):
+            raise ValueError(f"`{name}` must be {sentence}; got {parameters[name]!r}.")
+    check_parameters({**parameters, "warm_start": False})
 
 
 @dataclass(frozen=True, eq=False)

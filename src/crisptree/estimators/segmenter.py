@@ -1,0 +1,321 @@
+"""The segmenter: one deterministic tree that says of every pixel what it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from crisptree.estimators import pictures as doors
+from crisptree.estimators.fitted import TreeEstimator
+from crisptree.estimators.stages import leaf_numbers, seen_by_last
+from crisptree.estimators.validation import check_parameter, check_segmenter_parameters
+from crisptree.images import Canvas, WindowView
+from crisptree.inference import CrispTree
+
+if TYPE_CHECKING:
+    from crisptree.learning.history import EpochRecord
+
+
+class CrispSegmenter(TreeEstimator):
+    """A single decision tree that labels every pixel of an image from the window around it.
+
+    Training draws pixels from the images and never writes all windows down; prediction slides the window over an image
+    and evaluates, for each pixel, the splits on its path alone. Images are mirrored at their borders.
+
+    Parameters
+    ----------
+    window : int, default=31
+        Pixels along a side of the window, odd.
+    scales : tuple of int, default=(1,)
+        Where windows take their samples: at scale 1 from pixel to pixel, at scale s every s pixels on the image
+        smoothed by a Gaussian of standard deviation s / 2. ``window=31, scales=(1, 4)`` sees 31 pixels finely and 121
+        coarsely.
+    stages : int, default=1
+        How many trees follow each other: each later one sees, beside the image, the class probabilities that the one
+        before gives to every pixel. For training they come from trees fitted to the other half of the images.
+    pixels_per_epoch : int or None, default=300_000
+        How many pixels an epoch goes through, a fresh share of every node's own each time; None goes through all. A
+        small node gives at least a batch, and what ``min_updates`` demands.
+    ignore_label : scalar, default=None
+        The label of pixels that are not labelled; None where all are.
+    split : {"oblique", "axis", "conv"} or callable, default="oblique"
+        What a split asks of a window; see ``CrispTreeClassifier``.
+    algorithm : {"em", "alternating", "likelihood"}, default="em"
+        How stumps and the whole tree are trained.
+    grow : {"greedy", "balanced"}, default="greedy"
+        Learn the structure, or start from a random complete tree of ``max_depth``.
+    max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
+        When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
+    epochs, finetune_epochs, min_updates, learning_rate, batch_size, steepness, steepness_step, annealing
+        How long and in what steps to train, as in ``CrispTreeClassifier``.
+    l1, l2, roughness : float, default=0.0
+        Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
+    leaf_prior : float, default=0.0
+        Pseudo-count of every class in every leaf.
+    mass_threshold : float, default=1e-3
+        As in ``CrispTreeClassifier``.
+    scale : {"feature", "global"} or None, default="feature"
+        Subtract each channel's mean and divide by its own spread, by one spread for all, or leave images as they are.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of the pixels of each class.
+    validation_fraction : float, default=0.1
+        The share of images held out with ``early_stopping`` when ``fit`` is given no ``validation``.
+    early_stopping : bool, default=False
+        Keep the finetuned tree of the epoch with the best pixel accuracy on validation images.
+    random_state, device, n_jobs, verbose, callbacks
+        As in ``CrispTreeClassifier``.
+
+    Attributes
+    ----------
+    tree_, greedy_tree_ : FlatTree or ModuleTree
+        The deterministic tree, and the same before finetuning; of the last stage where there are several.
+    earlier_trees_ : list of FlatTree or ModuleTree
+        The trees of the stages before.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    channels_ : int or None
+        Channels of the images; None where they have no axis for them.
+    image_shape_ : tuple of int
+        The window as an image, (window, window) or (window, window, planes): a plane for every scale of every channel.
+    n_features_in_ : int
+        Values in a window.
+    history_ : list of EpochRecord
+        One record for every epoch of the trees above.
+
+    Examples
+    --------
+    Stripes that a pixel alone does not show: whether the next one to the left is brighter.
+
+    >>> import numpy as np
+    >>> from crisptree import CrispSegmenter
+    >>> image = np.random.default_rng(0).normal(size=(40, 40))
+    >>> labels = (image < np.roll(image, 1, axis=1)).astype(int)
+    >>> model = CrispSegmenter(window=3, max_depth=2, epochs=5, finetune_epochs=5, random_state=0)
+    >>> model.fit(image, labels).predict(image).shape
+    (40, 40)
+    >>> bool(model.score(image, labels) > 0.95)
+    True
+    """
+
+    FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_")
+
+    earlier_trees_: list[CrispTree]
+    channels_: int | None
+
+    def __init__(
+        self,
+        *,
+        window: int = 31,
+        scales: tuple[int, ...] = (1,),
+        stages: int = 1,
+        pixels_per_epoch: int | None = 300_000,
+        ignore_label: Any = None,
+        split: str | Callable[[tuple[int, ...]], Any] = "oblique",
+        algorithm: str = "em",
+        grow: str = "greedy",
+        max_depth: int | None = 8,
+        max_leaf_nodes: int | None = None,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        epochs: int = 20,
+        finetune_epochs: int = 40,
+        min_updates: int = 200,
+        learning_rate: float = 0.02,
+        batch_size: int = 256,
+        steepness: float = 1.0,
+        steepness_step: float = 0.1,
+        annealing: str = "linear",
+        l1: float = 0.0,
+        l2: float = 0.0,
+        leaf_prior: float = 0.0,
+        roughness: float = 0.0,
+        mass_threshold: float = 1e-3,
+        scale: str | None = "feature",
+        class_weight: dict[Any, float] | str | None = None,
+        validation_fraction: float = 0.1,
+        early_stopping: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[EpochRecord], None]] | None = None,
+    ) -> None:
+        self.window = window
+        self.scales = scales
+        self.stages = stages
+        self.pixels_per_epoch = pixels_per_epoch
+        self.ignore_label = ignore_label
+        self.split = split
+        self.algorithm = algorithm
+        self.grow = grow
+        self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.epochs = epochs
+        self.finetune_epochs = finetune_epochs
+        self.min_updates = min_updates
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.steepness = steepness
+        self.steepness_step = steepness_step
+        self.annealing = annealing
+        self.l1 = l1
+        self.l2 = l2
+        self.leaf_prior = leaf_prior
+        self.roughness = roughness
+        self.mass_threshold = mass_threshold
+        self.scale = scale
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(
+        self,
+        images: Any,
+        labels: Any,
+        mask: Any = None,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Grow a tree on the windows of labelled pixels and finetune it.
+
+        Parameters
+        ----------
+        images : array-like of shape (n, height, width[, channels]) or (height, width[, channels]), or list of images
+            Finite numbers; images of a list may differ in height and width.
+        labels : array-like or list of the same form, without channels
+            The class of every pixel, numbers or strings.
+        mask : array-like or list of the same form as labels, default=None
+            True where a pixel is to be trained on; None takes all that are labelled.
+        validation : (images, labels), default=None
+            Images on which the deterministic tree is scored after every epoch of finetuning.
+        """
+        check_segmenter_parameters(self.get_params(deep=False))
+        given = doors.check_new_pictures(images, labels)
+        view = WindowView(self.window, tuple(self.scales), given.channels or 1)
+        doors.check_reach(given, view)
+        labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
+        other = self._checked_validation(validation, given.channels, view, labelled.classes)
+        self._forget()
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        from crisptree.estimators.fitting_images import Part, fit_stages
+
+        stages = fit_stages(self, Part(given.images, labelled), None if other is None else Part(*other), seed)
+        self.classes_, self.channels_ = labelled.classes, given.channels
+        self.history_ = [record for fitted in stages for record in fitted.history]
+        self.earlier_trees_ = [fitted.tree for fitted in stages[:-1]]
+        self.greedy_tree_ = stages[-1].greedy
+        self._settle_on(stages[-1].tree)
+        return self
+
+    def _settle_on(self, tree: CrispTree) -> None:
+        """Take a tree as the last one, and say what it looks at."""
+        self.tree_, self.n_features_in_ = tree, tree.n_features
+        self.image_shape_ = self._view(seen_channels(self)).image_shape
+
+    def _view(self, channels: int) -> WindowView:
+        return WindowView(self.window, tuple(self.scales), channels)
+
+    def _checked_validation(
+        self, validation: Any, channels: int | None, view: WindowView, classes: npt.NDArray[Any]
+    ) -> tuple[list[doors.Image], doors.Labelled] | None:
+        if validation is None:
+            return None
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise ValueError(f"`validation` must be a pair (images, labels); got {type(validation).__name__}.")
+        given = doors.check_pictures(validation[0], channels)
+        doors.check_reach(given, view)
+        return given.images, doors.check_held(given, validation[1], self.ignore_label, classes)
+
+    def apply(self, images: Any) -> Any:
+        """The number of the leaf that every pixel reaches; results come in the form of the images.
+
+        (n, height, width[, channels]) → (n, height, width); one image gives one image, a list a list.
+        """
+        return self._of_leaves(images, lambda leaves: leaves)
+
+    def predict(self, images: Any) -> Any:
+        """The class of every pixel.  (n, height, width[, channels]) → (n, height, width)"""
+        return self._of_leaves(images, lambda leaves: self.classes_[self.tree_.majority][leaves])
+
+    def predict_proba(self, images: Any) -> Any:
+        """The class frequencies of every pixel's leaf.  (n, height, width[, c]) → (n, height, width, n_classes)"""
+        return self._of_leaves(images, lambda leaves: self.tree_.leaves[leaves])
+
+    def leaf_image(self, images: Any) -> Any:
+        """The leaf of every pixel as a grey in [0, 1]: leaves from left to right are equally far apart."""
+        check_is_fitted(self, "tree_")
+        order = self.tree_.structure.leaves_left_to_right
+        greys = np.argsort(order) / max(len(order) - 1, 1)
+        return self._of_leaves(images, lambda leaves: greys[leaves])
+
+    def soft_predict_proba(self, images: Any, steepness: float | None = None) -> Any:
+        """Class probabilities of the probabilistic tree, which visits every leaf; for study, and slow.
+
+        Parameters
+        ----------
+        images : array-like or list
+            Images.
+        steepness : float, default=None
+            γ of the turns; None takes that of the end of training.
+        """
+        given = self._checked(images)
+        if steepness is not None:
+            check_parameter("steepness", steepness)
+        from crisptree.estimators.fitting import soft_probabilities
+
+        results = []
+        for image in given.images:
+            windows = Canvas.of([self._seen(image)], self._view(seen_channels(self))).windows()
+            tables = soft_probabilities(self.tree_, windows, steepness)
+            results.append(tables.reshape(*image.shape[:2], -1))
+        return given.like_given(results)
+
+    def score(self, images: Any, labels: Any) -> float:
+        """The share of labelled pixels that get their class."""
+        given = self._checked(images)
+        truth, used = doors.labelled_pixels(given, labels, self.ignore_label)
+        n_used = sum(np.count_nonzero(use) for use in used)
+        if not n_used:
+            raise ValueError("there must be at least one labelled pixel to score on; got none.")
+        right = 0
+        for image, true, use in zip(given.images, truth, used, strict=True):
+            if use.any():
+                found = self.classes_[self.tree_.majority][self._leaves(image)]
+                right += int(np.count_nonzero((found == true)[use]))
+        return float(right / n_used)
+
+    def _of_leaves(self, images: Any, function: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]) -> Any:
+        given = self._checked(images)
+        return given.like_given([function(self._leaves(image)) for image in given.images])
+
+    def _checked(self, images: Any) -> doors.Pictures:
+        check_is_fitted(self, "tree_")
+        given = doors.check_pictures(images, self.channels_)
+        doors.check_reach(given, self._view(self.channels_ or 1))
+        return given
+
+    def _seen(self, image: doors.Image) -> doors.Image:
+        return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)
+
+    def _leaves(self, image: doors.Image) -> npt.NDArray[np.int64]:
+        return leaf_numbers(self.tree_, self._seen(image), self.window, tuple(self.scales), self.n_jobs)
+
+
+def seen_channels(model: CrispSegmenter) -> int:
+    """The channels that the last tree looks at: those of the images, and what an earlier stage says."""
+    said = len(model.classes_) - 1 if model.earlier_trees_ else 0
+    return (model.channels_ or 1) + said

@@ -1,0 +1,41 @@
+"""What the trees of a segmenter say of an image, one stage after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.estimators.pictures import Image
+from crisptree.images import Canvas, WindowView
+from crisptree.inference import CrispTree, route_rows
+
+
+def leaf_numbers(
+    tree: CrispTree, image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
+) -> npt.NDArray[np.int64]:
+    """The leaf that every pixel reaches.  (height, width, channels) → (height, width)"""
+    windows = Canvas.of([image], WindowView(window, scales, image.shape[2])).windows()
+    return route_rows(tree, windows, n_jobs).reshape(image.shape[:2])
+
+
+def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
+    """The class probabilities of every pixel as channels; those of the first class follow from the others."""
+    tables = tree.leaves[:, 1:].astype(np.float32)
+    return tables[leaves]
+
+
+def beside(image: Image, said: Image) -> Image:
+    """The image with what the stage before says of it as further channels."""
+    return np.concatenate([image, said], axis=2)
+
+
+def seen_by_last(
+    trees: Sequence[CrispTree], image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
+) -> Image:
+    """What the last of the trees looks at: the image, and beside it the opinion of the tree before."""
+    seen = image
+    for tree in trees[:-1]:
+        seen = beside(image, opinion(tree, leaf_numbers(tree, seen, window, scales, n_jobs)))
+    return seen
