@@ -32,6 +32,7 @@ ALLOWED = {
     "report": {"structure", "inference", "explain", "plots", "naming"},
     "datasets": set(),
     "tables": set(),
+    "metrics": set(),
     "estimators": {"structure", "images", "inference", "warning"},
     "cli": None,
 }

@@ -10,11 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.validation import check_parameter, check_parameters
+from crisptree.estimators.validation import (
+    MOST_STAGES,
+    check_parameter,
+    check_parameters,
+    check_segmenter_parameters,
+)
 from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
     from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.fitted import TreeEstimator
+    from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.export.model_file import ModelFile
     from crisptree.export.trees import ModuleReader
     from crisptree.tables.preprocessing import Preprocessing
@@ -24,6 +31,9 @@ PREPROCESSING = "preprocessing"
 """What the command line did to a table before the tree saw it; whoever has rows of numbers does without."""
 
 OPTIONAL = ("greedy", "greedy_statistics", PREPROCESSING)
+STAGES = tuple(f"stage_{number}" for number in range(MOST_STAGES - 1))
+"""Trees of a segmenter's earlier stages."""
+
 LABEL_TYPES: dict[str, Any] = {
     "bool": bool,
     "object": object,
@@ -36,21 +46,15 @@ LABEL_TYPES: dict[str, Any] = {
 LONGEST_LABELS = 2**20
 
 
-def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
-    """Write a fitted classifier; see ``load``."""
+def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator; see ``load``."""
     from crisptree.export.model_file import ModelFile, write
-    from crisptree.export.trees import tree_arrays
+    from crisptree.export.trees import statistics_section
 
-    names = estimator.__dict__.get("feature_names_in_")
-    module = None
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for section, tree in (("tree", estimator.tree_), ("greedy", estimator.greedy_tree_)):
-        parameters = None
-        if not isinstance(tree, FlatTree):
-            from crisptree.estimators.modules import describe
-
-            module, parameters = describe(tree, estimator.split)
-        arrays |= tree_arrays(tree, section, parameters)
+    known = estimator.__dict__
+    names = known.get("feature_names_in_")
+    module, arrays = _tree_arrays(estimator, "tree", estimator.tree_)
+    arrays |= _tree_arrays(estimator, "greedy", estimator.greedy_tree_)[1]
     sections: dict[str, Any] = {
         "estimator": {
             "class": type(estimator).__name__,
@@ -58,6 +62,7 @@ def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
             "classes": _labels_to_json(estimator.classes_),
             "feature_names": None if names is None else [str(name) for name in names],
             "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
+            "channels": known.get("channels_"),
             "module": module,
         },
         **{section: {} for section in SECTIONS[1:]},
@@ -66,10 +71,29 @@ def save(estimator: CrispTreeClassifier, path: str | PathLike[str]) -> None:
     if preprocessing is not None:
         sections[PREPROCESSING], parts = preprocessing.section()
         arrays |= {f"{PREPROCESSING}/{name}": part for name, part in parts.items()}
+    for number, tree in enumerate(known.get("earlier_trees_", [])):
+        section = STAGES[number]
+        module, more = _tree_arrays(estimator, section, tree)
+        arrays |= more
+        sections |= {section: {"module": module}, statistics_section(section): {}}
     write(path, ModelFile(sections, arrays), OPTIONAL)
 
 
-def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> CrispTreeClassifier:
+def _tree_arrays(estimator: TreeEstimator, section: str, tree: CrispTree) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
+    """What a file says of a tree's split modules, where it has some, and all of its arrays."""
+    from crisptree.export.trees import tree_arrays
+
+    if isinstance(tree, FlatTree):
+        return None, tree_arrays(tree, section)
+    from crisptree.estimators.modules import describe
+
+    module, parameters = describe(tree, estimator.get_params(deep=False)["split"])
+    return module, tree_arrays(tree, section, parameters)
+
+
+def load(
+    path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None
+) -> CrispTreeClassifier | CrispSegmenter:
     """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
 
     Parameters
@@ -89,19 +113,16 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
     ...     crisptree.load(pathlib.Path(folder) / "x.crisp").predict(X).tolist()
     ['low', 'low', 'high', 'high']
     """
-    from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.export.model_file import ModelFileError, read
-    from crisptree.export.trees import read_tree
+    from crisptree.export.trees import read_tree, statistics_section
 
-    file = read(path, (*SECTIONS, PREPROCESSING))
+    file = read(path, (*SECTIONS, PREPROCESSING, *STAGES, *map(statistics_section, STAGES)))
     header = file.section("estimator")
-    if header.get("class") != CrispTreeClassifier.__name__:
-        raise ModelFileError(
-            f"{path} holds a {header.get('class')!r}, unknown to this version of crisptree. Update it."
-        )
+    kind = _estimator_named(header.get("class"), path)
     classes = _labels_from_json(header.get("classes"))
     modules = _module_reader(header.get("module"), split, path)
-    model = CrispTreeClassifier(**_parameters_from_json(header.get("parameters"), split))
+    model = kind(**_parameters_from_json(header.get("parameters"), kind, split))
     model.tree_ = read_tree(file, "tree", len(classes), modules)
     model.greedy_tree_ = model.tree_
     if "greedy" in file.sections:
@@ -109,8 +130,11 @@ def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | No
         if model.greedy_tree_.n_features != model.tree_.n_features:
             raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
     model.classes_ = classes
-    model.image_shape_ = _image_shape(header.get("image_shape", model.image_shape), model.tree_)
+    shape = header.get("image_shape", model.get_params(deep=False).get("image_shape"))
+    model.image_shape_ = _image_shape(shape, model.tree_)
     model.n_features_in_ = model.tree_.n_features
+    if isinstance(model, CrispSegmenter):
+        _take_up_stages(model, file, split, path)
     names = header.get("feature_names")
     if names is not None:
         model.feature_names_in_ = _names(names, model.tree_)
@@ -134,6 +158,40 @@ def _preprocessing(file: ModelFile, tree: CrispTree, path: str | PathLike[str]) 
             f"{path} holds a preprocessing for {preprocessing.n_features} features and a tree for {tree.n_features}."
         )
     return preprocessing
+
+
+def _estimator_named(name: Any, path: str | PathLike[str]) -> type[CrispTreeClassifier] | type[CrispSegmenter]:
+    from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.segmenter import CrispSegmenter
+    from crisptree.export.model_file import ModelFileError
+
+    for kind in (CrispTreeClassifier, CrispSegmenter):
+        if name == kind.__name__:
+            return kind
+    raise ModelFileError(f"{path} holds a {name!r}, unknown to this version of crisptree. Update it.")
+
+
+def _take_up_stages(model: CrispSegmenter, file: ModelFile, split: Any, path: str | PathLike[str]) -> None:
+    """The channels of a segmenter's images and the trees of its earlier stages, all fitting each other."""
+    from crisptree.estimators.segmenter import seen_channels
+    from crisptree.export.model_file import ModelFileError
+    from crisptree.export.trees import read_tree
+    from crisptree.images import WindowView
+
+    channels = file.section("estimator").get("channels")
+    if channels is not None and not (isinstance(channels, int) and 0 < channels < 2**31):
+        raise ModelFileError(f"{path} must say how many channels its images have; it says {channels!r}.")
+    model.channels_, model.earlier_trees_ = channels, []
+    for section in STAGES[: model.stages - 1]:
+        reader = _module_reader(file.section(section).get("module"), split, path)
+        tree = read_tree(file, section, len(model.classes_), reader)
+        view = WindowView(model.window, tuple(model.scales), seen_channels(model))
+        if tree.n_features != view.n_features:
+            raise ModelFileError(f"{path} holds a stage that looks at other windows than its parameters say.")
+        model.earlier_trees_.append(tree)
+    view = WindowView(model.window, tuple(model.scales), seen_channels(model))
+    if model.image_shape_ != view.image_shape:
+        raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
 
 
 def _module_reader(
@@ -187,11 +245,14 @@ def _item(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _parameters_from_json(content: Any, split: Any) -> dict[str, Any]:
+def _parameters_from_json(
+    content: Any, kind: type[CrispTreeClassifier] | type[CrispSegmenter], split: Any
+) -> dict[str, Any]:
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.export.model_file import ModelFileError
 
-    defaults = CrispTreeClassifier().get_params(deep=False)
+    defaults = kind().get_params(deep=False)
+    check = check_parameters if kind is CrispTreeClassifier else check_segmenter_parameters
     if not isinstance(content, dict):
         raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
     parameters = dict(defaults)
@@ -203,7 +264,7 @@ def _parameters_from_json(content: Any, split: Any) -> dict[str, Any]:
                 parameters[name] = tuple(value) if isinstance(value, list) else value
         if split is not None:
             parameters["split"] = split
-        check_parameters(parameters)
+        check(parameters)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
     return parameters

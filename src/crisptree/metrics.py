@@ -1,0 +1,221 @@
+"""How good a segmentation is: numbers for label images, probability images and leaf images. NumPy and SciPy only.
+
+All functions take arrays of any shape that agree with each other, or lists of such arrays; pixels are counted together,
+except in ``adapted_rand_error``, where every image has segments of its own.
+
+>>> import numpy as np
+>>> truth = np.array([[0, 0, 1], [1, 1, 1]])
+>>> found = np.array([[0, 1, 1], [1, 1, 0]])
+>>> round(pixel_accuracy(truth, found), 3), round(f1(truth, found, positive=0), 3)
+(0.667, 0.5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+Images = npt.ArrayLike | Sequence[npt.ArrayLike]
+Doubles = npt.NDArray[np.float64]
+
+__all__ = [
+    "adapted_rand_error",
+    "confusion",
+    "f1",
+    "intersection_over_union",
+    "neighbours_in_same_leaf",
+    "pixel_accuracy",
+    "recall",
+    "roc_auc",
+    "segments",
+]
+
+
+def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
+    """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
+    true, seen = _flat(truth, found)
+    if ignore_label is not None:
+        seen, true = seen[true != ignore_label], true[true != ignore_label]
+    if not len(true):
+        raise ValueError("there must be at least one labelled pixel to count; got none.")
+    classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
+    cells = numbers[: len(true)] * len(classes) + numbers[len(true) :]
+    table = np.bincount(cells, minlength=len(classes) ** 2).reshape(len(classes), -1)
+    return classes, table.astype(np.float64)
+
+
+def pixel_accuracy(truth: Images, found: Images, ignore_label: Any = None) -> float:
+    """The share of pixels that were given their class."""
+    _, table = confusion(truth, found, ignore_label)
+    return float(np.trace(table) / table.sum())
+
+
+def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
+    """The share of the pixels of a class that were found."""
+    right, _, true = _counts(truth, found, positive, ignore_label)
+    return _ratio(right, true, f"truth has no pixel of class {positive!r}")
+
+
+def f1(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
+    """The harmonic mean of precision and recall of a class: 2 · right / (found + true); 1 where there is nothing."""
+    right, seen, true = _counts(truth, found, positive, ignore_label)
+    return 2 * right / (seen + true) if seen + true else 1.0
+
+
+def intersection_over_union(truth: Images, found: Images, ignore_label: Any = None) -> dict[Any, float]:
+    """Of every class: pixels that are of it and found to be, over pixels that are one or the other.
+
+    Examples
+    --------
+    >>> intersection_over_union([0, 0, 1, 1], [0, 1, 1, 1])
+    {0: 0.5, 1: 0.6666666666666666}
+    """
+    classes, table = confusion(truth, found, ignore_label)
+    right = np.diag(table)
+    either = table.sum(axis=0) + table.sum(axis=1) - right
+    return dict(zip(classes.tolist(), (right / either).tolist(), strict=True))
+
+
+def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any = None) -> float:
+    """The probability that a pixel of a class scores higher than one of another; ties count half.
+
+    Parameters
+    ----------
+    truth : array-like or list
+        Label images.
+    score : array-like or list
+        The larger, the likelier the class.
+    positive : scalar, default=1
+        The class.
+    ignore_label : scalar, default=None
+        Pixels of this label do not count.
+    """
+    true, scores = _flat(truth, score)
+    if ignore_label is not None:
+        scores, true = scores[true != ignore_label], true[true != ignore_label]
+    if not np.isfinite(scores).all():
+        raise ValueError("scores must be finite; some are not.")
+    is_positive = true == positive
+    levels, place = np.unique(scores, return_inverse=True)  # a tree has as many levels as leaves
+    ours = np.bincount(place[is_positive], minlength=len(levels)).astype(np.float64)
+    others = np.bincount(place[~is_positive], minlength=len(levels)).astype(np.float64)
+    if not ours.sum() or not others.sum():
+        raise ValueError(f"there must be pixels of class {positive!r} and of others; got only one of the two.")
+    below = np.cumsum(others) - others
+    return float((ours * (below + others / 2)).sum() / (ours.sum() * others.sum()))
+
+
+def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    """Pieces of an image whose pixels hang together by their sides, numbered from 1; 0 is what lies between them.
+
+    Examples
+    --------
+    >>> segments(np.array([[1, 0, 1], [1, 0, 0]], dtype=bool))
+    array([[1, 0, 2],
+           [1, 0, 0]], dtype=int32)
+    """
+    return np.asarray(ndimage.label(np.asarray(inside, dtype=bool))[0], dtype=np.int32)
+
+
+def adapted_rand_error(truth: Images, found: Images) -> float:
+    """1 − the F-score of pairs of pixels that lie in one segment, as in the ISBI 2012 challenge; mean over images.
+
+    Of pairs of pixels in one segment of the one image, how many lie in one segment of the other: precision asks it of
+    ``found``, recall of ``truth``. Pixels that are 0 in ``truth`` do not count; each pixel that is 0 in ``found`` is a
+    segment of its own.
+
+    Parameters
+    ----------
+    truth, found : array of shape (height, width), or several: an array (n, height, width) or a list
+        Numbered segments, see ``segments``.
+
+    Examples
+    --------
+    Two cells that were taken for one: all pairs are kept together, but half of those found together are not.
+
+    >>> adapted_rand_error([[1, 1, 2, 2]], [[1, 1, 1, 1]])
+    0.33333333333333337
+    """
+    pairs = list(_image_by_image(truth, found))
+    if not pairs:
+        raise ValueError("there must be at least one image; got none.")
+    return float(np.mean([_adapted_rand_error(true, seen) for true, seen in pairs]))
+
+
+def _adapted_rand_error(true: npt.NDArray[Any], seen: npt.NDArray[Any]) -> float:
+    counted = true != 0
+    if not counted.any():
+        raise ValueError("truth must have at least one segment in every image; got one of zeros.")
+    _, rows = np.unique(true[counted], return_inverse=True)
+    names, columns = np.unique(seen[counted], return_inverse=True)
+    _, cell, table = np.unique(rows * len(names) + columns, return_index=True, return_counts=True)
+    alone = names[columns[cell]] == 0
+    singles = float(table[alone].sum())
+    together = float((table[~alone].astype(np.float64) ** 2).sum()) + singles
+    in_found = float((np.bincount(columns).astype(np.float64)[names != 0] ** 2).sum()) + singles
+    in_truth = float((np.bincount(rows).astype(np.float64) ** 2).sum())
+    return 1 - 2 * together / (in_found + in_truth)
+
+
+def neighbours_in_same_leaf(leaves: Images) -> float:
+    """The share of pairs of neighbouring pixels, side by side or one above the other, that reach one leaf.
+
+    Examples
+    --------
+    >>> neighbours_in_same_leaf(np.array([[1, 1], [1, 2]]))
+    0.5
+    """
+    same = pairs = 0
+    for image in _as_images(leaves):
+        for axis in (0, 1):
+            equal = np.diff(image, axis=axis) == 0
+            same, pairs = same + int(np.count_nonzero(equal)), pairs + equal.size
+    return _ratio(float(same), float(pairs), "no image has two pixels")
+
+
+def _counts(truth: Images, found: Images, positive: Any, ignore_label: Any) -> tuple[float, float, float]:
+    """Pixels of a class that were found, that were said to be of it, and that are."""
+    classes, table = confusion(truth, found, ignore_label)
+    here = classes == positive
+    return float(table[here][:, here].sum()), float(table[:, here].sum()), float(table[here].sum())
+
+
+def _ratio(part: float, whole: float, otherwise: str) -> float:
+    if not whole:
+        raise ValueError(f"there must be something to count, but {otherwise}.")
+    return part / whole
+
+
+def _is_list(images: Any) -> bool:
+    return isinstance(images, list | tuple) and any(hasattr(image, "shape") for image in images)
+
+
+def _flat(truth: Any, found: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    several = _is_list(truth) or _is_list(found)
+    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
+    if [image.shape for image in one] != [image.shape for image in other]:
+        raise ValueError(
+            f"both must have the same shapes; got {[image.shape for image in one][:4]} and "
+            f"{[image.shape for image in other][:4]}."
+        )
+    flat = [np.concatenate([image.reshape(-1) for image in images]) for images in (one, other)]
+    return flat[0], flat[1]
+
+
+def _as_images(images: Any) -> list[npt.NDArray[Any]]:
+    arrays = [np.asarray(image) for image in images] if _is_list(images) else [np.asarray(images)]
+    several = [image for array in arrays for image in (array if array.ndim == 3 else [array])]
+    if any(image.ndim != 2 for image in several):
+        raise ValueError("images must be (height, width), (n, height, width), or a list of images.")
+    return several
+
+
+def _image_by_image(truth: Images, found: Images) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    one, other = _as_images(truth), _as_images(found)
+    if [image.shape for image in one] != [image.shape for image in other]:
+        raise ValueError("both must have the same images, of the same shapes; they do not.")
+    return list(zip(one, other, strict=True))
