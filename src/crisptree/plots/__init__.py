@@ -7,6 +7,7 @@ from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.ink import class_colors
 from crisptree.plots.path import plot_path
 from crisptree.plots.regions import plot_regions
+from crisptree.plots.segmentation import plot_segmentation
 from crisptree.plots.training import plot_training
 from crisptree.plots.tree import plot_tree
 from crisptree.plots.weights import plot_weights
@@ -18,5 +19,6 @@ __all__ = [
     "plot_training",
     "plot_path",
     "plot_confusion",
+    "plot_segmentation",
     "class_colors",
 ]

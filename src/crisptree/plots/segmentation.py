@@ -1,0 +1,88 @@
+"""A segmented image beside its truth: the paper's figure of four panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+
+TITLES = ("image", "ground truth", "leaf affiliation", "probability")
+INCHES = 3.0  # side of a panel
+
+
+def plot_segmentation(
+    image: npt.ArrayLike,
+    truth: npt.ArrayLike | None,
+    leaves: npt.ArrayLike,
+    probability: npt.ArrayLike,
+    axes: Sequence[Axes] | npt.NDArray[Any] | None = None,
+    *,
+    class_name: str = "",
+    titles: bool = True,
+) -> npt.NDArray[Any]:
+    """Draw an image, its labels, the leaf of every pixel and the probability of a class, side by side.
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        The image; of two, or more than three channels the first is drawn.
+    truth : array of shape (height, width), or None
+        Its labels, as numbers or any others; None leaves the panel out.
+    leaves : array of shape (height, width)
+        ``CrispSegmenter.leaf_image``: leaves from left to right as greys from 0 to 1.
+    probability : array of shape (height, width)
+        One class of ``CrispSegmenter.predict_proba``; darker is likelier, as in the paper.
+    axes : sequence of matplotlib axes, default=None
+        As many as there are panels; None makes a figure.
+    class_name : str, default=""
+        The class whose probability it is.
+    titles : bool, default=True
+        Whether panels say what they show.
+
+    Returns
+    -------
+    array of matplotlib axes
+        One for each panel.
+    """
+    shape = np.shape(image)[:2]
+    name = f"p({class_name})" if class_name else TITLES[3]
+    panels: list[tuple[str, Any, dict[str, int]]] = [
+        (TITLES[0], _drawable(np.asarray(image)), {}),
+        (TITLES[1], None if truth is None else _numbered(np.asarray(truth)), {}),
+        (TITLES[2], np.asarray(leaves), {"vmin": 0, "vmax": 1}),
+        (name, 1 - np.asarray(probability), {"vmin": 0, "vmax": 1}),
+    ]
+    shown = [panel for panel in panels if panel[1] is not None]
+    for title, values, _ in shown:
+        if np.shape(values)[:2] != shape:
+            raise ValueError(f"all panels must have the image's {shape} pixels; got {np.shape(values)} for {title}.")
+    if axes is None:
+        height, width = shape
+        size = (len(shown) * INCHES, INCHES * height / width + (0.3 if titles else 0))
+        axes = plt.subplots(1, len(shown), figsize=size, layout="constrained", squeeze=False)[1][0]
+    drawn = np.asarray(axes).reshape(-1)
+    if len(drawn) != len(shown):
+        raise ValueError(f"`axes` must be {len(shown)}, one for each panel; got {len(drawn)}.")
+    for ax, (title, values, limits) in zip(drawn, shown, strict=True):
+        ax.imshow(values, cmap="gray", interpolation="nearest", **limits)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        if titles:
+            ax.set_title(title, fontsize=10, parse_math=False)
+    return drawn
+
+
+def _drawable(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Greys, or three channels brought to the range of colours together."""
+    if image.ndim == 2 or image.shape[2] != 3:
+        return image if image.ndim == 2 else image[:, :, 0]
+    low, high = float(image.min()), float(image.max())
+    return (image.astype(np.float64) - low) / ((high - low) or 1.0)
+
+
+def _numbered(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
