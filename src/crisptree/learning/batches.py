@@ -146,14 +146,15 @@ class Orders:
         self.takes_all = np.array_equal(self.sizes, self.taken)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.position = self.sizes.copy()  # all used up
-        self.places: Integers | None = None
+        self.places: npt.NDArray[np.signedinteger] | None = None
 
     def next(self) -> Tensor:
         """The order of the next epoch.  (taken rows,)"""
         if self.takes_all:
             return self.groups.shuffled(self.plan, self.generator)
         if self.places is None:
-            self.places = np.arange(len(self.groups.rows))
+            small = len(self.groups.rows) < 2**31
+            self.places = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
             self.shuffler = np.random.default_rng(int(torch.randint(2**62, (), generator=self.generator)))
         for group in np.flatnonzero(self.position + self.taken > self.sizes):
             start = self.starts[group]
@@ -168,13 +169,21 @@ class Orders:
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:
     """The rows of some groups, in the order of ``wanted``; rows of other groups are left out."""
     device = group_of_row.device
+    if device.type == "cpu" and len(wanted) < np.iinfo(np.int16).max:
+        return _grouped_by_digits(group_of_row.numpy(), wanted)
     place = torch.full((int(group_of_row.max()) + 1,), -1, device=device)
     place[torch.tensor(wanted, device=device)] = torch.arange(len(wanted), device=device)
     here = place[group_of_row]
     rows = torch.nonzero(here >= 0)[:, 0]
-    if device.type == "cpu" and len(wanted) <= np.iinfo(np.int16).max:
-        # Small numbers are sorted by their digits: in time, and in room, a fraction of what torch's sort takes.
-        order = torch.from_numpy(np.argsort(here[rows].numpy().astype(np.int16), kind="stable"))
-    else:
-        order = torch.argsort(here[rows], stable=True)
+    order = torch.argsort(here[rows], stable=True)
     return Groups(rows[order], torch.bincount(here[rows], minlength=len(wanted)))
+
+
+def _grouped_by_digits(group_of_row: Integers, wanted: list[int]) -> Groups:
+    """The same: NumPy sorts numbers of 16 bits by their digits, in a fraction of the time and room."""
+    place = np.zeros(int(group_of_row.max()) + 1, dtype=np.int16)
+    place[wanted] = np.arange(1, len(wanted) + 1)
+    here = place[group_of_row]
+    sizes = np.bincount(here, minlength=len(wanted) + 1)
+    rows = np.argsort(here, kind="stable")[sizes[0] :]
+    return Groups(torch.from_numpy(rows), torch.from_numpy(sizes[1:]))
