@@ -28,10 +28,10 @@ FIGURE_ROW = "finetuned"
 
 COMMON: dict[str, Any] = {"window": 31, "max_depth": 8, "learning_rate": 0.001, "batch_size": 256}
 ROWS: dict[str, dict[str, Any]] = {
-    "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 300_000},
-    "finetuned": COMMON | {"epochs": 20, "finetune_epochs": 20, "pixels_per_epoch": 200_000, "roughness": 1e-3},
+    "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000},
+    "finetuned": COMMON | {"epochs": 10, "finetune_epochs": 15, "pixels_per_epoch": 100_000, "roughness": 1e-3},
     "stacked": COMMON
-    | {"epochs": 10, "finetune_epochs": 15, "pixels_per_epoch": 100_000, "roughness": 1e-3, "stages": 2},
+    | {"epochs": 5, "finetune_epochs": 8, "pixels_per_epoch": 60_000, "roughness": 1e-3, "window": 21, "stages": 2},
     "forest": {"window": 31, "n_estimators": 100, "pixels": 100_000},
 }
 """What each row trains; the forest sees the windows of some pixels, as all of them do not fit into memory."""
