@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["CrispTreeClassifier", "CrispSegmenter", "CrispTreeWarning", "ModelFileError", "load", "explain", "export"]
+__all__ = [
+    "CrispTreeClassifier",
+    "CrispSegmenter",
+    "CrispTreeWarning",
+    "ModelFileError",
+    "load",
+    "explain",
+    "export",
+    "metrics",
+]
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
@@ -25,11 +34,11 @@ _HOMES = {
     "load": "crisptree.estimators.files",
 }
 
-_ROOMS = ("explain", "export")
+_ROOMS = ("explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
-    from crisptree import explain, export
+    from crisptree import explain, export, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.files import load
     from crisptree.estimators.segmenter import CrispSegmenter

@@ -90,7 +90,7 @@ def training_on(device_name: str, n_jobs: int | None, n_values: int, seed: int) 
     with (
         torch.enable_grad(),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        torchthreads_for(threads_for(n_jobs, n_values)),
+        torch_threads(threads_for(n_jobs, n_values)),
     ):
         torch.manual_seed(seed)
         yield device

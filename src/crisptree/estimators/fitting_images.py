@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.estimators.fitting import Fitted, Problem, samples_of, trained, training_on
+from crisptree.estimators.fitting import Fitted, Problem, trained, training_on, weighed
 from crisptree.estimators.pictures import Image, Labelled
 from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import TrainingData
@@ -59,9 +59,9 @@ def _fit_one(segmenter: CrispSegmenter, part: Part, held: Part | None, seed: int
         if held is not None:
             other = Canvas.of(held.images, view)
             rows = _scaled_windows(other, by_plane, _places(other, held.labelled), device, n_jobs)
-            validation = samples_of(rows, held.labelled.y, held.labelled.weight, n_classes)
+            validation = weighed(rows, held.labelled.y, held.labelled.weight, n_classes)
         rows = _scaled_windows(canvas, by_plane, base, device, n_jobs)
-        samples = samples_of(rows, labelled.y, labelled.weight, n_classes)
+        samples = weighed(rows, labelled.y, labelled.weight, n_classes)
         scaling = by_plane.repeated(segmenter.window**2)
         problem = Problem(data, scaling, samples, validation, segmenter.pixels_per_epoch)
         return trained(segmenter, problem, None, seed)
