@@ -20,6 +20,7 @@ QUICK = {
     "finetune_epochs": 3,
     "min_updates": 20,
     "pixels_per_epoch": 1000,
+    "learning_rate": 0.02,
     "random_state": 0,
 }
 RNG = np.random.default_rng(0)
@@ -55,7 +56,8 @@ def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(mo
 
 
 def test_it_learns_what_only_neighbours_show():
-    model = CrispSegmenter(window=3, max_depth=3, epochs=10, finetune_epochs=15, random_state=0).fit(IMAGES, LABELS)
+    options = {"epochs": 10, "finetune_epochs": 15, "learning_rate": 0.02}
+    model = CrispSegmenter(window=3, max_depth=3, **options, random_state=0).fit(IMAGES, LABELS)
     assert model.score(*stack(1, height=60, width=60)) > 0.93
     assert model.score(IMAGES, LABELS) >= model.greedy().score(IMAGES, LABELS) - 0.01
 
