@@ -31,7 +31,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000},
     "finetuned": COMMON | {"epochs": 10, "finetune_epochs": 15, "pixels_per_epoch": 100_000, "roughness": 1e-3},
     "stacked": COMMON
-    | {"epochs": 5, "finetune_epochs": 8, "pixels_per_epoch": 60_000, "roughness": 1e-3, "window": 21, "stages": 2},
+    | {"epochs": 10, "finetune_epochs": 15, "pixels_per_epoch": 100_000, "roughness": 1e-3, "stages": 2},
     "forest": {"window": 31, "n_estimators": 100, "pixels": 100_000},
 }
 """What each row trains; the forest sees the windows of some pixels, as all of them do not fit into memory."""

@@ -1,0 +1,59 @@
+"""The experiment with segmentation on a handful of small images."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crisptree.datasets.dataset import Dataset
+from experiments import segmentation
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = (rng.random((5, 30, 30)) > 0.3).astype(np.int64)
+    y[:, ::7] = 0
+    X = (100.0 * y + rng.normal(size=y.shape)).astype(np.float32)
+    parts = {f"{k}_{n}": v[s] for n, s in (("train", slice(0, 2)), ("valid", slice(2, 4)), ("test", slice(4, 5)))
+             for k, v in (("X", X), ("y", y))}  # fmt: skip
+    data = Dataset(**parts, class_names=("membrane", "cell"), image_shape=(30, 30))
+    monkeypatch.setattr(segmentation, "load_isbi", lambda: data)
+    quick = {"window": 5, "max_depth": 2, "epochs": 2, "pixels_per_epoch": 300, "learning_rate": 0.02}
+    rows = {name: config | quick for name, config in segmentation.ROWS.items() if name != "forest"}
+    rows["forest"] = {"window": 5, "n_estimators": 3, "pixels": 200}
+    monkeypatch.setattr(segmentation, "ROWS", rows)
+    for name, path in {"FOLDER": "cells", "PAGE": "page.md", "KEPT": "kept", "FIGURE": "figure.png"}.items():
+        monkeypatch.setattr(segmentation, name, tmp_path / path)
+    monkeypatch.setattr("sys.argv", ["segmentation", "--seeds", "0,1"])
+    return tmp_path
+
+
+def test_every_row_and_seed_becomes_a_file_and_every_row_a_line_and_none_runs_twice(few, monkeypatch):
+    segmentation.main()
+    names = {path.name for path in (few / "cells").iterdir()}
+    assert names == {f"{row}-seed-{seed}.json" for row in segmentation.ROWS for seed in (0, 1)}
+    page = (few / "page.md").read_text()
+    assert all(page.count(f"| {what} | 2 |") == 2 for what in segmentation.WHAT.values())
+    cell = json.loads((few / "cells" / "stacked-seed-1.json").read_text())
+    assert cell["test"]["pixel_accuracy"] > 0.9
+    assert cell["config"]["stages"] == 2
+    assert (few / "figure.png").stat().st_size > 1000
+    monkeypatch.setattr(segmentation, "MODELS", {})
+    segmentation.main()
+
+
+def test_the_numbers_of_a_perfect_model_are_perfect():
+    truth = np.ones((1, 8, 8), dtype=int)
+    truth[:, 4] = 0
+
+    class Perfect:
+        def probability(self, images):
+            return 1.0 - images
+
+        def leaves(self, images):
+            return images
+
+    found = segmentation.measure(Perfect(), truth.astype(float), truth)
+    assert (found["pixel_accuracy"], found["roc_auc"], found["f1"], found["iou_membrane"]) == (1, 1, 1, 1)
+    assert found["adapted_rand_error"] == found["membrane_errors"] == 0
