@@ -10,6 +10,7 @@ from crisptree import CrispTreeClassifier
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
 RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
+RIVAL_RATE = 0.02
 SOFT = "soft"
 
 
@@ -51,7 +52,7 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
 
 
 def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None) -> CrispTreeClassifier:
-    """A rival with the estimator's own settings; non-greedy training starts from the CO2 tree of its depth."""
+    """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
     if name == "non_greedy":
         return CrispTreeClassifier(
             grow="co2",
@@ -60,9 +61,12 @@ def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None
             max_depth=depth,
             epochs=epochs,
             finetune_epochs=epochs,
+            learning_rate=RIVAL_RATE,
             random_state=seed,
         )
-    return CrispTreeClassifier(grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, random_state=seed)
+    return CrispTreeClassifier(
+        grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, learning_rate=RIVAL_RATE, random_state=seed
+    )
 
 
 def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:

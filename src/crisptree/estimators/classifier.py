@@ -58,8 +58,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
     min_updates : int, default=200
         The least number of optimiser steps that a stump, or the whole tree, gets: small nodes go through their rows
         several times an epoch. 0 counts epochs alone, as the paper does.
-    learning_rate : float, default=0.02
-        Adam's step.
+    learning_rate : float or "auto", default="auto"
+        Adam's step. "auto" is 0.02 up to 64 features and shrinks with 1 / n_features beyond, because the steps of all
+        weights of a hyperplane add up.
     batch_size : int, default=256
         Rows in a batch, per node while growing.
     steepness, steepness_step : float, default=1.0, 0.1
@@ -150,7 +151,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         epochs: int = 20,
         finetune_epochs: int = 40,
         min_updates: int = 200,
-        learning_rate: float = 0.02,
+        learning_rate: float | str = "auto",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,

@@ -39,6 +39,9 @@ cores they wait for each other a hundred times as long as they work."""
 
 STEEPEST = 1e12
 
+RATE, FEATURES_AT_FULL_RATE = 0.02, 64
+"""What learning_rate="auto" means; see docs/results/defaults.md."""
+
 SMALLEST_WEIGHT = 1e-30
 """Weights are taken relative to their mean; a lighter row would have none left in single precision."""
 
@@ -111,9 +114,9 @@ def trained(estimator: Any, problem: Problem, earlier: CrispTree | None, seed: i
     """Grow a tree with an estimator's parameters, finetune it, and settle both on the raw rows."""
     samples, image_shape = problem.samples, problem.data.image_shape
     prior = estimator.leaf_prior / float(problem.data.weight.mean())
+    phases = zip((estimator.epochs, estimator.finetune_epochs), rates_of(estimator, samples.n_features), strict=True)
     plan, finetuning = (
-        plan_of(estimator, image_shape, epochs, prior, problem.rows_per_epoch)
-        for epochs in (estimator.epochs, estimator.finetune_epochs)
+        plan_of(estimator, image_shape, epochs, rate, prior, problem.rows_per_epoch) for epochs, rate in phases
     )
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
     generator = torch.Generator().manual_seed(seed)
@@ -166,17 +169,33 @@ def _tuned(
     return _Tuned(best.tree, plan.steepness_at(0), best.nu)
 
 
+def rates_of(estimator: Any, n_features: int) -> tuple[float, float]:
+    """The learning rates of growth and of finetuning.
+
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with their number. A
+    split on one feature has one; the rivals' bound brings a scale of its own.
+    """
+    if estimator.learning_rate != "auto":
+        return estimator.learning_rate, estimator.learning_rate
+    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / n_features)
+    growth_is_free = estimator.split == "axis" or estimator.grow in SEARCHES
+    tuning_is_free = estimator.split == "axis" or estimator.algorithm == "non_greedy"
+    return RATE if growth_is_free else shared, RATE if tuning_is_free else shared
+
+
 def plan_of(
     estimator: Any,
     image_shape: tuple[int, ...] | None,
     epochs: int,
+    learning_rate: float,
     leaf_prior: float,
     rows_per_epoch: int | None = None,
 ) -> Plan:
+    """Every number of one phase."""
     plan = Plan(
         algorithm="em" if estimator.algorithm == "non_greedy" else estimator.algorithm,
         epochs=epochs,
-        learning_rate=estimator.learning_rate,
+        learning_rate=learning_rate,
         batch_size=min(estimator.batch_size, np.iinfo(np.int32).max),
         rows_per_epoch=rows_per_epoch,
         min_updates=estimator.min_updates,

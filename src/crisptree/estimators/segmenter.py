@@ -51,8 +51,7 @@ class CrispSegmenter(TreeEstimator):
     max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
     epochs, finetune_epochs, min_updates, learning_rate, batch_size, steepness, steepness_step, annealing
-        How long and in what steps to train, as in ``CrispTreeClassifier``. Neighbouring pixels say nearly the same, so
-        that steps on all of them add up: ``learning_rate`` is 0.001 here.
+        How long and in what steps to train, as in ``CrispTreeClassifier``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
     leaf_prior : float, default=0.0
@@ -95,7 +94,7 @@ class CrispSegmenter(TreeEstimator):
     >>> from crisptree import CrispSegmenter
     >>> image = np.random.default_rng(0).normal(size=(40, 40))
     >>> labels = (image < np.roll(image, 1, axis=1)).astype(int)
-    >>> model = CrispSegmenter(window=3, max_depth=2, learning_rate=0.02, random_state=0)
+    >>> model = CrispSegmenter(window=3, max_depth=2, random_state=0)
     >>> model.fit(image, labels).predict(image).shape
     (40, 40)
     >>> bool(model.score(image, labels) > 0.95)
@@ -127,7 +126,7 @@ class CrispSegmenter(TreeEstimator):
         epochs: int = 20,
         finetune_epochs: int = 40,
         min_updates: int = 200,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = "auto",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,

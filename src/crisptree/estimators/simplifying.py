@@ -11,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.fitting import Held, device_of, plan_of, samples_of, split_off, threads_for
+from crisptree.estimators.fitting import Held, device_of, plan_of, rates_of, samples_of, split_off, threads_for
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.progress import listening
 from crisptree.inference import CrispTree, FlatTree, route_rows
@@ -97,7 +97,13 @@ def _simplified(
     ):
         task = Task(
             samples=samples_of(scaling, data.X, data.y, data.weight, n_classes, device, n_jobs),
-            plan=plan_of(estimator, data.image_shape, epochs, estimator.leaf_prior / float(data.weight.mean())),
+            plan=plan_of(
+                estimator,
+                data.image_shape,
+                epochs,
+                rates_of(estimator, data.X.shape[1])[1],
+                estimator.leaf_prior / float(data.weight.mean()),
+            ),
             count=count,
             spread=torch.as_tensor(scaling.spread * scaling.factor, dtype=torch.float32, device=device),
         )

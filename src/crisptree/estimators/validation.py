@@ -86,7 +86,10 @@ RULES: dict[str, Rule] = {
     "epochs": _whole(1),
     "finetune_epochs": _whole(0, remark=" (0 keeps the greedy tree)"),
     "min_updates": _whole(0, remark=" (0 counts epochs alone)"),
-    "learning_rate": _number(0.0, strict=True),
+    "learning_rate": (
+        lambda value: (isinstance(value, str) and value == "auto") or _number(0.0, strict=True)[0](value),
+        f"'auto' or {_number(0.0, strict=True)[1]}",
+    ),
     "batch_size": _whole(1),
     "steepness": _number(0.0, strict=True),
     "steepness_step": _number(0.0),
