@@ -22,7 +22,7 @@ from experiments.table import Summary
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "roughness"
 LOADERS = {"mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
-STRENGTHS = (1e-3, 1e-2, 3e-2)
+STRENGTHS = (1e-2, 3e-2, 1e-1)
 SETTINGS = {"max_depth": 8, "epochs": 50, "finetune_epochs": 50, "scale": "global"}
 
 
