@@ -162,7 +162,7 @@ def write_page() -> None:
         "# Segmentation: membranes in electron microscopy (ISBI 2012)",
         "",
         "Written by `python -m experiments.segmentation`; 512 × 512 slices, 0–19 trained on, 20–24 for choices, 25–29",
-        "tested. Every number is of the deterministic tree: one leaf per pixel. Mean ± standard deviation over seeds.",
+        "tested. Ours are deterministic trees, one leaf per pixel. Mean ± standard deviation over seeds.",
         "",
     ]
     for part in ("test", "validation"):
