@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from crisptree.datasets.dataset import Dataset
+from crisptree.datasets import Dataset
 from experiments import segmentation
 
 
