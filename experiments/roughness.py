@@ -97,9 +97,9 @@ def page(results: Path) -> str:
         "# Weight images with and without the spatial penalty",
         "",
         "Depth 8, 50 + 50 epochs in batches of 1000 as in the paper, but one scale for all pixels and the gradient of "
-        "the likelihood in place of EM. Hard routing, mean ± standard deviation over seeds. λ is chosen on validation rows with one seed; the trees of the table are trained on all "
-        "rows but the test's. The correlation is that of neighbouring weights, averaged over all splits. "
-        "`python -m experiments.roughness` makes this table.",
+        "the likelihood in place of EM. Hard routing, mean ± standard deviation over seeds. λ is chosen on validation "
+        "rows with one seed; the trees of the table are trained on all rows but the test's. The correlation is that of "
+        "neighbouring weights, averaged over all splits. `python -m experiments.roughness` makes this page.",
         "",
         "| data | λ | seeds | test, hard | test, soft | greedy, hard | training rows, hard | neighbours' correlation |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

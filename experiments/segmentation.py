@@ -31,6 +31,7 @@ COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "max_depth": 10}
 ROWS: dict[str, dict[str, Any]] = {
     "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000},
     "finetuned": COMMON | JOINT,
+    "unsmoothed": COMMON | JOINT | {"roughness": 0.0},
     "scales": COMMON | JOINT | COARSE,
     "stacked": COMMON | JOINT | COARSE | {"stages": 2},
     "forest": {"window": 31, "n_estimators": 100, "pixels": 100_000},
@@ -40,8 +41,9 @@ ROWS: dict[str, dict[str, Any]] = {
 WHAT = {
     "greedy": "greedy, unregularised, 40 epochs per split, as in the paper",
     "finetuned": "grown and finetuned with roughness 1e-3",
-    "scales": "the same on three scales of 15 × 15 samples, depth 10",
-    "stacked": "the same in two stages: the second tree also sees the first one's probabilities",
+    "unsmoothed": "grown and finetuned without roughness",
+    "scales": "with roughness, on three scales of 15 × 15 samples, depth 10",
+    "stacked": "these in two stages: the second tree also sees the first one's probabilities",
     "forest": "scikit-learn's random forest, 100 trees, on a sample of windows",
 }
 COLUMNS = {
