@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, load
 from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
 from experiments import cells, provenance
 from experiments.table import Summary
 
 RESULTS = provenance.RESULTS / "roughness"
 PAGE = "images.md"
+KEPT = provenance.ROOT / "build" / "roughness"
+IMAGES = provenance.ROOT / "docs" / "images"
 LOADERS = {"mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 STRENGTHS = (1e-4, 3e-4, 1e-3, 1e-2)
 SETTINGS = {"max_depth": 8, "epochs": 50, "finetune_epochs": 50, "scale": "global", "algorithm": "likelihood"}
@@ -45,7 +47,9 @@ def neighbour_correlation(images: npt.NDArray[np.float64]) -> float:
     return float(np.mean(found))
 
 
-def measured(data: Dataset, part: str, roughness: float, seed: int, device: str) -> dict[str, Any]:
+def measured(
+    data: Dataset, part: str, roughness: float, seed: int, device: str, kept: Path | None = None
+) -> dict[str, Any]:
     """Train one tree and score it: on validation rows after the training rows, on test rows after all others."""
     fitted, scored = {
         "validation": ((data.X_train, data.y_train), (data.X_valid, data.y_valid)),
@@ -57,6 +61,9 @@ def measured(data: Dataset, part: str, roughness: float, seed: int, device: str)
     started = time.perf_counter()
     model.fit(*fitted)
     seconds = time.perf_counter() - started
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        model.save(kept)
     weights = model.tree_.scaled_hyperplanes()[0].reshape(-1, *data.image_shape)
     soft = model.classes_[model.soft_predict_proba(scored[0]).argmax(axis=1)]
     return {
@@ -79,7 +86,7 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
     def result(part: str, roughness: float, seed: int) -> dict[str, Any]:
         file = given.results / f"{name}-{part}-{roughness:g}-seed-{seed}.json"
         if (found := cells.read(file)) is None:
-            found = measured(data, part, roughness, seed, given.device)
+            found = measured(data, part, roughness, seed, given.device, _kept(name, part, roughness, seed))
             found |= {"data": name, "commit": commit, "machine": provenance.machine(given.device)}
             cells.write(file, found)
             console.print(f"{name}, {part}, λ = {roughness:g}, seed {seed}: {found['hard']:.4f}")
@@ -89,6 +96,25 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
     for seed in seeds:
         for roughness in (0.0, best):
             result("test", roughness, seed)
+
+
+def _kept(name: str, part: str, roughness: float, seed: int) -> Path:
+    return KEPT / f"{name}-{part}-{roughness:g}-seed-{seed}.crisp"
+
+
+def draw(name: str, seed: int) -> None:
+    """Weight images with and without the penalty, from the trees that are kept."""
+    from crisptree.plots import plot_weights
+
+    kept = sorted(KEPT.glob(_kept(name, "test", 0.0, seed).name.replace("-0-", "-*-")), key=_strength)
+    if len(kept) == 2:
+        plain, smooth = map(load, kept)
+        axes = plot_weights(smooth, compare=plain, style="both", nodes=range(7))
+        axes.flat[0].figure.savefig(IMAGES / f"weights-{name.replace('_', '-')}.png", dpi=110)
+
+
+def _strength(path: Path) -> float:
+    return load(path).roughness
 
 
 def page(results: Path) -> str:
@@ -129,7 +155,9 @@ def main() -> None:
     parser.add_argument("--commit", default=None, help="what to record where git cannot say it")
     given = parser.parse_args()
     for name in given.data:
-        run(name, [int(seed) for seed in given.seeds.split(",")], given, Console())
+        seeds = [int(seed) for seed in given.seeds.split(",")]
+        run(name, seeds, given, Console())
+        draw(name, seeds[0])
     (given.results.parent / PAGE).write_text(page(given.results), encoding="utf-8")
 
 
