@@ -26,7 +26,13 @@ MEMBRANE, CELL = 0, 1
 FIGURE_ROW = "finetuned"
 
 COMMON: dict[str, Any] = {"window": 31, "max_depth": 8, "learning_rate": 0.001, "batch_size": 256}
-JOINT: dict[str, Any] = {"epochs": 15, "finetune_epochs": 30, "pixels_per_epoch": 200_000, "roughness": 1e-3}
+JOINT: dict[str, Any] = {
+    "algorithm": "likelihood",
+    "epochs": 8,
+    "finetune_epochs": 20,
+    "pixels_per_epoch": 100_000,
+    "roughness": 1e-3,
+}
 COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "max_depth": 10}
 ROWS: dict[str, dict[str, Any]] = {
     "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000},
