@@ -86,5 +86,5 @@ def test_class_names_replace_the_classes():
 
 
 def test_one_sample_at_a_time():
-    with pytest.raises(ValueError, match="the sample must be one row of 2 features"):
+    with pytest.raises(ValueError, match="x must be one row of 2 features"):
         plot_path(figure_1(), np.ones((2, 2)))

@@ -1,11 +1,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from crisptree import CrispTreeClassifier
-from crisptree.plots import plot_tree
+from crisptree.plots import plot_path, plot_tree
 from crisptree.plots.ink import ACCENT
 from crisptree.plots.layout import tree_layout
 from tests.plots.models import figure_1, module_model, random_model
@@ -144,8 +145,19 @@ def test_the_values_of_a_tabular_sample_stand_beside_the_root():
 
 @pytest.mark.parametrize("sample", [np.ones(3), np.ones((2, 2)), [np.nan, 1.0]])
 def test_a_sample_of_the_wrong_kind_is_refused(sample):
-    with pytest.raises(ValueError, match="the sample must"):
+    with pytest.raises(ValueError, match=r"sample must be one row|Input sample contains NaN"):
         plot_tree(figure_1(), sample=sample)
+
+
+def test_a_sample_with_columns_in_another_order_is_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
+    model.fit(frame, frame.a > frame.b)
+    for draw in (lambda row: plot_tree(model, sample=row), lambda row: plot_path(model, row)):
+        draw(frame.iloc[0])
+        for row in (frame[["b", "a"]].iloc[0], frame[["b", "a"]][:1]):
+            with pytest.raises(ValueError, match="same order as they were in fit"):
+                draw(row)
 
 
 def test_a_deep_tree_can_be_cut():

@@ -14,16 +14,18 @@ Singles = npt.NDArray[np.float32]
 
 
 def fitted_tree(model: Any) -> CrispTree:
-    """The deterministic tree of a fitted estimator; a tree is taken as it is."""
+    """The deterministic tree of a fitted estimator."""
     if isinstance(model, CrispTree):
-        return model
+        raise TypeError("`model` must be the fitted estimator, which knows its classes; got its tree. Give the model.")
     check_is_fitted(model, "tree_")
+    if not isinstance(model.tree_, CrispTree):
+        raise TypeError(f"`model` must be a fitted crisptree estimator; got a {type(model).__name__}.")
     return model.tree_
 
 
-def linear_tree(model: Any, what: str) -> FlatTree:
-    """The same where only a tree of hyperplanes will do."""
-    tree = fitted_tree(model)
+def linear_tree(model: Any, what: str, *, or_tree: bool = False) -> FlatTree:
+    """The same where only a tree of hyperplanes will do; with ``or_tree`` a tree is taken as it is."""
+    tree = model if or_tree and isinstance(model, CrispTree) else fitted_tree(model)
     if not isinstance(tree, FlatTree):
         raise TypeError(
             f"{what} needs hyperplanes; the splits of this tree are modules, which have no weight per feature. "
@@ -33,12 +35,21 @@ def linear_tree(model: Any, what: str) -> FlatTree:
     return tree
 
 
-def one_row(model: Any, x: Any) -> Singles:
-    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
+def check_top(top: Any) -> None:
+    """How many features to name."""
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+        raise ValueError(f"`top` must be a whole number of at least 0; got {top!r}.")
+
+
+def one_row(model: Any, x: Any, name: str = "x") -> Singles:
+    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image.
+
+    ``name`` is what errors call it.
+    """
     n_features = fitted_tree(model).n_features
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         x = x.to_frame().T.astype(np.float64)  # a row taken out of a frame carries its names as its index
-    if hasattr(x, "columns"):
+    if hasattr(x, "columns") or _is_sparse(x):
         rows = many_rows(model, x)
     else:
         array = np.asarray(x)
@@ -46,25 +57,30 @@ def one_row(model: Any, x: Any) -> Singles:
         if array.shape not in shapes | {(1, *shape) for shape in shapes}:
             or_image = "" if model.image_shape_ is None else f" or of shape {model.image_shape_}"
             raise ValueError(
-                f"x must be one row of {n_features} features{or_image}; got an array of shape {array.shape}. "
+                f"{name} must be one row of {n_features} features{or_image}; got an array of shape {array.shape}. "
                 "Explain one row at a time, e.g. X[0]."
             )
         with np.errstate(over="ignore"):
-            rows = check_array(array.reshape(1, n_features), dtype=np.float32, order="C", input_name="x")
+            rows = check_array(array.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
     if len(rows) != 1:
-        raise ValueError(f"x must be one row; got {len(rows)}. Explain one row at a time, e.g. X[:1].")
+        raise ValueError(f"{name} must be one row; got {len(rows)}. Explain one row at a time, e.g. X[:1].")
     return rows
 
 
 def many_rows(model: Any, X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
     tree = fitted_tree(model)
-    if not hasattr(X, "columns"):
+    if not hasattr(X, "columns") and not _is_sparse(X):
         X = np.asarray(X)
         if X.shape[1:] in _image_shapes(model):
             X = X.reshape(len(X), tree.n_features)
     with np.errstate(over="ignore"):
         return validate_data(model, X, dtype=np.float32, order="C", reset=False)
+
+
+def _is_sparse(X: Any) -> bool:
+    """Sparse rows are left to scikit-learn, which says what to do about them; NumPy would wrap them up."""
+    return hasattr(X, "toarray")
 
 
 def _image_shapes(model: Any) -> set[tuple[int, ...]]:

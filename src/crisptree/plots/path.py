@@ -26,7 +26,7 @@ from crisptree.plots.nodes import (
     sheet_of,
 )
 from crisptree.plots.pictures import picture, side_by_side
-from crisptree.plots.subject import Subject, words
+from crisptree.plots.subject import Subject, row_of, words
 
 MARGIN_AT, PUSHES_AT, CLASSES_AT, WORDS_AT = (0.1, 2.0), (2.2, 5.3), (5.5, 7.3), (7.4, 8.9)
 """Columns of the chart, in inches."""
@@ -80,7 +80,7 @@ def plot_path(
         from crisptree.explain import path
 
         subject = Subject.of(model, "plot_path", class_names, feature_names)
-        row, names = subject.row(x), subject.classes
+        row, names = row_of(model, x, "x"), subject.classes
         way = path(model, row[0], top=top)
     pictured = subject is not None and subject.as_images
     step = STEP if pictured else max(0.9, BAR * top + 0.25)

@@ -83,18 +83,6 @@ class Subject:
         tree = self.tree
         return isinstance(tree, FlatTree) and bool(np.all(np.count_nonzero(tree.weight, axis=1) == 1))
 
-    def row(self, sample: Any) -> npt.NDArray[np.float32]:
-        """One sample, given as a row or as an image, as one checked row.  (1, n_features)"""
-        values = np.asarray(sample, dtype=np.float32)
-        if values.size != self.tree.n_features:
-            raise ValueError(
-                f"the sample must be one row of {self.tree.n_features} features; got an array of shape {values.shape}. "
-                "Give one row of X, e.g. X[0]."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError("the sample must hold finite numbers; it has NaN or infinite ones.")
-        return values.reshape(1, -1)
-
     def hyperplanes(self, drawing: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Weights and offsets in the scaled space, or a clear error for splits that have none."""
         if not isinstance(self.tree, FlatTree):
@@ -120,6 +108,13 @@ def words(names: Any, number: int, parameter: str, things: str) -> list[str]:
     if len(lines) != number:
         raise ValueError(f"`{parameter}` must name all {number} {things}; got {len(lines)} names.")
     return lines
+
+
+def row_of(model: Any, sample: Any, parameter: str) -> npt.NDArray[np.float32]:
+    """One sample, given as a row or as an image; names of columns are held against the model's.  (1, n_features)"""
+    from crisptree.explain.rows import one_row
+
+    return one_row(model, sample, parameter)
 
 
 def check_depth(max_depth: Any) -> int | None:

@@ -29,7 +29,7 @@ from crisptree.plots.nodes import (
     sheet_of,
 )
 from crisptree.plots.pictures import largest_weights, picture
-from crisptree.plots.subject import Subject, check_depth
+from crisptree.plots.subject import Subject, check_depth, row_of
 
 KINDS: dict[str, dict[str, Any]] = {
     "image": {"widest": 1.9},
@@ -108,7 +108,7 @@ def plot_tree(
         height, width = picture(np.zeros(subject.tree.n_features), subject.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
     layout = tree_layout(structure, check_depth(max_depth), **shape)
-    row = None if sample is None else subject.row(sample)
+    row = None if sample is None else row_of(model, sample, "sample")
     path = frozenset[int]()
     if row is not None:
         path = frozenset(structure.nodes_on_paths[route_rows(subject.tree, row)[0]].tolist())
