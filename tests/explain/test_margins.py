@@ -41,3 +41,10 @@ def test_trees_of_every_kind_have_a_report(changes):
 def test_images_are_taken_as_rows():
     model, X, _ = fitted(image_shape=(2, 3))
     assert np.array_equal(model.margin_report(X.reshape(-1, 2, 3)).smallest, model.margin_report(X).smallest)
+
+
+@pytest.mark.parametrize("limits", [[], 0.5, [-1.0], [np.nan], ["a"], [[0.1]]])
+def test_limits_must_be_numbers_above_zero(limits):
+    model, X, _ = fitted(max_depth=1)
+    with pytest.raises(ValueError, match="`limits` must be some numbers above 0"):
+        explain.margin_report(model, X, limits=limits)

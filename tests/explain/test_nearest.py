@@ -171,4 +171,6 @@ def test_modules_and_unknown_classes_are_refused_with_a_sentence():
     model, X, _ = fitted(labels=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"`to` must be one of the classes \['a', 'b', 'c'\]; got 'd'"):
         explain.nearest_other(model, X[0], to="d")
+    with pytest.raises(ValueError, match="`to` must be one of the classes"):
+        explain.nearest_other(model, X[0], to=np.array(["a", "b"]))
     assert explain.nearest_other(model, X[0], to=np.str_("c")).predicted == "c"

@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
 from crisptree import CrispTreeClassifier, explain
@@ -151,8 +153,32 @@ def test_what_is_no_row_is_refused_with_a_sentence(x, says):
 def test_an_unfitted_model_is_refused():
     with pytest.raises(NotFittedError):
         explain.path(CrispTreeClassifier(), [0.0])
-    with pytest.raises(ValueError, match="`top` must be"):
-        explain.path(fitted(max_depth=1)[0], np.zeros(6), top=-1)
+
+
+def test_a_model_must_be_one_of_ours_and_know_its_classes():
+    model, X, y = fitted(max_depth=1)
+    other = DecisionTreeClassifier().fit(X, y)
+    for ask in (explain.path, explain.nearest_other):
+        with pytest.raises(TypeError, match="must be a fitted crisptree estimator; got a DecisionTreeClassifier"):
+            ask(other, X[0])
+        with pytest.raises(TypeError, match="Give the model"):
+            ask(model.tree_, X[0])
+
+
+@pytest.mark.parametrize("top", [-1, 1.5, "a", None, True])
+def test_the_number_of_features_to_name_must_be_whole(top):
+    model, X, _ = fitted(max_depth=1)
+    for ask in (explain.path, explain.nearest_other):
+        with pytest.raises(ValueError, match="`top` must be a whole number of at least 0"):
+            ask(model, X[0], top=top)
+
+
+def test_sparse_rows_are_refused_with_the_sentence_of_predict():
+    model, X, _ = fitted(max_depth=1)
+    with pytest.raises(TypeError, match="dense data is required"):
+        explain.path(model, csr_matrix(X[:1]))
+    with pytest.raises(TypeError, match="dense data is required"):
+        explain.margin_report(model, csr_matrix(X))
 
 
 def test_a_loaded_model_is_explained_without_torch(tmp_path):

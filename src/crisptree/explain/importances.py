@@ -37,7 +37,7 @@ def feature_importances(tree: Any) -> Doubles:
     >>> bool(by_shuffling[2:].min() > by_shuffling[:2].max())  # the petals
     True
     """
-    flat = linear_tree(tree, "feature_importances")
+    flat = linear_tree(tree, "feature_importances", or_tree=True)
     statistics, n_splits = flat.statistics, flat.structure.n_splits
     influence = np.abs(flat.weight.astype(np.float64)) * statistics.scaling.spread
     influence /= np.maximum(influence.sum(axis=1, keepdims=True), np.finfo(float).tiny)
@@ -55,5 +55,5 @@ def sparsity(tree: Any) -> float:
     tree : CrispTreeClassifier or FlatTree
         A fitted estimator with linear splits, or its tree.
     """
-    weight = linear_tree(tree, "sparsity").weight
+    weight = linear_tree(tree, "sparsity", or_tree=True).weight
     return float(np.mean(weight == 0)) if weight.size else 0.0

@@ -51,6 +51,13 @@ class MarginReport:
         return "\n".join(lines)
 
 
+def _checked(limits: Any) -> tuple[float, ...]:
+    given = np.asarray(limits)
+    if given.ndim != 1 or given.dtype.kind not in "iuf" or not len(given) or not (given > 0).all():
+        raise ValueError(f"`limits` must be some numbers above 0, e.g. {list(LIMITS)}; got {limits!r}.")
+    return tuple(given.astype(np.float64).tolist())
+
+
 def _shares(values: Doubles) -> str:
     return " ".join(f"{share:>8.1%}" for share in values)
 
@@ -77,7 +84,7 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = LIMITS) -> Ma
     [0.0, 1.0]
     """
     tree, rows = fitted_tree(model), many_rows(model, X)
-    bounds = tuple(float(limit) for limit in limits)
+    bounds = _checked(limits)
     units, n_splits = margin_units(tree), tree.structure.n_splits
     smallest = np.full(len(rows), np.inf)
     near, visited = np.zeros((n_splits, len(bounds))), np.zeros(n_splits, dtype=np.int64)

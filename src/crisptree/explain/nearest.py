@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from crisptree.explain.paths import Push
 from crisptree.explain.projection import nearest_point
-from crisptree.explain.rows import linear_tree, one_row
+from crisptree.explain.rows import check_top, linear_tree, one_row
 from crisptree.inference import FlatTree, route_rows
 from crisptree.naming import feature_names
 
@@ -91,8 +91,7 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     ('high', True, 'high')
     """
     tree, row = linear_tree(model, "nearest_other"), one_row(model, x)[0]
-    if top < 0:
-        raise ValueError(f"`top` must be a whole number of at least 0; got {top}.")
+    check_top(top)
     wanted = _wanted(model, tree, row, to)
     found = next(Search(tree, row, wanted).landings(), None) if wanted.any() else None
     if found is None:
@@ -110,7 +109,7 @@ def _wanted(model: Any, tree: FlatTree, row: Singles, to: Any) -> Flags:
     if to is None:
         return tree.majority != tree.majority[route_rows(tree, row[None], 1)[0]]
     labels = model.classes_.tolist()
-    if to not in labels:
+    if np.ndim(to) or to not in labels:
         raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
     return tree.majority == labels.index(to)
 

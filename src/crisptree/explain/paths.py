@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain.rows import fitted_tree, one_row
+from crisptree.explain.rows import check_top, fitted_tree, one_row
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import node_tables
 from crisptree.naming import feature_names
@@ -143,8 +143,7 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     >>> way.steps[0].before.tolist(), way.steps[0].after.tolist()  # of "high" and "low"
     ([0.5, 0.5], [1.0, 0.0])
     """
-    if top < 0:
-        raise ValueError(f"`top` must be a whole number of at least 0; got {top}.")
+    check_top(top)
     tree, row = fitted_tree(model), one_row(model, x)
     names = feature_names(model)
     leaf = int(route_rows(tree, row, 1)[0])
