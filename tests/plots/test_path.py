@@ -88,3 +88,12 @@ def test_class_names_replace_the_classes():
 def test_one_sample_at_a_time():
     with pytest.raises(ValueError, match="x must be one row of 2 features"):
         plot_path(figure_1(), np.ones((2, 2)))
+
+
+def test_long_names_lose_letters_but_never_their_numbers():
+    names = [f"a class with a name that is far too long, number {number}" for number in range(3)]
+    features = ["the " * 30 + str(number) for number in range(6)]
+    written = texts(plot_path(random_model(classes=names), np.arange(6.0), class_names=names, feature_names=features))
+    assert any(text.endswith(" = 5") for text in written)
+    assert all(text.count("%") == 2 for text in written if "…:" in text)
+    assert any("…:" in text for text in written)

@@ -107,3 +107,39 @@ def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="plot_regions must have a fitted crisptree model"):
         plot_regions(CrispTreeClassifier(), np.ones((2, 2)))
     assert module_model().tree_ is not None
+
+
+@pytest.mark.parametrize("names", [[f"class {number}" for number in range(26)], ["a rather long name of a class"] * 10])
+def test_a_large_legend_stands_beside_the_picture(names):
+    model = random_model(n_features=2, classes=range(len(names)), n=400)
+    ax = plot_regions(model, np.random.default_rng(0).normal(size=(40, 2)), class_names=names)
+    ax.figure.canvas.draw()
+    legend = ax.get_legend().get_window_extent()
+    assert legend.x0 >= ax.get_window_extent().x1
+    assert legend.x1 <= ax.figure.bbox.x1
+    assert legend.y0 >= ax.figure.bbox.y0
+
+
+def test_a_frame_with_columns_in_another_order_is_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
+    model.fit(frame, frame.a > frame.b)
+    plot_regions(model, frame)
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        plot_regions(model, frame[["b", "a"]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"X": np.zeros((0, 2))}, "`X` must have rows of finite numbers"),
+        ({"X": [[np.nan, 1.0]]}, "`X` must have rows of finite numbers"),
+        ({"bounds": (0, 1)}, "`bounds` must be"),
+        ({"bounds": (1, 0, 0, 1)}, "`bounds` must be"),
+        ({"bounds": (0, 1, 0, np.nan)}, "`bounds` must be"),
+        ({"resolution": 0}, "`resolution` must be"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        plot_regions(figure_1(), **{"X": [[0.5, 0.5]]} | changes)

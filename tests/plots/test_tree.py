@@ -200,3 +200,11 @@ def test_a_model_must_be_fitted():
 def test_all_classes_must_be_named():
     with pytest.raises(ValueError, match="`class_names` must name all 2 classes; got 1"):
         plot_tree(figure_1(), class_names=["one"])
+
+
+def test_long_class_names_leave_room_for_their_shares():
+    names = [f"a class with a name that is far too long, number {number}" for number in range(3)]
+    written = texts(plot_tree(random_model(classes=names), key=False))
+    shortened = [text for text in written if "…:" in text]
+    assert shortened
+    assert all(text.endswith(" %") for text in shortened)

@@ -57,14 +57,19 @@ class Sheet:
     inch: float
     factor: float
 
-    def write(self, x: float, y: float, text: str, size: float, *, room: float | None = None, **style: Any) -> None:
-        """Text at a place; where ``room`` units are given it becomes smaller, and shorter if that is not enough."""
+    def write(
+        self, x: float, y: float, text: str, size: float, *, room: float | None = None, tail: str = "", **style: Any
+    ) -> None:
+        """Text at a place; where ``room`` units are given it becomes smaller, and shorter if that is not enough.
+
+        ``tail`` stands behind the text and is never cut off: a number after a long name.
+        """
         if room is not None:
             weight = style.get("fontweight", "normal")
-            wish = size * room * self.inch / max(text_width(text, size, weight), 1e-9)
+            wish = size * room * self.inch / max(text_width(text + tail, size, weight), 1e-9)
             size = float(np.clip(wish, SMALLEST * size, size))
-            text = shortened(text, room * self.inch, size, weight)
-        write(self.ax, x, y, text, size * self.factor, **style)
+            text = shortened(text, room * self.inch - text_width(tail, size, weight), size, weight)
+        write(self.ax, x, y, text + tail, size * self.factor, **style)
 
     def line(self, size: float) -> float:
         """The height of a line of text in units."""
@@ -179,7 +184,7 @@ def end_lines(subject: Subject, node: int, letter: str | None = None) -> list[tu
     lines.append((percent(table[order[0]]), SMALL, {}))
     for number in order[1 : 1 + MOST_NAMED]:
         if table[number] >= NAMED_SHARE:
-            lines.append((f"{subject.classes[number]}: {percent(table[number])}", TINY, {"color": MUTED}))
+            lines.append((subject.classes[number], TINY, {"color": MUTED, "tail": f": {percent(table[number])}"}))
     lines.append((f"n = {counts:,.6g}{below}", TINY, {"color": MUTED}))
     return lines
 

@@ -151,7 +151,7 @@ def _draw_pushes(sheet: Sheet, step: Any, rows: tuple[float, float], height: flo
         patch = Rectangle((x, y - 0.42 * bar), length, 0.84 * bar, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
         sheet.ax.add_patch(patch)
         name = push.name if features is None else features[push.feature]
-        sheet.write(x, y, f"{name} = {push.value:.4g}", min(SMALL, 48 * bar), room=right - left)
+        sheet.write(x, y, name, min(SMALL, 48 * bar), room=right - left, tail=f" = {push.value:.4g}")
     sheet.ax.plot([x, x], [start, start - bar * len(step.pushes)], color=FAINT, linewidth=0.8 * sheet.factor, zorder=2)
 
 
@@ -188,8 +188,8 @@ def _draw_classes(sheet: Sheet, step: Any, rows: tuple[float, float], names: lis
             sheet.write(left + (number + 0.5) * width, lower - 0.07, name, TINY, color=MUTED)
     likeliest = np.argsort(-step.after, kind="stable")[:3]
     for line, number in enumerate(number for number in likeliest if step.after[number] >= 0.01):
-        text = f"{names[number]}: {percent(step.before[number])} → {percent(step.after[number])}"
-        sheet.write(WORDS_AT[0], upper - 0.05 - 0.16 * line, text, SMALL, ha="left", room=WORDS_AT[1] - WORDS_AT[0])
+        tail, room = f": {percent(step.before[number])} → {percent(step.after[number])}", WORDS_AT[1] - WORDS_AT[0]
+        sheet.write(WORDS_AT[0], upper - 0.05 - 0.16 * line, names[number], SMALL, ha="left", room=room, tail=tail)
 
 
 def _draw_leaf(sheet: Sheet, way: Any, rows: tuple[float, float], names: list[str]) -> None:

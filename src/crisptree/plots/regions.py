@@ -14,14 +14,20 @@ from matplotlib.lines import Line2D
 
 from crisptree.inference import FlatTree, route_rows
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
-from crisptree.plots.ink import INK, MUTED, as_they_are, class_colors, new_axes, write
+from crisptree.plots.ink import INK, MUTED, as_they_are, class_colors, new_axes, shortened, text_width, write
 from crisptree.plots.layout import letters
-from crisptree.plots.subject import Subject, class_numbers
+from crisptree.plots.subject import Subject, class_numbers, rows_of
 
 Bounds = tuple[float, float, float, float]
 
 PALE = 0.45
 """How much of a class colour its region has; the rest is white, so that points stand out."""
+
+SIZE = (5.0, 4.2)
+"""Inches of a new figure, without a legend beside it."""
+
+LEGEND, LONGEST_NAME, LARGEST_LEGEND = 7, 2.5, 0.1
+"""The size of its text, the inches of a name, and the part of the picture that it may cover."""
 
 SMALLEST_CELL = 0.004
 """A letter stands in a cell that takes at least this part of the picture."""
@@ -61,7 +67,7 @@ def plot_regions(
     hyperplanes : bool, default=False
         Draw every split's line inside its own cell, with its number, and call the leaves A, B, … from left to right.
     legend : bool, default=True
-        Say which colour is which class.
+        Say which colour is which class; where that would cover much of a new figure, beside the picture.
     bounds : (left, right, lower, upper), default=None
         What to draw of the plane; None takes the range of X and a little more.
     resolution : int, default=200
@@ -75,14 +81,22 @@ def plot_regions(
         The axes drawn on.
     """
     subject = Subject.of(model, "plot_regions", class_names, feature_names)
+    if hasattr(X, "columns"):
+        X = rows_of(model, X)
     points = np.asarray(X, dtype=np.float64)
     if subject.tree.n_features != 2 or points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(
             f"plot_regions must have a model and rows of 2 features; got {subject.tree.n_features} in the model and an "
             f"array of shape {points.shape}. Fit the model on two columns of X."
         )
-    window = _window(points) if bounds is None else bounds
-    ax = new_axes(ax, (5.0, 4.2))
+    if not len(points) or not np.isfinite(points).all():
+        raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer) or resolution < 1:
+        raise ValueError(f"`resolution` must be a whole number of at least 1; got {resolution!r}.")
+    window = _window(points) if bounds is None else _checked(bounds)
+    broad, tall = _legend_size(subject)
+    outside = ax is None and legend and broad * tall > LARGEST_LEGEND * SIZE[0] * SIZE[1]
+    ax = new_axes(ax, (SIZE[0] + (broad if outside else 0.0), SIZE[1]))
     colors = class_colors(len(subject.classes))[:, :3]
     polygons = None
     if isinstance(subject.tree, FlatTree):
@@ -97,13 +111,22 @@ def plot_regions(
         _draw_letters(ax, subject, polygons, area(rectangle(window)))
     _draw_points(ax, model, points, y, colors)
     if legend:
-        _draw_legend(ax, subject, colors)
+        _draw_legend(ax, subject, colors, outside=outside)
     ax.set_xlim(window[:2])
     ax.set_ylim(window[2:])
     ax.set_xlabel(subject.features[0])
     ax.set_ylabel(subject.features[1])
     as_they_are([ax.xaxis.label, ax.yaxis.label])
     return ax
+
+
+def _checked(bounds: Any) -> Bounds:
+    sides = np.asarray(bounds)
+    are_numbers = sides.shape == (4,) and sides.dtype.kind in "iuf" and np.isfinite(sides).all()
+    if not are_numbers or sides[0] >= sides[1] or sides[2] >= sides[3]:
+        raise ValueError(f"`bounds` must be (left, right, lower, upper), each pair rising; got {bounds!r}.")
+    left, right, lower, upper = map(float, sides)
+    return left, right, lower, upper
 
 
 def _window(points: npt.NDArray[np.float64]) -> Bounds:
@@ -188,12 +211,30 @@ def _draw_points(
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
 
 
-def _draw_legend(ax: Axes, subject: Subject, colors: npt.NDArray[np.float64]) -> None:
+def _draw_legend(ax: Axes, subject: Subject, colors: npt.NDArray[np.float64], *, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
     # Names are written afterwards: a legend leaves out labels that begin with an underscore.
+    place: dict[str, Any] = {"loc": "upper right"}
+    if outside:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     shown = ax.legend(
-        handles, ["class"] * len(handles), fontsize=7, ncols=1 + len(handles) // 14, framealpha=0.85, loc="upper right"
+        handles, ["class"] * len(handles), fontsize=LEGEND, ncols=_columns(subject), framealpha=0.85, **place
     )
     as_they_are(shown.get_texts())
-    for text, name in zip(shown.get_texts(), subject.classes, strict=True):
+    for text, name in zip(shown.get_texts(), _legend_names(subject), strict=True):
         text.set_text(name)
+
+
+def _columns(subject: Subject) -> int:
+    return 1 + len(subject.classes) // 14
+
+
+def _legend_names(subject: Subject) -> list[str]:
+    return [shortened(name, LONGEST_NAME, LEGEND) for name in subject.classes]
+
+
+def _legend_size(subject: Subject) -> tuple[float, float]:
+    """Inches that the legend takes: the longest name and its point in every column, the lines below each other."""
+    columns = _columns(subject)
+    widest = max(text_width(name, LEGEND) for name in _legend_names(subject))
+    return columns * (widest + 0.4), 1.5 * LEGEND / 72 * -(-len(subject.classes) // columns)

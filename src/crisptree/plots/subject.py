@@ -117,6 +117,13 @@ def row_of(model: Any, sample: Any, parameter: str) -> npt.NDArray[np.float32]:
     return one_row(model, sample, parameter)
 
 
+def rows_of(model: Any, X: Any) -> npt.NDArray[np.float32]:
+    """The rows of a frame, whose columns are held against the model's.  (n, n_features)"""
+    from crisptree.explain.rows import many_rows
+
+    return many_rows(model, X)
+
+
 def check_depth(max_depth: Any) -> int | None:
     """The number of levels to draw, None for all."""
     if max_depth is None:
