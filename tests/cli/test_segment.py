@@ -93,7 +93,7 @@ def test_a_segmenter_is_inspected(scans):
     said = json.loads(done("inspect", scans / "m.crisp", "--json").raw)
     assert said["kind"] == "CrispSegmenter"
     assert said["features"] == 9
-    assert "images of 3 × 3" in done("inspect", scans / "m.crisp").said
+    assert "windows of 3 × 3" in done("inspect", scans / "m.crisp").said
 
 
 def test_wrong_use_is_said(scans, tmp_path):
@@ -110,3 +110,13 @@ def test_wrong_use_is_said(scans, tmp_path):
 @pytest.mark.parametrize("command", ["fit", "predict"])
 def test_both_commands_have_examples(command):
     assert f"crisptree segment {command} " in done("segment", command, "--help").said.split("Example")[1]
+
+
+def test_the_tree_of_a_segmenter_is_inspected_and_drawn(scans, tmp_path):
+    said = done("inspect", scans / "m.crisp").raw
+    assert "windows of 3 × 3" in said
+    assert "Images must have no axis for channels." in said
+    assert "rows must be numbers" not in said
+    for kind in ("tree", "weights"):
+        done("plot", scans / "m.crisp", "--kind", kind, "-o", tmp_path / f"{kind}.svg")
+        assert (tmp_path / f"{kind}.svg").stat().st_size > 1000

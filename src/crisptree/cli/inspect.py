@@ -70,6 +70,8 @@ def described(path: Path, top: int) -> dict[str, Any]:
         document["weights"] = tree.weight.size
         document["density"] = 1 - n_zero / tree.weight.size if tree.weight.size else None
         document["importances"] = _importances(model, top)
+    if isinstance(model, crisptree.CrispSegmenter):
+        document["channels"], document["stages"] = model.channels_, 1 + len(model.earlier_trees_)
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")
     document["preprocessing"] = None if stored is None else _preprocessing(stored)
     return document
@@ -115,11 +117,12 @@ def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
 
 def _show(speaker: Speaker, document: dict[str, Any]) -> None:
     shape = document["image_shape"]
+    seen = "windows" if "stages" in document else "images"
     lines = {
         "file": f"{document['file']} ({document['bytes']:,} bytes, format {document['format']})",
         "kind": document["kind"],
         "classes": f"{len(document['classes'])}: {listed(map(str, document['classes']), 12)}",
-        "features": f"{document['features']:,}" + (f", images of {' × '.join(map(str, shape))}" if shape else ""),
+        "features": f"{document['features']:,}" + (f", {seen} of {' × '.join(map(str, shape))}" if shape else ""),
         "tree": f"depth {document['depth']} · {document['splits']:,} splits ({document['split_kind']}) · "
         f"{document['leaves']:,} leaves · a training row visits {document['mean_path']:.2f} splits on average",
     }
@@ -136,7 +139,16 @@ def _show(speaker: Speaker, document: dict[str, Any]) -> None:
     if document["preprocessing"] is not None:
         _show_preprocessing(speaker, document["preprocessing"])
     else:
-        speaker.show("No preprocessing: rows must be numbers.")
+        speaker.show(_unprepared(document))
+
+
+def _unprepared(document: dict[str, Any]) -> str:
+    """What a model without preprocessing must be given."""
+    if "stages" not in document:
+        return "No preprocessing: rows must be numbers."
+    channels, stages = document["channels"], document["stages"]
+    form = "no axis for channels" if channels is None else f"{channels} channel{'s' if channels > 1 else ''}"
+    return f"Images must have {form}." + (f" Of {stages} stages this is the last." if stages > 1 else "")
 
 
 def _importance_table(importances: list[dict[str, Any]]) -> Table:

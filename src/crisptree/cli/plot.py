@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
@@ -62,7 +63,7 @@ def plot(
     if kind != "tree" and max_depth is not None:
         raise typer.BadParameter("--max-depth is for --kind tree.")
     speaker = Speaker(as_json)
-    estimator = load_classifier(model)
+    estimator = load_classifier(model) if kind in NEEDS_ROWS else crisptree.load(model)
     labelled = None
     if data is not None:
         delimiter = options.check_delimiter(delimiter)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from crisptree.explain.rows import fitted_tree
+from crisptree.explain.rows import check_takes_rows, fitted_tree
 from crisptree.inference import CrispTree
 
 Integers = npt.NDArray[np.int64]
@@ -79,6 +79,7 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
     [(0, 1, 1.0)]
     """
     tree = fitted_tree(model)
+    check_takes_rows(model, "blame")
     leaf, labels = np.asarray(model.apply(X)), column_or_1d(y)
     check_consistent_length(leaf, labels)
     numbers = {label: number for number, label in enumerate(model.classes_.tolist())}

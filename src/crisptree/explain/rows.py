@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from crisptree.inference import CrispTree, FlatTree
@@ -33,6 +34,15 @@ def linear_tree(model: Any, what: str, *, or_tree: bool = False) -> FlatTree:
             "which work with modules too."
         )
     return tree
+
+
+def check_takes_rows(model: Any, what: str) -> None:
+    """Refuse a segmenter where rows with a class each are meant: it takes images, and labels their pixels."""
+    if not is_classifier(model):
+        raise TypeError(
+            f"{what} must have a classifier of rows; got a {type(model).__name__}. Of a segmenter compare the pixels "
+            "themselves, labels with predict(images)."
+        )
 
 
 def check_top(top: Any) -> None:
@@ -74,6 +84,11 @@ def many_rows(model: Any, X: Any) -> Singles:
         X = np.asarray(X)
         if X.shape[1:] in _image_shapes(model):
             X = X.reshape(len(X), tree.n_features)
+        elif X.ndim > 2:
+            or_images = "" if model.image_shape_ is None else f", or images of shape {model.image_shape_}"
+            raise ValueError(
+                f"X must be rows of {tree.n_features} features{or_images}; got an array of shape {X.shape}."
+            )
     with np.errstate(over="ignore"):
         return validate_data(model, X, dtype=np.float32, order="C", reset=False)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from crisptree.plots.ink import as_they_are, new_axes, on_top_of, write
-from crisptree.plots.subject import Subject, class_numbers, words
+from crisptree.plots.subject import Subject, check_takes_rows, class_numbers, words
 
 MOST_NUMBERED = 40
 """Beyond so many classes the counts would be too small to read."""
@@ -79,6 +79,7 @@ def _counted(
         subject = Subject.of(model_or_matrix, "plot_confusion", class_names)
         if X is None or y is None:
             raise ValueError("plot_confusion must have X and y beside a model; one of them is missing.")
+        check_takes_rows(model_or_matrix, "plot_confusion")
         classes = model_or_matrix.classes_
         predicted = np.asarray(model_or_matrix.predict(X))
         matrix = np.zeros((len(classes), len(classes)))
@@ -86,7 +87,12 @@ def _counted(
         np.add.at(matrix, places, 1.0)
         return matrix, subject.classes
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or not np.all(matrix >= 0):
+    if (
+        matrix.ndim != 2
+        or matrix.shape[0] != matrix.shape[1]
+        or not len(matrix)
+        or not np.all((matrix >= 0) & (matrix < np.inf))
+    ):
         raise ValueError(
             "plot_confusion must have a fitted model with X and y, or a square matrix of counts; got an array of "
             f"shape {matrix.shape}."

@@ -110,6 +110,13 @@ def words(names: Any, number: int, parameter: str, things: str) -> list[str]:
     return lines
 
 
+def check_takes_rows(model: Any, drawing: str) -> None:
+    """Refuse a segmenter, which takes images."""
+    from crisptree.explain import rows
+
+    rows.check_takes_rows(model, drawing)
+
+
 def row_of(model: Any, sample: Any, parameter: str) -> npt.NDArray[np.float32]:
     """One sample, given as a row or as an image; names of columns are held against the model's.  (1, n_features)"""
     from crisptree.explain.rows import one_row

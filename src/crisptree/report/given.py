@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import naming
+from crisptree.explain.rows import check_takes_rows
 from crisptree.inference import CrispTree
 
 
@@ -91,6 +92,7 @@ def check_rows(subject: Subject, X: Any, y: Any) -> Rows | None:
         if y is not None:
             raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
         return None
+    check_takes_rows(subject.model, "a report with rows")
     leaf = np.asarray(subject.model.apply(X), dtype=np.int64)  # raises for rows that the model cannot take
     dense = X.toarray() if hasattr(X, "toarray") else X
     rows = np.asarray(dense, dtype=np.float32).reshape(len(leaf), -1)
