@@ -36,6 +36,10 @@ def test_labels_may_be_words():
 def test_panels_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="the image's"):
         plot_segmentation(GREY, TRUTH, LEAVES[1:], CHANCE)
+    with pytest.raises(ValueError, match="draw one class"):
+        plot_segmentation(GREY, TRUTH, LEAVES, np.stack([CHANCE, CHANCE, CHANCE], axis=2))
+    with pytest.raises(ValueError, match="`image` must be"):
+        plot_segmentation(GREY[None, None], TRUTH, LEAVES, CHANCE)
     with pytest.raises(ValueError, match="one for each panel"):
         plot_segmentation(GREY, TRUTH, LEAVES, CHANCE, Figure().subplots(1, 3))
 

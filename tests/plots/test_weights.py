@@ -94,6 +94,9 @@ def test_given_axes_are_used():
     [
         ({"style": "color"}, "`style` must be one of gray, diverging, both; got 'color'"),
         ({"nodes": [0, 99]}, r"`nodes` must be numbers of splits, 0 … 6; got \[99\]"),
+        ({"nodes": []}, "`nodes` must be a list of numbers of splits"),
+        ({"nodes": [1.7]}, "`nodes` must be a list of numbers of splits"),
+        ({"nodes": 0}, "`nodes` must be a list of numbers of splits"),
         ({"labels": ["a", "b"]}, "`labels` must name the 1 models"),
         ({"compare": random_model(n_features=3)}, "`compare` must be a model of the same features"),
     ],

@@ -48,6 +48,8 @@ def plot_segmentation(
     array of matplotlib axes
         One for each panel.
     """
+    if np.ndim(image) not in (2, 3):
+        raise ValueError(f"`image` must be (height, width[, channels]); got an array of shape {np.shape(image)}.")
     shape = np.shape(image)[:2]
     name = f"p({class_name})" if class_name else TITLES[3]
     panels: list[tuple[str, Any, dict[str, int]]] = [
@@ -57,9 +59,12 @@ def plot_segmentation(
         (name, 1 - np.asarray(probability), {"vmin": 0, "vmax": 1}),
     ]
     shown = [panel for panel in panels if panel[1] is not None]
-    for title, values, _ in shown:
-        if np.shape(values)[:2] != shape:
-            raise ValueError(f"all panels must have the image's {shape} pixels; got {np.shape(values)} for {title}.")
+    for title, values, _ in shown[1:]:
+        if np.shape(values) != shape:
+            raise ValueError(
+                f"all panels must have one value for each of the image's {shape} pixels; got {np.shape(values)} for "
+                f"{title}. Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1]."
+            )
     if axes is None:
         height, width = shape
         size = (len(shown) * INCHES, INCHES * height / width + (0.3 if titles else 0))

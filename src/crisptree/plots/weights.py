@@ -98,7 +98,10 @@ def _chosen(nodes: Sequence[int] | None, subjects: list[Subject]) -> list[int]:
     if nodes is None:
         visits = subjects[0].tree.statistics.node_counts[:n_splits].sum(axis=1)
         return sorted(np.argsort(-visits, kind="stable")[:MOST].tolist())
-    splits = [int(node) for node in nodes]
+    given = np.asarray(nodes)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
+        raise ValueError(f"`nodes` must be a list of numbers of splits, or None; got {nodes!r}.")
+    splits: list[int] = given.tolist()
     wrong = [split for split in splits if not 0 <= split < n_splits]
     if wrong:
         raise ValueError(f"`nodes` must be numbers of splits, 0 … {n_splits - 1}; got {wrong}. Leaves have no weights.")
