@@ -130,7 +130,7 @@ def test_the_text_names_turns_features_and_any_class():
     text = str(way)
     assert str(way.predicted) in text
     assert text.splitlines()[0].startswith("split 0: ")
-    assert f"leaf {way.leaf}: " in text.splitlines()[-1]
+    assert text.splitlines()[-1] == f"leaf {way.leaf}: {way.predicted} ({way.probabilities.max():.1%})"
     assert way.steps[0].pushes[0].name in text
 
 

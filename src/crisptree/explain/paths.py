@@ -61,7 +61,8 @@ class Step:
         The score of the mean training row. With the amounts of all features it adds up to the score. For a module,
         which has no such sum, the score itself.
     before, after : ndarray of shape (n_classes,)
-        Class frequencies of the training rows at the split, and at the child that the row goes to.
+        Class frequencies of the training rows at the split, and at the child that the row goes to; of a leaf its table,
+        in which ``leaf_prior`` counts too.
     """
 
     split: int
@@ -110,7 +111,7 @@ class Path:
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
             lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
-        lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%} of its training rows)")
+        lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})")
         return "\n".join(lines)
 
 
