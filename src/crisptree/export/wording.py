@@ -51,13 +51,10 @@ class Wording:
     def __post_init__(self) -> None:
         if getattr(self.model, "tree_", None) is None:
             raise ValueError("a tree can be written down once it is fitted; this model is not. Call fit first.")
-        for name, value, low in (
-            ("terms", self.terms, 0),
-            ("max_depth", self.max_depth, 0),
-            ("decimals", self.decimals, 1),
-        ):
-            if value is not None and value < low:
-                raise ValueError(f"`{name}` must be a whole number of at least {low}; got {value!r}.")
+        if self.max_depth is not None:
+            _check_number("max_depth", self.max_depth, 0)
+        _check_number("terms", self.terms, 0)
+        _check_number("decimals", self.decimals, 1)
 
     @property
     def tree(self) -> CrispTree:
@@ -123,6 +120,11 @@ class Wording:
         if shown.node >= n_splits:
             return f"leaf {shown.node - n_splits}"
         return f"split {shown.node}" + ("" if self.is_question(shown) else " and below")
+
+
+def _check_number(name: str, value: Any, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(f"`{name}` must be a whole number of at least {low}; got {value!r}.")
 
 
 def _on_one_line(name: object) -> str:
