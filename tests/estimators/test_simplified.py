@@ -186,3 +186,10 @@ def test_a_new_fit_forgets_the_simplification(bands):
     small = model.simplified(X, y, max_terms=2, epochs=1)
     small.set_params(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y)
     assert not hasattr(small, "simplification_")
+
+
+def test_one_row_cannot_be_refitted_and_judged():
+    X, y = clouds(60)
+    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="X must have at least 2 rows"):
+        model.simplified(X[:1], y[:1])

@@ -49,6 +49,8 @@ def simplify_tree(
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     held: Held
     if validation is None:
+        if len(data.y) < 2:
+            raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
         data, held = split_off(data, estimator.validation_fraction, seed)
     else:
         rows, labels = checks.check_validation(estimator, validation, estimator.classes_)
