@@ -36,7 +36,10 @@ def test_its_tree_is_written_and_drawn(scan, tmp_path):
     assert explain.feature_importances(model).sum() == pytest.approx(1)
     assert len(plot_tree(model, sample=images[0, :3, :3]).images) == 1 + model.tree_.structure.n_splits
     plot_path(model, images[0, :3, :3])
-    assert "windows of 3 × 3" in write(model, tmp_path / "page.html").read_text()
+    page = write(model, tmp_path / "page.html").read_text()
+    assert "windows of 3 × 3" in page
+    assert "with X and y" not in page
+    assert page.count("A report of a segmenter has none.") == 2
 
 
 def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):

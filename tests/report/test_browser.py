@@ -9,10 +9,14 @@ import pytest
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_digits
+from crisptree.inference.statistics import settled
 from crisptree.report import write
+from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 
 pytestmark = pytest.mark.browser
+
+ONES = np.ones(40)
 
 SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 375, "height": 740}}
 READY = "document.documentElement.dataset.ready === 'true'"
@@ -293,6 +297,15 @@ def test_pages_of_every_kind_answer_a_click(kind, visit, tmp_path):
                 if has_samples:
                     tab.click("#gallery [data-sample] >> nth=0")
                     assert text_of(tab, "#panel h3").startswith("Row")
+
+
+def test_a_split_that_no_training_row_reaches_shows_the_classes_above_it(visit, tmp_path):
+    model = random_model(n_features=1, depth=2, n=40)
+    model.tree_.weight[:], model.tree_.bias[:] = 1.0, (9.0, 0.0, 0.0)  # all go right at the root
+    model.tree_ = settled(model.tree_, np.linspace(-1, 1, 40, dtype=np.float32)[:, None], np.arange(40) % 3, ONES, 0.0)
+    with visit(write(model, tmp_path / "page.html")) as tab:
+        above, below = (tab.locator(f"[data-node='{node}'] title").first.text_content() for node in (0, 1))
+        assert above.split(": ", 1)[1] == below.split(": ", 1)[1]
 
 
 def test_training_curves_are_drawn(visit, digits_page):

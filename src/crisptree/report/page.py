@@ -115,7 +115,7 @@ def _render(environment: Any, subject: Subject, rows: Rows | None, title: str, m
         subtitle=subtitle(subject, values),
         version=crisptree.__version__,
         cards=cards(values["summary"]),
-        notes=notes(values),
+        notes=notes(values, takes_rows=not hasattr(subject.model, "window")),
         has={name: values[name] is not None for name in ("confusion", "samples", "blame", "history")},
         style=Markup(style),
         style_hash=_hash(style),

@@ -56,8 +56,9 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
 SECTIONS = ("summary", "tree", "samples", "blame", "training")
 
 
-def notes(values: dict[str, Any]) -> dict[str, list[str]]:
-    """Why a part of the page is missing, section by section."""
+def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
+    """Why a part of the page is missing, section by section. A report of a segmenter takes no rows."""
+    advice = "Write the report with X and y to see more." if takes_rows else "A report of a segmenter has none."
     samples, blame = values["samples"], values["blame"]
     no_rows = samples is None
     no_classes = not no_rows and not values["labelled"]
@@ -65,7 +66,7 @@ def notes(values: dict[str, Any]) -> dict[str, list[str]]:
         (
             "summary",
             no_rows,
-            "No rows were given, so accuracy is known for training only. Write the report with X and y to see it.",
+            f"No rows were given, so accuracy is known for training only. {advice}",
         ),
         (
             "summary",
@@ -87,7 +88,7 @@ def notes(values: dict[str, Any]) -> dict[str, list[str]]:
         (
             "samples",
             no_rows,
-            "Not shown: no rows were given. Write the report with X and y to see samples and confusions.",
+            f"Not shown: no rows were given. {advice}",
         ),
         ("samples", no_classes, "No confusion matrix: the rows came without their classes."),
         (

@@ -108,11 +108,13 @@ function largest(values) {
   return best;
 }
 
-// The share of every class at a node: a leaf's own table, elsewhere what training counted.
+// The share of every class at a node: a leaf's own table, elsewhere what training counted there or, where no row came,
+// at the split above.
 function sharesAt(node) {
   if (!isSplit(node)) return Array.from(DATA.tree.tables.row(node - N_SPLITS));
   const counts = Array.from(DATA.tree.train.row(node));
   const sum = total(counts);
+  if (!sum && PARENT[node] >= 0) return sharesAt(PARENT[node]);
   return counts.map((count) => (sum > 0 ? count / sum : 0));
 }
 

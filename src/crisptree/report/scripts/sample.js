@@ -222,7 +222,8 @@ function changeOf(sample, listener) {
     className(change.predicted),
     " in ",
     nodeButton(N_SPLITS + change.leaf, listener),
-    `, at a distance of ${short(change.distance)}; ${count(change.count)} features change.`,
+    `, at a distance of ${short(change.distance)}; `,
+    change.count === 1 ? "one feature changes." : `${count(change.count)} features change.`,
   );
   return make(
     "div",
