@@ -227,7 +227,7 @@ def draw_end(
             sheet.write(place, y - sheet.line(TINY) / 2, name, TINY, color=MUTED)
         y -= sheet.line(TINY)
     for text, size, style in end_lines(subject, node, letter):
-        sheet.write(x, y - sheet.line(size) / 2, text, size, room=0.97, **style)
+        sheet.write(x, y - sheet.line(size) / 2, text, size, room=0.92, **style)
         y -= sheet.line(size)
     if marked:
         sheet.frame((x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6)
