@@ -89,6 +89,14 @@ def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
     assert "must hold a classifier of rows; it holds a CrispSegmenter" in answer.notes
 
 
+def test_images_of_other_channels_are_refused_and_not_taken_for_a_stack(scans, tmp_path):
+    write_png(tmp_path / "color.png", np.zeros((20, 24, 3), dtype=np.uint8))
+    answer = run("segment", "predict", scans / "m.crisp", tmp_path / "color.png", "-o", tmp_path / "out")
+    assert answer.code == 1
+    assert "images must have no axis for channels, as in training; got 3" in answer.notes
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_a_segmenter_is_inspected(scans):
     said = json.loads(done("inspect", scans / "m.crisp", "--json").raw)
     assert said["kind"] == "CrispSegmenter"

@@ -186,12 +186,13 @@ def predict_images(
 def _write_one(
     model: Any, picture: Picture, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
 ) -> list[str]:
-    leaves = model.apply(picture.array)
+    # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
+    leaves = model.apply([picture.array])[0]
     parts: dict[str, npt.NDArray[Any]] = {f"{picture.name}.png": values[model.tree_.majority][leaves]}
     if proba:
         parts[f"{picture.name}.proba.npy"] = model.tree_.leaves[leaves].astype(np.float32)
     if leaf:
-        parts[f"{picture.name}.leaf.png"] = np.round(255 * model.leaf_image(picture.array)).astype(np.uint8)
+        parts[f"{picture.name}.leaf.png"] = np.round(255 * model.leaf_image([picture.array])[0]).astype(np.uint8)
     for name, array in parts.items():
         with whole_file(folder / name) as temporary:
             if name.endswith(".npy"):
