@@ -21,6 +21,10 @@ def classes(path):
     [
         (["1", "0", "-2"], [1, 0, -2], np.array([1, 0, -2])),
         (["1", "2.0", "1.0"], [1.0, 2.0, 1.0], np.array([1, 2, 1])),
+        (["+1", "-1", "+1"], [1, -1, 1], np.array([1, -1, 1])),
+        (["1.00", "2.000000", "-0"], [1.0, 2.0, -0.0], np.array([1, 2, 0])),
+        ([str(2**63 - 1), str(-(2**63))], [2**63 - 1, -(2**63)], np.array([2**63 - 1, -(2**63)])),
+        ([str(10**20), str(10**20 + 1)], [str(10**20), str(10**20 + 1)], np.array([str(10**20), str(10**20 + 1)])),
         (["true", "False", "true"], [True, False, True], np.array([True, False, True])),
         (["007", "12", "007"], ["007", "12", "007"], np.array(["007", "12", "007"])),
         (["a b", "$x_1$", "<b>"], ["a b", "$x_1$", "<b>"], np.array(["a b", "$x_1$", "<b>"])),
@@ -53,6 +57,8 @@ def test_a_label_of_a_part_of_the_table_means_what_it_meant_in_the_whole(tmp_pat
     [
         (["a", "", "b"], "the target 'y' must have a value in every row; row 2 has none"),
         (["a", "a"], "must have at least two classes; every row has 'a'"),
+        (["-0", "0", "0.0"], "must have at least two classes; every row has '-0'"),
+        (["True", "true"], "must have at least two classes; every row has 'True'"),
         (["0.5", "1", "2.25"], "must name classes; it holds numbers with a fraction, such as '0.5'"),
         ([f"t{i}" for i in range(40)], "40 different values in 40 rows are too many"),
         ([], "must have rows; it has none"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -45,14 +46,10 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     if not len(labels):
         raise TableError(f"{path} must have rows; it has none.")
     kinds = pa.array(np.unique(labels.astype(str)))
-    if len(kinds) == 1:
-        raise TableError(
-            f"{path}: the target {name!r} must have at least two classes; every row has {str(labels[0])!r}."
-        )
     values = values_of(kinds, name, ())
     if booleans(values) is not None:
-        return np.array([str(label).lower() == "true" for label in labels])
-    whole = matches(values, WHOLE) and bool(pc.max(pc.utf8_length(kinds)).as_py() <= 18)
+        return _of_two(np.array([str(label).lower() == "true" for label in labels]), labels, path, name)
+    whole = matches(values, WHOLE)
     if (
         not whole
         and numbers(values) is not None
@@ -67,9 +64,18 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
             f"{path}: the target {name!r} must name classes; {len(kinds):,} different values in {len(labels):,} rows "
             "are too many for that."
         )
-    if whole:
-        return np.array([int(str(label).split(".")[0]) for label in labels], dtype=np.int64)
-    return labels.astype(str)
+    if whole and all(-(2**63) <= _whole(kind) < 2**63 for kind in kinds.to_pylist()):
+        return _of_two(np.array([_whole(str(label)) for label in labels], dtype=np.int64), labels, path, name)
+    return _of_two(labels.astype(str), labels, path, name)
+
+
+def _of_two(y: npt.NDArray[Any], labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
+    """The same classes, if they are more than one; texts that differ, such as 1 and 1.0, may mean one class."""
+    if (y == y[0]).all():
+        raise TableError(
+            f"{path}: the target {name!r} must have at least two classes; every row has {str(labels[0])!r}."
+        )
+    return y
 
 
 def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -103,9 +109,12 @@ def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> np
 def _normal(text: str, kind: str) -> str:
     if kind == "b":
         return text.lower()
-    if kind in "iuf" and text.endswith((".0", ".")):
-        return text.split(".")[0]
-    return text
+    return str(_whole(text)) if kind in "iuf" and re.match(WHOLE, text) else text
+
+
+def _whole(text: str) -> int:
+    """What a text that matches ``WHOLE`` means: 1 for '+1' and for '1.00'."""
+    return int(text.split(".")[0])
 
 
 def _text(label: Any) -> str:

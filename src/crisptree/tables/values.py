@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crisptree.tables.errors import TableError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-WHOLE = r"^-?(0|[1-9]\d*)(\.0*)?$"
+WHOLE = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
 BOOLEANS = ("false", "true")
 
