@@ -53,6 +53,23 @@ def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
     assert "1 row of a class that the model does not know ('never'), counted as errors." in answer.notes
 
 
+def test_the_report_and_the_confusion_leave_out_rows_of_unknown_classes_and_say_so(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
+    for command in (("report", shop.model, rows), ("plot", shop.model, "--kind", "confusion", "--data", rows)):
+        ending = ".html" if command[0] == "report" else ".svg"
+        said = done(*command, "-o", tmp_path / f"out{ending}").notes
+        assert "1 row of a class that the model does not know ('never'), left out." in said
+
+
+def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_classes(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,never")
+    plot = ("plot", shop.model, "--kind", "confusion", "--data", rows, "-o", tmp_path / "out.svg")
+    for command in (("evaluate", shop.model, rows), ("report", shop.model, rows, "-o", tmp_path / "r.html"), plot):
+        answer = run(*command)
+        assert answer.code == 1
+        assert "must have rows of the model's classes, 'no', 'yes'; in column 'buys' it has 'never'." in answer.notes
+
+
 def test_evaluation_needs_a_target(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
     assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes

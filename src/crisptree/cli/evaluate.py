@@ -49,6 +49,7 @@ def evaluate(
         delimiter=options.check_delimiter(delimiter),
         missing=missing,
         drop=drop,
+        strangers="counted as errors",
     )
     classes = [str(label) for label in estimator.classes_.tolist()]
     predicted = estimator.tree_.majority[unnamed(estimator).apply(rows.X)]

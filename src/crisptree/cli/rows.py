@@ -92,8 +92,9 @@ def read_labelled(
     delimiter: str | None,
     missing: Sequence[str],
     drop: Sequence[str] = (),
+    strangers: str = "left out",
 ) -> Labelled:
-    """All rows of a table and their classes."""
+    """All rows of a table and their classes; ``strangers`` tells what the command does with rows of other classes."""
     preprocessing = preprocessing_of(model)
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
     name = target or (preprocessing.target if preprocessing.target in source.names else source.target)
@@ -110,10 +111,15 @@ def read_labelled(
     speaker.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
     strange = labels[truth < 0]
+    if len(strange) == len(labels):
+        raise TableError(
+            f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} it "
+            f"has {listed(dict.fromkeys(strange), 5)}. Name the column of classes with --target."
+        )
     if len(strange):
         speaker.note(
             f"{counted(len(strange), 'row')} of a class that the model does not know "
-            f"({listed(dict.fromkeys(strange), 5)}), counted as errors."
+            f"({listed(dict.fromkeys(strange), 5)}), {strangers}."
         )
     return Labelled(X, truth)
 
