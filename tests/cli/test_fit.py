@@ -232,6 +232,45 @@ def test_options_for_named_columns_do_not_go_with_matrices(tmp_path):
     assert "--drop is for tables with named columns" in answer.said
 
 
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (None, "has no column 'y' (--target); it has no labels"),
+        (
+            np.zeros((4, 1)),
+            "'y' (--target) must have one number or text for each of the 4 rows; it has the shape (4, 1)",
+        ),
+        (np.zeros(3), "it has the shape (3,) and the type float64"),
+        (np.array([b"a", b"b", b"a", b"b"]), "it has the shape (4,) and the type |S1"),
+    ],
+)
+def test_labels_of_npz_that_are_none_are_refused_with_what_they_are(tmp_path, y, said):
+    np.savez(tmp_path / "t.npz", X=np.ones((4, 2)), **({} if y is None else {"y": y}))
+    answer = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp")
+    assert answer.code == 1
+    assert said in answer.said
+
+
+def test_a_column_of_a_matrix_without_any_value_keeps_its_place(tmp_path):
+    X, y = clouds(30, n_features=3)
+    X[:, 1] = np.nan
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
+    done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "-o", tmp_path / "out.npz")
+    model = crisptree.load(tmp_path / "m.crisp")
+    expected = model.predict(rows_of(model, tmp_path / "t.npz"))
+    assert np.array_equal(np.load(tmp_path / "out.npz")["prediction"], expected)
+
+
+def test_what_is_wrong_in_a_matrix_is_said_without_options_that_do_not_go_with_it(tmp_path):
+    X = np.ones((4, 2))
+    X[2, 1] = np.inf
+    np.savez(tmp_path / "t.npz", X=X, y=[0, 1, 0, 1])
+    said = run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp").said
+    assert "row 3 has inf. Correct it." in said
+    assert "--drop" not in said
+
+
 def test_the_shell_completes_columns_and_choices(shop):
     from crisptree.cli.options import column_names
 

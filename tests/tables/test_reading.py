@@ -112,6 +112,7 @@ def test_libsvm_rows_are_dense_and_indices_count_from_one(tmp_path, packing):
         ("t.svm", b"1 3:4\n2 x:3\n", "between lines 1 and 2 it does not"),
         ("t.svm", b"1 qid:1:2 3:4\n", "must hold lines such as"),
         ("t.svm", b"1\n2\n", "it has no features"),
+        ("t.svm", b"1 4000000000:2\n2 1:3\n", "its rows are made dense; it has a feature 4,000,000,000"),
         ("t.xlsx", b"x", "must end in one of .csv, .tsv, .parquet, .npz, .libsvm"),
         ("t.parquet.gz", b"x", "it ends in '.parquet.gz'"),
         ("table", b"x", "it ends in 'nothing'"),

@@ -172,7 +172,7 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
 
 
 def _target(request: Request, source: Source) -> str:
-    name = request.target or source.target
+    name = request.target or source.target or ("y" if source.matrix else None)
     if name is None:
         raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
     return source.column(name, "--target")

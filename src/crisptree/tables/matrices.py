@@ -20,6 +20,9 @@ from crisptree.tables.errors import TableError, listed
 from crisptree.tables.source import Source
 
 BYTES_AT_ONCE = 2**20
+MOST_FEATURES = 2**18
+"""Rows are dense: a piece of them with more features, such as hashes of words, would not fit into memory."""
+
 _SPACE_AROUND = re.compile(rb"[ \t]*:[ \t]+")
 
 
@@ -62,6 +65,16 @@ class Npz(Source):
             parts = [self.X[rows, places[name]] if name in places else self.single[name][rows] for name in columns]
             yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
 
+    def column(self, name: str, option: str) -> str:
+        """An array's name, if it has a value per row."""
+        if name in self.arrays and name not in self.names:
+            array = self.arrays[name]
+            raise TableError(
+                f"{self.path}: the array {name!r} ({option}) must have one number or text for each of the "
+                f"{len(self.X):,} rows; it has the shape {array.shape} and the type {array.dtype}."
+            )
+        return super().column(name, option)
+
     def fraction_read(self) -> float | None:
         """Rows read of all rows."""
         return self.n_read / max(1, len(self.X))
@@ -86,6 +99,11 @@ class Libsvm(Source):
             n_features = max((int(index.max(initial=0)) for _, _, index, _ in _pieces(path)), default=0)
             if n_features == 0:
                 raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
+            if n_features > MOST_FEATURES:
+                raise TableError(
+                    f"{path} must have {MOST_FEATURES:,} features at most, because its rows are made dense; it has a "
+                    f"feature {n_features:,}. Number only the features that occur."
+                )
         super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"], matrix=n_features, target="y")
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -20,6 +20,7 @@ MAX_CATEGORIES = 100
 FEWEST_FOR_AN_ID = 20
 """A text column of so many rows, hardly any with the same value, names the rows and describes nothing."""
 
+NO_VALUES = "no values"
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -42,6 +43,7 @@ class _Seen:
     shown: str
     most: int
     as_category: bool
+    may_drop: bool = True
     n_values: int = 0
     n_missing: int = 0
     n_numbers: int = 0
@@ -102,7 +104,8 @@ class _Seen:
             row = first_row(wild, values, start)
             raise TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
-                f"has {found[int(np.argmax(wild))]}. Correct it, or leave the column out with --drop {self.quoted}."
+                f"has {found[int(np.argmax(wild))]}. Correct it"
+                + (f", or leave the column out with --drop {self.quoted}." if self.may_drop else ".")
             )
         self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
         if self.n_numbers and self.high + 1 != found[0]:
@@ -114,7 +117,7 @@ class _Seen:
     def column(self) -> Column | str:
         """The column as it will be used, or why it is left out."""
         if not self.n_values:
-            return "no values"
+            return NO_VALUES
         if "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category):
             raise TableError(
                 f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
@@ -188,7 +191,13 @@ def survey(
     """
     missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
     seen = {
-        name: _Seen(name, f"{source.path}: column {name!r}", choices.max_categories, name in choices.categorical)
+        name: _Seen(
+            name,
+            f"{source.path}: column {name!r}",
+            choices.max_categories,
+            name in choices.categorical,
+            may_drop=not source.matrix,
+        )
         for name in features
     }
     start = 0
@@ -202,6 +211,8 @@ def survey(
     columns, left_out, notes = [], dict.fromkeys(choices.drop, "dropped"), []
     for name, what in seen.items():
         column = what.column()
+        if column == NO_VALUES and choices.keep_constant:
+            column = Column(name, "number", mean=0.0, missing=True)  # it keeps its place
         if isinstance(column, str):
             left_out[name] = column
         elif what.constant and not choices.keep_constant:
@@ -209,9 +220,8 @@ def survey(
         else:
             columns.append(column)
             if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                notes.append(
-                    f"column {name!r} counts the rows; if it only numbers them, leave it out: --drop {quote(name)}."
-                )
+                how = "" if source.matrix else f": --drop {quote(name)}"
+                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
     if not columns:
         raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
     preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)
@@ -222,13 +232,13 @@ def survey(
 
 
 def _nothing_left(left_out: dict[str, str]) -> str:
-    reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
+    reasons = [f"{name!r} {'has' if why == NO_VALUES else 'is'} {why}" for name, why in left_out.items()]
     return ", ".join(reasons) or "it has none"
 
 
 def _said(left_out: dict[str, str], columns: list[Column]) -> list[str]:
     notes = []
-    for why in ("constant", "no values"):
+    for why in ("constant", NO_VALUES):
         names = [name for name, reason in left_out.items() if reason == why]
         if names:
             notes.append(f"left out, {'constant' if why == 'constant' else 'without any value'}: {listed(names)}.")
