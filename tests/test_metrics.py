@@ -103,3 +103,10 @@ def test_strings_are_labels_too():
 def test_what_cannot_be_counted_is_refused_with_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_pixels_whose_label_is_not_a_number_can_be_left_out():
+    truth, found = np.array([0.0, 1.0, np.nan]), np.array([0.0, 0.0, 1.0])
+    assert metrics.pixel_accuracy(truth, found, ignore_label=np.nan) == 0.5
+    assert metrics.roc_auc(truth, np.array([0.1, 0.9, 0.5]), ignore_label=float("nan")) == 1.0
+    assert metrics.pixel_accuracy(np.array([0, 1]), np.array([0, 0]), ignore_label=np.nan) == 0.5

@@ -37,9 +37,7 @@ __all__ = [
 
 def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
     """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
-    true, seen = _flat(truth, found)
-    if ignore_label is not None:
-        seen, true = seen[true != ignore_label], true[true != ignore_label]
+    true, seen = _labelled(truth, found, ignore_label)
     if not len(true):
         raise ValueError("there must be at least one labelled pixel to count; got none.")
     classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
@@ -94,9 +92,7 @@ def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any =
     ignore_label : scalar, default=None
         Pixels of this label do not count.
     """
-    true, scores = _flat(truth, score)
-    if ignore_label is not None:
-        scores, true = scores[true != ignore_label], true[true != ignore_label]
+    true, scores = _labelled(truth, score, ignore_label)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite; some are not.")
     is_positive = true == positive
@@ -204,6 +200,18 @@ def _flat(truth: Any, found: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         )
     flat = [np.concatenate([image.reshape(-1) for image in images]) for images in (one, other)]
     return flat[0], flat[1]
+
+
+def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The pixels that count, one after the other."""
+    true, seen = _flat(truth, found)
+    if ignore_label is None:
+        return true, seen
+    if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
+        counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
+    else:
+        counts = true != ignore_label
+    return true[counts], seen[counts]
 
 
 def _as_images(images: Any) -> list[npt.NDArray[Any]]:

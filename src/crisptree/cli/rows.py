@@ -113,8 +113,8 @@ def read_labelled(
     strange = labels[truth < 0]
     if len(strange) == len(labels):
         raise TableError(
-            f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} it "
-            f"has {listed(dict.fromkeys(strange), 5)}. Name the column of classes with --target."
+            f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} "
+            f"it has {listed(dict.fromkeys(strange), 5)}. Name the column of classes with --target."
         )
     if len(strange):
         speaker.note(
