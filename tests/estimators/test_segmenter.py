@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispSegmenter, ModelFileError
-from crisptree.estimators import validation
+from crisptree.estimators import files, validation
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import reference
 
@@ -237,11 +237,11 @@ def test_modules_survive_a_file_too(tmp_path):
 
 def test_a_file_whose_windows_do_not_fit_is_refused(tmp_path, model):
     twin = pickle.loads(pickle.dumps(model)).set_params(window=7)
-    twin.save(tmp_path / "x.crisp")
+    files.save(twin, tmp_path / "x.crisp")
     with pytest.raises(ModelFileError, match="other windows"):
         crisptree.load(tmp_path / "x.crisp")
     twin = pickle.loads(pickle.dumps(model)).set_params(stages=2)
-    twin.save(tmp_path / "x.crisp")
+    files.save(twin, tmp_path / "x.crisp")
     with pytest.raises(ModelFileError, match="stage_0"):
         crisptree.load(tmp_path / "x.crisp")
 
@@ -283,3 +283,32 @@ def test_data_are_left_as_they_are(model):
     model.predict(images)
     assert np.array_equal(images, IMAGES)
     assert np.array_equal(labels, LABELS)
+
+
+def test_pixels_whose_label_is_not_a_number_can_be_ignored(model, tmp_path):
+    labels = np.where(LABELS == 0, 0.0, 1.0)
+    labels[:, :4] = np.nan
+    gaps = CrispSegmenter(**QUICK, ignore_label=np.nan).fit(IMAGES, labels)
+    masked = CrispSegmenter(**QUICK).fit(IMAGES, np.nan_to_num(labels), mask=~np.isnan(labels))
+    assert np.array_equal(gaps.tree_.weight, masked.tree_.weight)
+    assert gaps.score(IMAGES, labels) == pytest.approx(np.mean((gaps.predict(IMAGES) == labels)[:, 4:]))
+    gaps.save(tmp_path / "m.crisp")
+    assert crisptree.load(tmp_path / "m.crisp").score(IMAGES, labels) == gaps.score(IMAGES, labels)
+
+
+def test_numbers_of_numpy_as_window_and_scales_can_be_saved(tmp_path):
+    parameters = QUICK | {"window": np.int64(3), "scales": (np.int32(1), np.int32(2))}
+    model = CrispSegmenter(**parameters).fit(IMAGES, LABELS)
+    model.save(tmp_path / "m.crisp")
+    assert np.array_equal(crisptree.load(tmp_path / "m.crisp").predict(IMAGES), model.predict(IMAGES))
+
+
+@pytest.mark.parametrize("changed", [{"window": 3}, {"scales": (2,)}, {"scales": (1, 2)}, {"stages": 2}])
+def test_a_fitted_model_refuses_to_look_at_other_windows(model, tmp_path, changed):
+    model.save(tmp_path / "m.crisp")
+    for fitted in (pickle.loads(pickle.dumps(model)), crisptree.load(tmp_path / "m.crisp")):
+        fitted.set_params(**changed)
+        for act in (lambda twin: twin.predict(IMAGES), lambda twin: twin.save(tmp_path / "n.crisp")):
+            with pytest.raises(ValueError, match=r"must be those of fit, 5, \(1,\) and 1; they have been set to"):
+                act(fitted)
+        assert fitted.fit(IMAGES, LABELS).predict(IMAGES).shape == LABELS.shape

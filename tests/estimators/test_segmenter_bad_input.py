@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter
-from tests.estimators.test_segmenter import IMAGES, LABELS, QUICK, stack
+from tests.estimators.test_segmenter import IMAGES, LABELS, QUICK, stack, stripes
 
 
 def with_value(value):
@@ -44,12 +44,15 @@ def test_a_parameter_that_cannot_be_is_refused(parameters, sentence):
         (IMAGES[:, :2], LABELS[:, :2], "more than 2 pixels on each side"),
         (IMAGES, LABELS[:2], "one value for every pixel"),
         (IMAGES, LABELS[:, :-1], "one value for every pixel"),
-        (IMAGES, LABELS[..., None], "one value for every pixel"),
+        (IMAGES, LABELS[..., None], "one value for every pixel.*Leave the channels out"),
         (IMAGES, LABELS[0], "one value for every pixel"),
         (IMAGES, 3, "one value for every pixel"),
         (IMAGES[0, 0], LABELS[0, 0], "got an array of shape"),
         (IMAGES[None, None], LABELS, "got an array of shape"),
-        ([], [], "got an array of shape|at least one image"),
+        ([], [], "at least one image"),
+        ([[[1, 2], [3, 4]], [[1]]], LABELS, "nested lists that are no array"),
+        (np.moveaxis(stripes(channels=3)[0], 2, 0), LABELS[0], "Channels come last"),
+        (IMAGES[:1], LABELS[0], "several images \\(n, height, width\\) have labels of that same shape"),
         (IMAGES[:0], LABELS[:0], "at least one image"),
         ([IMAGES[0], IMAGES[1][..., None]], list(LABELS[:2]), "must all be"),
         ([IMAGES[0][:, :0]], [LABELS[0][:, :0]], "not be empty"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -192,6 +193,7 @@ def _take_up_stages(model: CrispSegmenter, file: ModelFile, split: Any, path: st
     view = WindowView(model.window, tuple(model.scales), seen_channels(model))
     if model.image_shape_ != view.image_shape:
         raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
+    model.looks_at_ = (model.window, tuple(model.scales))
 
 
 def _module_reader(
@@ -231,7 +233,9 @@ def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
         scalar = value.item() if isinstance(value, np.generic) else value
-        if scalar is None or isinstance(scalar, bool | int | float | str):
+        if isinstance(scalar, float) and not math.isfinite(scalar):
+            plain[name] = {"float": repr(scalar)}  # an ignore_label; JSON has no number for it
+        elif scalar is None or isinstance(scalar, bool | int | float | str):
             plain[name] = scalar
         elif isinstance(scalar, tuple | list) and all(isinstance(side, int | np.integer) for side in scalar):
             plain[name] = [int(side) for side in scalar]
@@ -259,7 +263,7 @@ def _parameters_from_json(
     try:
         for name, value in content.items():
             if isinstance(value, dict):
-                value = dict(value["pairs"])
+                value = float(value["float"]) if "float" in value else dict(value["pairs"])
             if name in defaults:
                 parameters[name] = tuple(value) if isinstance(value, list) else value
         if split is not None:

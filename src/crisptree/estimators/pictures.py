@@ -105,10 +105,22 @@ def check_labels(pictures: Pictures, labels: Any, what: str = "labels") -> list[
     if [image.shape for image in given] != expected:
         found = [image.shape for image in given]
         raise ValueError(
-            f"{what} must have one value for every pixel, as images of shape {_few(expected)}; got {_few(found)}. "
-            "Leave the channels out: a pixel has one."
+            f"{what} must have one value for every pixel, as images of shape {_few(expected)}; got {_few(found)}."
+            f"{_hint(pictures, found)}"
         )
     return given
+
+
+def _hint(pictures: Pictures, found: list[tuple[int, ...]]) -> str:
+    """What may have been meant by labels that do not fit."""
+    if any(len(shape) > 2 for shape in found):
+        return " Leave the channels out: a pixel has one label."
+    if pictures.form == "single" and pictures.images[0].shape[1:] in found:
+        return (
+            " Channels come last, (height, width, channels); several images (n, height, width) have labels of that "
+            "same shape."
+        )
+    return ""
 
 
 def check_mask(pictures: Pictures, mask: Any) -> list[npt.NDArray[np.bool_]] | None:
@@ -179,15 +191,22 @@ def labelled_pixels(
 def _used(
     images: list[npt.NDArray[Any]], mask: list[npt.NDArray[np.bool_]] | None, ignore_label: Any
 ) -> list[npt.NDArray[np.bool_]]:
-    used = [np.ones(image.shape, dtype=bool) if ignore_label is None else image != ignore_label for image in images]
+    used = [_is_labelled(image, ignore_label) for image in images]
     return used if mask is None else [use & allowed for use, allowed in zip(used, mask, strict=True)]
+
+
+def _is_labelled(image: npt.NDArray[Any], ignore_label: Any) -> npt.NDArray[np.bool_]:
+    if ignore_label is None:
+        return np.ones(image.shape, dtype=bool)
+    if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
+        return ~np.isnan(image) if image.dtype.kind == "f" else np.ones(image.shape, dtype=bool)
+    return np.asarray(image != ignore_label)
 
 
 def _classes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
-            "labels must be finite; some are not. Mark unlabelled pixels with a value of their own, and name it in "
-            "ignore_label."
+            "labels must be finite; some are not. If that marks pixels without a label, set ignore_label=float('nan')."
         )
     classes = np.unique(values)
     check_classification_targets(np.tile(classes, 4))  # each once would look like numbers to be predicted
@@ -198,11 +217,16 @@ def _is_list(value: Any) -> bool:
     """Images one by one; nested lists of plain numbers are an array."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim == 1
-    return isinstance(value, list | tuple) and any(hasattr(item, "shape") for item in value)
+    return isinstance(value, list | tuple) and (not value or any(hasattr(item, "shape") for item in value))
 
 
 def _numbers(values: Any) -> npt.NDArray[Any]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists of unequal lengths
+        raise ValueError(
+            f"images must be an image {FORMS}; got nested lists that are no array. Make an array of every image."
+        ) from error
     if array.dtype.kind not in "buif":
         raise ValueError(f"images must hold numbers; got values of type {array.dtype}.")
     return array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -83,6 +84,8 @@ class CrispSegmenter(TreeEstimator):
         The window as an image, (window, window) or (window, window, planes): a plane for every scale of every channel.
     n_features_in_ : int
         Values in a window.
+    looks_at_ : tuple
+        The window and the scales of the fit.
     history_ : list of EpochRecord
         One record for every epoch of the trees above.
 
@@ -101,10 +104,11 @@ class CrispSegmenter(TreeEstimator):
     True
     """
 
-    FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_")
+    FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_", "looks_at_")
 
     earlier_trees_: list[CrispTree]
     channels_: int | None
+    looks_at_: tuple[int, tuple[int, ...]]
 
     def __init__(
         self,
@@ -205,9 +209,9 @@ class CrispSegmenter(TreeEstimator):
         """
         check_segmenter_parameters(self.get_params(deep=False))
         given = doors.check_new_pictures(images, labels)
-        view = WindowView(self.window, tuple(self.scales), given.channels or 1)
-        doors.check_reach(given, view)
         labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
+        view = self._view(given.channels or 1)
+        doors.check_reach(given, view)
         other = self._checked_validation(validation, given.channels, view, labelled.classes)
         self._forget()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -224,10 +228,14 @@ class CrispSegmenter(TreeEstimator):
     def _settle_on(self, tree: CrispTree) -> None:
         """Take a tree as the last one, and say what it looks at."""
         self.tree_, self.n_features_in_ = tree, tree.n_features
+        self.looks_at_ = self._looks_at()
         self.image_shape_ = self._view(seen_channels(self)).image_shape
 
+    def _looks_at(self) -> tuple[int, tuple[int, ...]]:
+        return int(self.window), tuple(int(scale) for scale in self.scales)
+
     def _view(self, channels: int) -> WindowView:
-        return WindowView(self.window, tuple(self.scales), channels)
+        return WindowView(*self._looks_at(), channels)
 
     def _checked_validation(
         self, validation: Any, channels: int | None, view: WindowView, classes: npt.NDArray[Any]
@@ -303,10 +311,26 @@ class CrispSegmenter(TreeEstimator):
         return given.like_given([function(self._leaves(image)) for image in given.images])
 
     def _checked(self, images: Any) -> doors.Pictures:
-        check_is_fitted(self, "tree_")
+        self._check_unchanged()
         given = doors.check_pictures(images, self.channels_)
         doors.check_reach(given, self._view(self.channels_ or 1))
         return given
+
+    def _check_unchanged(self) -> None:
+        """Trees look at the windows that they were trained on, and at no others."""
+        check_is_fitted(self, "tree_")
+        stages = len(self.earlier_trees_) + 1
+        if (*self._looks_at(), self.stages) != (*self.looks_at_, stages):
+            window, scales = self.looks_at_
+            raise ValueError(
+                f"`window`, `scales` and `stages` must be those of fit, {window}, {scales} and {stages}; they have "
+                f"been set to {self.window}, {self.scales} and {self.stages}. Set them back, or fit again."
+            )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted segmenter to a file that ``crisptree.load`` reads."""
+        self._check_unchanged()
+        super().save(path)
 
     def _seen(self, image: doors.Image) -> doors.Image:
         return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)

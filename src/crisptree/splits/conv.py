@@ -28,8 +28,8 @@ class ConvSplits(nn.Module):
         if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST_SIDE:
             raise ValueError(
                 f"split='conv' needs images of at least {SMALLEST_SIDE} × {SMALLEST_SIDE} pixels; got the input shape "
-                f"{input_shape}. Set image_shape to (height, width) or (height, width, channels); of a segmenter the "
-                "window."
+                f"{input_shape}. Set image_shape to (height, width) or (height, width, channels); to a segmenter, its "
+                "window is the image."
             )
         channels, height, width = input_shape
         rest = 6 * _after_two_stages(height) * _after_two_stages(width)
