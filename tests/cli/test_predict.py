@@ -46,6 +46,25 @@ def test_every_format_holds_the_same_predictions(shop, tmp_path):
     assert done("predict", shop.model, shop.csv, "--leaf").raw == tables["csv"].read_text()
 
 
+def test_missing_values_of_copied_columns_are_empty_in_npz(shop, tmp_path):
+    done("predict", shop.model, shop.parquet, "--keep", "color", "-o", tmp_path / "out.npz")
+    expected = [color or "" for color in shop.table["color"].to_pylist()]
+    assert "" in expected
+    assert np.load(tmp_path / "out.npz")["color"].tolist() == expected
+
+
+def test_copied_columns_of_lists_need_parquet(shop, tmp_path):
+    table = shop.table.append_column("words", pa.array([["a", "b"]] * len(shop.table)))
+    rows = write(table, tmp_path / "t.parquet")
+    arguments = ("predict", shop.model, rows, "--keep", "words", "-o")
+    for ending in ("csv", "npz"):
+        answer = run(*arguments, tmp_path / f"out.{ending}")
+        assert answer.code == 1
+        assert "column 'words' holds values of type list" in answer.notes
+        assert "only a .parquet can keep" in answer.notes
+    done(*arguments, tmp_path / "out.parquet")
+
+
 def test_pieces_of_three_rows_give_the_same_file(shop, tmp_path, monkeypatch):
     arguments = ("predict", shop.model, shop.csv, "--proba", "--explain", "-o")
     done(*arguments, tmp_path / "whole.csv")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from abc import ABC, abstractmethod
+from shlex import quote
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
+
+from crisptree.tables.errors import TableError
 
 Columns = dict[str, Any]
 
@@ -41,6 +44,7 @@ class DelimitedWriter(TableWriter):
 
     def write(self, columns: Columns) -> None:
         """Add lines."""
+        _check_flat(columns)
         buffer = io.BytesIO()
         options = arrow_csv.WriteOptions(include_header=not self.has_header, delimiter=self.delimiter)
         arrow_csv.write_csv(_table(columns), buffer, options)
@@ -81,6 +85,7 @@ class NpzWriter(TableWriter):
 
     def write(self, columns: Columns) -> None:
         """Keep arrays for later."""
+        _check_flat(columns)
         self.pieces.append({name: _plain(values) for name, values in columns.items()})
 
     def close(self) -> None:
@@ -99,6 +104,16 @@ WRITERS: dict[str, type[TableWriter]] = {
 }
 
 
+def _check_flat(columns: Columns) -> None:
+    """Text and arrays have one plain value per field."""
+    for name, values in columns.items():
+        if isinstance(values, pa.Array) and pa.types.is_nested(values.type):
+            raise TableError(
+                f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
+                f"without --keep {quote(name)}."
+            )
+
+
 def _table(columns: Columns) -> pa.Table:
     arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
     return pa.Table.from_arrays(arrays, names=list(columns))
@@ -106,4 +121,6 @@ def _table(columns: Columns) -> pa.Table:
 
 def _plain(values: Any) -> npt.NDArray[Any]:
     array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else np.asarray(values)
-    return array.astype(str) if array.dtype.kind == "O" else array
+    if array.dtype.kind != "O":
+        return array
+    return np.array(["" if value is None else str(value) for value in array], dtype=str)
