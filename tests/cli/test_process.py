@@ -1,5 +1,6 @@
 """The command as a process of its own: signals, pipes, memory, and what is not installed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -49,6 +50,16 @@ def test_a_reader_that_has_enough_is_no_reason_for_a_traceback(shop, large):
     assert result.stdout.startswith('"prediction","probability of no"')
     assert result.stdout.count("\n") == 2
     assert result.stderr == ""
+
+
+def test_a_terminal_without_our_letters_is_no_reason_to_fail(shop):
+    def ended(*arguments):
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        return subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, check=False)
+
+    assert ended("evaluate", "--help").returncode == 0
+    document = json.loads(ended("inspect", shop.model, "--json").stdout.decode("ascii"))
+    assert "grün" in document["preprocessing"]["columns"][2]["categories"]
 
 
 def test_a_mistake_is_one_line_on_stderr_and_nothing_on_stdout(shop, tmp_path):

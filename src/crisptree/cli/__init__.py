@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 
 def main() -> None:
     """Run the command line; exit codes are 0 (done), 1 (failed), 2 (wrong use) and 130 (interrupted)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Windows' pipes and old terminals have no arrow or minus; a question mark there is no reason to fail.
+            stream.reconfigure(errors="replace")
     try:
         from crisptree.cli.app import app
     except ModuleNotFoundError as error:

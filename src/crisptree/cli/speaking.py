@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -45,7 +46,8 @@ class Speaker:
     def finish(self, document: dict[str, Any]) -> None:
         """The whole result for a machine."""
         if self.as_json:
-            print(json.dumps({**document, "notes": self.notes}, indent=2, ensure_ascii=False, default=_plain))
+            escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+            print(json.dumps({**document, "notes": self.notes}, indent=2, ensure_ascii=escaped, default=_plain))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
