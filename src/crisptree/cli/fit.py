@@ -15,6 +15,7 @@ from crisptree.cli.rows import accuracies
 from crisptree.cli.speaking import Bar, Speaker
 from crisptree.cli.training import Request, TrainingTable, class_weights, image_shape, read_training, read_validation
 from crisptree.cli.whole import check_output
+from crisptree.tables.errors import counted
 from crisptree.tables.survey import MAX_CATEGORIES, Choices
 
 Algorithm = Literal["em", "alternating", "likelihood", "non_greedy"]
@@ -195,14 +196,14 @@ def _tell(
         shown.add_column(column, justify="left" if column == "accuracy on" else "right")
     for name, score in scores.items():
         shown.add_row(name, f"{score['hard']:.4f}", f"{score['soft']:.4f}")
-    columns = table.preprocessing.columns
+    columns, n_features = table.preprocessing.columns, table.X.shape[1]
     speaker.show(
-        f"{len(table.y):,} rows · {len(columns)} columns · {table.X.shape[1]} features · "
+        f"{counted(len(table.y), 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
         f"{len(model.classes_)} classes · trained in {seconds:.1f} s"
     )
     speaker.show("hard: one path per row, as it predicts · soft: all leaves, for comparison")
     speaker.show(shown)
-    speaker.show(f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · {output}")
+    speaker.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
     speaker.finish(
         {
             "model": str(output),
