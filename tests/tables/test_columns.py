@@ -155,6 +155,21 @@ def test_dates_are_refused_with_two_ways_out(tmp_path, values):
         surveyed(tmp_path / "t.parquet")
 
 
+@pytest.mark.parametrize("values", [["1,5", "2,25"], ["1.234,5", "-3,0"], ["1,234", "12,345.67"], ["3", "4", "1,5"]])
+def test_numbers_with_commas_are_refused_rather_than_taken_for_words(tmp_path, values):
+    path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
+    source = open_table(path, delimiter=";")
+    with pytest.raises(TableError, match=r"'a' must hold numbers with a point.*; row . has '.*--categorical a"):
+        survey(source, ["a"], Choices())
+    assert survey(source, ["a"], Choices(categorical=["a"]))[0].columns[0].kind == "category"
+
+
+@pytest.mark.parametrize("values", [["1,5", "x"], ["1,2,3", "4"], ["1.2.3", "1.2.4"]])
+def test_words_with_commas_and_points_are_categories(tmp_path, values):
+    path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
+    assert survey(open_table(path, delimiter=";"), ["a"], Choices())[0].columns[0].kind == "category"
+
+
 def test_an_identifier_is_refused_by_name(tmp_path):
     ids = column_file(tmp_path / "t.csv", *(f"r{i}" for i in range(30)))
     with pytest.raises(

@@ -14,7 +14,19 @@ import numpy.typing as npt
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.source import Source
-from crisptree.tables.values import DATE, Values, booleans, first_row, matches, number_mask, numbers, texts, values_of
+from crisptree.tables.values import (
+    COMMAS,
+    DATE,
+    Values,
+    booleans,
+    first_row,
+    matches,
+    matching,
+    number_mask,
+    numbers,
+    texts,
+    values_of,
+)
 
 MAX_CATEGORIES = 100
 FEWEST_FOR_AN_ID = 20
@@ -56,6 +68,7 @@ class _Seen:
     hardly_any_twice: bool = True
     all_boolean: bool = True
     all_dates: bool = True
+    all_with_commas: bool = True
     is_row_number: bool = True
 
     @property
@@ -94,6 +107,7 @@ class _Seen:
         self.all_boolean = self.all_boolean and booleans(values) is not None
         self.all_dates = self.all_dates and matches(values, DATE)
         mask = number_mask(values)
+        self.all_with_commas = self.all_with_commas and bool((mask | matching(values, COMMAS)).all())
         self.n_numbers += int(mask.sum())
         if self.bad is None and not mask.all():
             self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
@@ -129,6 +143,12 @@ class _Seen:
             return Column(self.name, "boolean", self._boolean_mean(), self.n_missing > 0)
         if self.n_numbers == self.n_values:
             return Column(self.name, "number", self.total / self.n_values, self.n_missing > 0)
+        if self.all_with_commas and self.bad is not None:
+            row, value = self.bad
+            raise TableError(
+                f"{self.shown} must hold numbers with a point and no marks of thousands, such as 1234.5; row {row} has "
+                f"{value!r}. Write them so; or, if they are names of categories, say --categorical {self.quoted}."
+            )
         if 2 * self.n_numbers > self.n_values and self.bad is not None:
             row, value = self.bad
             raise TableError(

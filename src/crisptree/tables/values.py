@@ -16,6 +16,9 @@ from crisptree.tables.errors import TableError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
+COMMAS = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+$|^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
+"""Numbers as people write them, 1.234,5 and 1,234.5, but not tables."""
+
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
 BOOLEANS = ("false", "true")
 
@@ -108,14 +111,19 @@ def numbers(values: Values) -> npt.NDArray[np.float64] | None:
 
 def number_mask(values: Values) -> Mask:
     """Which of the present texts are numbers, and not too large for one."""
-    mask = np.asarray(pc.match_substring_regex(values.array, NUMBER).to_numpy(zero_copy_only=False), dtype=bool)
+    mask = matching(values, NUMBER)
     mask[mask] = np.isfinite(values.array.filter(pa.array(mask)).to_numpy(zero_copy_only=False).astype(np.float64))
     return mask
 
 
+def matching(values: Values, pattern: str) -> Mask:
+    """Which of the present texts match."""
+    return np.asarray(pc.match_substring_regex(values.array, pattern).to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def matches(values: Values, pattern: str) -> bool:
     """Whether all present texts match."""
-    return bool(pc.all(pc.match_substring_regex(values.array, pattern), min_count=0).as_py())
+    return bool(matching(values, pattern).all())
 
 
 def booleans(values: Values) -> npt.NDArray[np.float64] | None:
