@@ -65,6 +65,13 @@ def test_copied_columns_of_lists_need_parquet(shop, tmp_path):
     done(*arguments, tmp_path / "out.parquet")
 
 
+def test_a_column_that_the_model_needs_cannot_be_dropped(shop):
+    answer = run("predict", shop.model, shop.csv, "--drop", "income")
+    assert answer.code == 1
+    assert "--drop cannot leave out 'income': the model was trained on that column." in answer.notes
+    done("predict", shop.model, shop.csv, "--drop", "id")
+
+
 def test_pieces_of_three_rows_give_the_same_file(shop, tmp_path, monkeypatch):
     arguments = ("predict", shop.model, shop.csv, "--proba", "--explain", "-o")
     done(*arguments, tmp_path / "whole.csv")

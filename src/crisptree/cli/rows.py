@@ -74,8 +74,10 @@ def open_rows(
     """The table with the model's preprocessing; ``without`` are columns that are no features."""
     preprocessing = preprocessing_of(model)
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
+    needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
     for name in drop:
-        source.column(name, "--drop")
+        if source.column(name, "--drop") in needed:
+            raise TableError(f"--drop cannot leave out {name!r}: the model was trained on that column.")
     encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
     ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
