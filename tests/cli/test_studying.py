@@ -70,6 +70,14 @@ def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_cl
         assert "must have rows of the model's classes, 'no', 'yes'; in column 'buys' it has 'never'." in answer.notes
 
 
+def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
+    rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
+    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    said = done("evaluate", tmp_path / "m.crisp", rows, "--log-loss").said
+    assert "accuracy hard 1.0000" in said
+    assert "log loss hard 0.0000" in said
+
+
 def test_evaluation_needs_a_target(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
     assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes

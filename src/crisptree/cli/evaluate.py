@@ -112,7 +112,7 @@ def _log_losses(model: Any, rows: Labelled) -> dict[str, float | None]:
     losses: dict[str, float | None] = {}
     for name, table in (("hard", plain.predict_proba), ("soft", plain.soft_predict_proba)):
         chosen = table(rows.X[known])[np.arange(int(known.sum())), rows.truth[known]]
-        losses[name] = float(-np.log(chosen).mean()) if len(chosen) and chosen.min() > 0 else None
+        losses[name] = float(0 - np.log(chosen).mean()) if len(chosen) and chosen.min() > 0 else None
     return losses
 
 
