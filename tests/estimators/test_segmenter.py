@@ -312,3 +312,13 @@ def test_a_fitted_model_refuses_to_look_at_other_windows(model, tmp_path, change
             with pytest.raises(ValueError, match=r"must be those of fit, 5, \(1,\) and 1; they have been set to"):
                 act(fitted)
         assert fitted.fit(IMAGES, LABELS).predict(IMAGES).shape == LABELS.shape
+
+
+@pytest.mark.parametrize("options", [{"early_stopping": True}, {"ignore_label": 9}])
+def test_the_only_image_that_is_trained_on_is_halved_for_a_second_stage(options):
+    # Another image is held out or has no labels; then the halves are those of the one that is left.
+    epochs = []
+    labels = np.stack([LABELS[0], LABELS[1] if "early_stopping" in options else np.full_like(LABELS[1], 9)])
+    CrispSegmenter(**QUICK, **options, stages=2, callbacks=[epochs.append]).fit(IMAGES[:2], labels)
+    n_trees = sum(record.phase == "finetune" and record.epoch == 1 for record in epochs)
+    assert n_trees == 4, "two stages, and between them a tree for each half"

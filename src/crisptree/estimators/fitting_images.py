@@ -94,7 +94,7 @@ def _second_opinions(segmenter: CrispSegmenter, part: Part, tree: CrispTree, see
     A tree knows its own training pixels too well: a later stage would trust it more than new images deserve. A single
     image is halved itself. Where a half lacks a class, the tree of all pixels speaks for it.
     """
-    halves = _first_halves([image.shape[:2] for image in part.images])
+    halves = _first_halves(part.labelled.used)
     first = np.concatenate([half[use] for half, use in zip(halves, part.labelled.used, strict=True)])
     said: list[Image] = [np.zeros(0, dtype=np.float32)] * len(part.images)
     for is_first in (True, False):
@@ -111,12 +111,15 @@ def _second_opinions(segmenter: CrispSegmenter, part: Part, tree: CrispTree, see
     return said
 
 
-def _first_halves(shapes: list[tuple[int, ...]]) -> list[npt.NDArray[np.bool_]]:
-    """Which pixels belong to the first half: of the images, or of the only one."""
-    if len(shapes) == 1:
-        lines, columns = shapes[0]
-        return [np.repeat(np.arange(lines) < lines // 2, columns).reshape(lines, columns)]
-    return [np.full(shape, number < len(shapes) // 2) for number, shape in enumerate(shapes)]
+def _first_halves(used: list[npt.NDArray[np.bool_]]) -> list[npt.NDArray[np.bool_]]:
+    """Which pixels belong to the first half: of the images that are trained on, or of the only one."""
+    halves = [np.zeros(use.shape, dtype=bool) for use in used]
+    trained_on = [half for half, use in zip(halves, used, strict=True) if use.any()]
+    if len(trained_on) == 1:
+        trained_on = [trained_on[0][: len(trained_on[0]) // 2], trained_on[0]]
+    for half in trained_on[: len(trained_on) // 2]:
+        half[:] = True
+    return halves
 
 
 def _opinion(segmenter: CrispSegmenter, tree: CrispTree, image: Image) -> Image:
