@@ -42,7 +42,7 @@ class CrispSegmenter(TreeEstimator):
         How many pixels an epoch goes through, a fresh share of every node's own each time; None goes through all. A
         small node gives at least a batch, and what ``min_updates`` demands.
     ignore_label : scalar, default=None
-        The label of pixels that are not labelled; None where all are.
+        The label of pixels that are not labelled, which may be NaN; None where all are.
     split : {"oblique", "axis", "conv"} or callable, default="oblique"
         What a split asks of a window; see ``CrispTreeClassifier``.
     algorithm : {"em", "alternating", "likelihood"}, default="em"
