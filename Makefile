@@ -4,13 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
+DOCS_READY := .venv/.docs-ready
 
 .PHONY: help setup demo test check test-slow test-browser bench-predict bench-fit bench-segment paper paper-quick
-.PHONY: segmentation pictures report-images clean
+.PHONY: segmentation pictures report-images docs clean
 
 help:
 	@echo "make demo       train a tree on the bundled digits and draw it"
 	@echo "make test       style, types and all quick tests"
+	@echo "make docs       the documentation, with all examples run, into build/docs"
 	@echo "make check      style and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
@@ -28,6 +30,10 @@ $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/crisptree
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev]"
 	@touch $(READY)
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt "crisptree[docs]"
+	@touch $(DOCS_READY)
 
 demo: setup
 	$(BIN)/python -m crisptree demo
@@ -79,5 +85,11 @@ segmentation: setup
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py
 
+# Warnings are errors, but all of them are shown. What Sphinx writes beside the sources is ignored by git.
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx -b html -j auto -W --keep-going -q -d build/docs-cache docs build/docs
+	@echo "open build/docs/index.html"
+
 clean:
+	rm -rf docs/auto_examples docs/api/generated docs/sg_execution_times.rst
 	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,9 +1,10 @@
-"""The README's examples write files; they do so in a folder of their own."""
+"""The examples of Markdown pages write files and draw; they do so in a folder of their own, without a window."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def _examples_in_a_folder_of_their_own(request, tmp_path, monkeypatch):
-    if request.node.name == "README.md":
+    if request.node.name.endswith(".md"):
         monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MPLBACKEND", "agg")

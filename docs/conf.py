@@ -1,0 +1,95 @@
+"""How Sphinx makes the documentation: ``make docs``. Nothing is fetched, while building or while reading."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+import crisptree
+
+# Examples must not depend on what data sets the builder has: both places where they are looked for are empty here, and
+# examples fall back to the bundled digits.
+NOWHERE = Path(__file__).parent.parent / "build" / "no-data"
+os.environ["CRISPTREE_DATA"] = os.environ["XDG_CACHE_HOME"] = os.environ["LOCALAPPDATA"] = str(NOWHERE)
+mpl.use("Agg")
+
+project = "crisptree"
+author = "The crisptree developers"
+release = version = crisptree.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["results/paper", "results/cnn", "auto_examples/**/*.ipynb", "auto_examples/*.py.md5"]
+nitpicky = True
+
+# The pages are written for the repository's browser as well: plain Markdown, links between files, headings as anchors.
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_ignore_module_all = False
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+templates_path = ["templates"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "capture_repr": (),
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "plot_gallery": "True",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,
+}
+
+html_theme = "furo"
+html_title = "crisptree"
+html_static_path = ["static"]
+html_css_files = ["crisptree.css"]
+html_show_copyright = False
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+SCIKIT_LEARNS = re.compile(r"set_\w+_request|get_metadata_routing")
+MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
+"""What reStructuredText would take for a substitution or a link: absolute values and names such as ``tree_``."""
+
+
+def skip_routing(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """scikit-learn puts methods for metadata routing on every estimator; they are described there."""
+    return True if SCIKIT_LEARNS.fullmatch(name) else None
+
+
+def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are plain text with ``code``: nothing else in them is markup, except in doctests."""
+    in_doctest = False
+    for number, line in enumerate(lines):
+        in_doctest = bool(line.strip()) and (in_doctest or line.lstrip().startswith(">>>"))
+        if not in_doctest:
+            parts = line.split("``")
+            parts[::2] = [MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
+            lines[number] = "``".join(parts)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc reads the docstring

@@ -1,0 +1,115 @@
+"""Links, pictures and file names in the Markdown pages lead somewhere, and the API page names all that is public."""
+
+import importlib
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BUILT = {"auto_examples", "generated"}
+"""Folders that Sphinx fills; links into them are Sphinx's to check."""
+
+PAGES = sorted(
+    page
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
+    if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
+)
+PUBLIC = ("crisptree", "crisptree.datasets", "crisptree.explain", "crisptree.export", "crisptree.plots")
+FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
+"""Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""
+
+
+def prose(page):
+    """The page without its code blocks."""
+    return re.sub(r"^(`{3,}|:{3,}).*?^\1\s*$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def links(page):
+    """Targets of links and pictures, without titles."""
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def anchors(page):
+    """Headings as the anchors that a repository's browser and MyST give them."""
+    headings = re.findall(r"^#+ +(.+?)\s*$", prose(page), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@cache
+def top_level():
+    """Names that a path in the repository may start with."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    paths = listed.stdout.splitlines() if listed.returncode == 0 else [path.name for path in ROOT.iterdir()]
+    return {path.split("/")[0] for path in paths}
+
+
+def exists(name):
+    return any(ROOT.glob(name.rstrip("/")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_and_picture_of_a_page_leads_somewhere(page):
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link) or target.split("/")[0] in BUILT or anchor.startswith("crisptree."):
+            continue
+        there = (page.parent / target).resolve() if target else page
+        assert there.exists(), f"{page.relative_to(ROOT)} links to {link}, which is not there"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), f"{page.relative_to(ROOT)} links to {link}; there is no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_the_repository_that_a_page_names_is_there(page):
+    for code in re.findall(r"`([^`\n]+)`", prose(page)):
+        for name in FILE.findall(code):
+            if name.split("/")[0] in top_level():
+                assert exists(name), f"{page.relative_to(ROOT)} names {name}, which is not there"
+
+
+def test_files_of_the_repository_are_told_from_other_words():
+    assert FILE.findall("python benchmarks/bench_fit.py --seeds 3") == ["benchmarks/bench_fit.py"]
+    assert exists("docs/data.md")
+    assert exists("benchmarks/bench_*.py")
+    assert not exists("docs/no-such-page.md")
+    assert "src" in top_level()
+
+
+def test_every_link_to_a_function_leads_into_the_package():
+    names = re.findall(r"\]\(#(crisptree\.[\w.]+)\)", (DOCS / "paper-to-code.md").read_text(encoding="utf-8"))
+    assert len(names) > 20
+    for name in names:
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            try:
+                thing = importlib.import_module(".".join(parts[:length]))
+            except ModuleNotFoundError:
+                continue
+            break
+        for part in parts[length:]:
+            thing = getattr(thing, part)
+        assert thing.__doc__, name
+
+
+def names_on_api_pages():
+    names = set()
+    for page in (DOCS / "api").glob("*.rst"):
+        current = ""
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith(".. currentmodule::"):
+                current = line.split("::")[1].strip()
+            elif re.fullmatch(r" {3}[\w.]+", line):
+                names.add(f"{current}.{line.strip()}")
+    return names
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_api_pages_list_every_public_name(module):
+    rooms = {name.split(".")[-1] for name in PUBLIC}  # modules have pages of their own
+    public = {f"{module}.{name}" for name in importlib.import_module(module).__all__ if name not in rooms}
+    assert public <= names_on_api_pages()
