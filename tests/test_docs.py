@@ -18,7 +18,7 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-PUBLIC = ("crisptree", "crisptree.datasets", "crisptree.explain", "crisptree.export", "crisptree.plots")
+PUBLIC = ("crisptree", "crisptree.datasets", "crisptree.explain", "crisptree.export", "crisptree.plots", "crisptree.report")
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""
 
