@@ -85,9 +85,9 @@ segmentation: setup
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py
 
-# Warnings are errors, but all of them are shown. What Sphinx writes beside the sources is ignored by git.
+# Warnings are errors, but all of them are shown; -E because Sphinx overlooks new API pages otherwise. What Sphinx writes beside the sources is ignored by git.
 docs: $(DOCS_READY)
-	$(BIN)/python -m sphinx -b html -j auto -W --keep-going -q -d build/docs-cache docs build/docs
+	$(BIN)/python -m sphinx -b html -E -j auto -W --keep-going -q -d build/docs-cache docs build/docs
 	@echo "open build/docs/index.html"
 
 clean:
