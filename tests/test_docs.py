@@ -97,6 +97,12 @@ def test_every_link_to_a_function_leads_into_the_package():
         assert thing.__doc__, name
 
 
+def test_every_page_of_results_is_in_their_index():
+    index = (DOCS / "results" / "index.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (DOCS / "results").glob("*.md")} - {"index.md"}
+    assert not [page for page in pages if f"]({page})" not in index]
+
+
 def names_on_api_pages():
     names = set()
     for page in (DOCS / "api").glob("*.rst"):
