@@ -28,7 +28,13 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["results/paper", "results/cnn", "auto_examples/**/*.ipynb", "auto_examples/*.py.md5"]
+exclude_patterns = [
+    "results/paper",
+    "results/cnn",
+    "results/segmentation",
+    "auto_examples/**/*.ipynb",
+    "auto_examples/*.py.md5",
+]
 nitpicky = True
 
 # The pages are written for the repository's browser as well: plain Markdown, links between files, headings as anchors.
