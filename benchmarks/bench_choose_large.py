@@ -41,8 +41,8 @@ INTRODUCTION = """# Larger data sets, other models
 
 Made by `python benchmarks/bench_choose_large.py` with `CRISPTREE_DATA` set: scikit-learn's models with their defaults,
 one seed, trained on training and validation rows, test accuracy in %. Our trees on the same rows, at all depths, are in
-[the depth curves](paper.md). Fit times are processor times as ratios to the tree's; boosting runs on all cores, and threads
-that wait for each other count. What would take minutes is not run (—).
+[the depth curves](paper.md). Fit times are processor times as ratios to the tree's; boosting runs on all cores, and
+threads that wait for each other count. What would take minutes is not run (—).
 
 """
 
