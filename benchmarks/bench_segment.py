@@ -1,0 +1,46 @@
+"""Labelling a 512 × 512 slice: one path per pixel against evaluating every split as a convolution, in the same run.
+
+python benchmarks/bench_segment.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from timing import medians, table
+
+from crisptree import CrispSegmenter
+
+SIDE, WINDOW, DEPTH = 512, 31, 8
+SETTINGS: dict[str, dict[str, Any]] = {"one scale": {}, "scales (1, 4)": {"scales": (1, 4)}}
+
+
+def segmenter(image: np.ndarray, labels: np.ndarray, settings: dict[str, Any]) -> CrispSegmenter:
+    """A complete tree with random splits: the longest paths that the depth allows."""
+    return CrispSegmenter(
+        window=WINDOW, max_depth=DEPTH, grow="balanced", finetune_epochs=0, device="cpu", random_state=0, **settings
+    ).fit(image, labels)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.normal(size=(SIDE, SIDE)).astype(np.float32)
+    labels = (image > 0).astype(np.int64)
+    models = {name: segmenter(image, labels, settings) for name, settings in SETTINGS.items()}
+    kernels = torch.from_numpy(rng.normal(size=(2**DEPTH - 1, 1, WINDOW, WINDOW)).astype(np.float32))
+    slice_ = torch.from_numpy(image)[None, None]
+    with torch.inference_mode():
+        seconds = medians(
+            {name: lambda model=model: model.predict(image) for name, model in models.items()}
+            | {"all splits": lambda: torch.nn.functional.conv2d(slice_, kernels, padding="same")},
+            rounds=1,
+        )
+    first = seconds["one scale"]
+    rows = [[name, f"{value / first:.1f}"] for name, value in seconds.items()]
+    print(table([f"a {SIDE} × {SIDE} slice, window {WINDOW}, depth {DEPTH}", "time, ratio to the first"], rows))
+
+
+if __name__ == "__main__":
+    main()
