@@ -8,6 +8,12 @@ resembles the negative.
 
 Needs the two data sets (``crisptree data fetch mnist fashion_mnist``). Where they are missing the
 bundled digits take their place.
+
+.. image:: /images/tree-mnist.png
+   :alt: The tree of MNIST
+
+.. image:: /images/tree-fashion.png
+   :alt: The tree of Fashion-MNIST
 """
 
 import matplotlib.pyplot as plt
@@ -43,3 +49,5 @@ for load in (load_mnist, load_fashion_mnist):
 # For a closer look save a drawing as a vector file: ``plt.figure(1).savefig("tree.svg")``.
 
 plt.show()
+
+# sphinx_gallery_thumbnail_path = "images/tree-mnist.png"
