@@ -52,7 +52,7 @@ templates_path = ["templates"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_(?!supplement)",  # that one is about data sets which are not here; its pictures are kept
+    "filename_pattern": r"/plot_(?!supplement)",  # the supplement needs data; its pictures are kept
     "capture_repr": (),
     "download_all_examples": False,
     "min_reported_time": 1e9,
