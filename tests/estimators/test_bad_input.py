@@ -37,7 +37,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"min_samples_split": 1}, "`min_samples_split`"),
         ({"min_weight_fraction_leaf": 0.5}, "`min_weight_fraction_leaf` must be .* below 0.5"),
         ({"epochs": 0}, "`epochs`"),
-        ({"learning_rate": 0}, "`learning_rate` must be a number above 0"),
+        ({"learning_rate": 0}, "`learning_rate` must be .auto. or a number above 0"),
         ({"learning_rate": float("nan")}, "`learning_rate`"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"steepness": -1.0}, "`steepness`"),
