@@ -151,6 +151,14 @@ def page(results: Path) -> str:
         lines.append(
             f"| {name} | {growing:g}, {finetuning:g} | {len(found)} | {' | '.join(scores)} | {correlation:.2f} |"
         )
+    for name in sorted({name for name, _, _ in groups}):
+        picture = f"weights-{name.replace('_', '-')}.png"
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            f"![Weights of the first splits, smooth above, plain below](../images/{picture})",
+        ]
     return "\n".join([*lines, ""])
 
 
