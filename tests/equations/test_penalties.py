@@ -24,7 +24,7 @@ def test_the_laplacian_of_a_small_grid_is_the_papers():
 def test_roughness_is_the_quadratic_form_of_the_laplacian(shape):
     weights = torch.randn(3, int(np.prod(shape)), generator=generator(), dtype=torch.float64)
     laplacian = torch.from_numpy(grid_laplacian(shape))
-    torch.testing.assert_close(roughness(weights, shape), (weights @ laplacian * weights).sum())
+    torch.testing.assert_close(roughness(weights, shape), (weights @ laplacian * weights).sum(dim=1))
 
 
 def test_roughness_is_the_sum_of_squared_differences_of_neighbours():

@@ -8,8 +8,8 @@ from torch import Tensor
 
 
 def l2(weights: Tensor) -> Tensor:
-    """Σ_i ‖β_i‖²"""
-    return weights.square().sum()
+    """‖β_i‖² of every split.  (n_splits, …) → (n_splits,)"""
+    return weights.square().flatten(1).sum(dim=1)
 
 
 def soft_threshold(weights: Tensor, threshold: Tensor) -> Tensor:
@@ -18,13 +18,14 @@ def soft_threshold(weights: Tensor, threshold: Tensor) -> Tensor:
 
 
 def roughness(weights: Tensor, image_shape: tuple[int, ...]) -> Tensor:
-    """Σ_i β_iᵀ M β_i = Σ_i Σ over neighbouring pixels of (β_{i,a} − β_{i,b})².
+    """β_iᵀ M β_i = Σ over neighbouring pixels of (β_{i,a} − β_{i,b})², of every split.  → (n_splits,)
 
     M is ``grid_laplacian(image_shape)``; weights are (n_splits, h·w) or (n_splits, h·w·channels) and channels
     are not neighbours of each other.
     """
     images = weights.reshape(len(weights), *image_shape[:2], -1)
-    return images.diff(dim=1).square().sum() + images.diff(dim=2).square().sum()
+    down, across = (images.diff(dim=side).square().flatten(1).sum(dim=1) for side in (1, 2))
+    return down + across
 
 
 def grid_laplacian(image_shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

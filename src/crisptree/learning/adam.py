@@ -24,14 +24,19 @@ class Adam:
         α.
     l1 : float, default=0.0
         Strength of Σ|β| on the splits' sparse parameter; zeros are exact.
+    shares : Tensor of shape (n_splits,), default=None
+        What that strength is multiplied by at every split.
     """
 
-    def __init__(self, splits: AbstractSplits, learning_rate: float, l1: float = 0.0) -> None:
+    def __init__(
+        self, splits: AbstractSplits, learning_rate: float, l1: float = 0.0, shares: Tensor | None = None
+    ) -> None:
         self.parameters = {name: value for name, value in splits.parameters.items() if value.requires_grad}
         self.learning_rate = learning_rate
         self.l1 = {splits.sparse_parameter: l1} if l1 and splits.sparse_parameter else {}
         first = next(iter(self.parameters.values()))
         self.steps = torch.zeros(len(first), dtype=first.dtype, device=first.device)
+        self.shares = torch.ones_like(self.steps) if shares is None else shares.to(first)
         self.means = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.squares = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
 
@@ -56,6 +61,6 @@ class Adam:
             rate = self.learning_rate / ((square / (1 - BETA_2**steps)).sqrt() + EPSILON)
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
-                moved = soft_threshold(moved, rate * self.l1[name])
+                moved = soft_threshold(moved, rate * self.l1[name] * self.shares[rows].reshape(shape))
             for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
                 place[rows] = new if mask is None else torch.where(mask.reshape(shape), new, place)

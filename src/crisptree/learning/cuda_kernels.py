@@ -265,6 +265,7 @@ def add_roughness(
     splits,
     slots,
     settings,
+    shares,
     first_split,
     first_slot,
     height,
@@ -291,7 +292,8 @@ def add_roughness(
     after = inside & (column < line - channels)
     pull += tl.where(after, center - tl.load(image + channels, mask=after, other=0.0), 0.0)
     into = gradient + slot * n_features + feature
-    tl.store(into, tl.load(into, mask=inside) + 2.0 * tl.load(settings + ROUGHNESS) * pull, mask=inside)
+    strength = 2.0 * tl.load(settings + ROUGHNESS) * tl.load(shares + split)
+    tl.store(into, tl.load(into, mask=inside) + strength * pull, mask=inside)
 
 
 @triton.jit
@@ -323,6 +325,7 @@ def adam(
     splits,
     slots,
     settings,
+    shares,
     first_split,
     first_slot,
     n_features,
@@ -351,8 +354,10 @@ def adam(
         value = tl.load(weight + at, mask=inside, other=0.0)
         mean = tl.load(weight_mean + at, mask=inside, other=0.0)
         square = tl.load(weight_square + at, mask=inside, other=0.0)
-        total += 2.0 * tl.load(settings + L2) * value
-        value, mean, square = _moved(value, mean, square, total, taken, learning_rate, tl.load(settings + L1))
+        share = tl.load(shares + split)
+        total += 2.0 * tl.load(settings + L2) * share * value
+        l1 = tl.load(settings + L1) * share
+        value, mean, square = _moved(value, mean, square, total, taken, learning_rate, l1)
         tl.store(weight + at, value, mask=inside)
         tl.store(weight_mean + at, mean, mask=inside)
         tl.store(weight_square + at, square, mask=inside)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Trainee, Weighing
+from crisptree.learning.steps import Trainee, Weighing, penalty_shares
 
 kernels: Any
 try:
@@ -52,6 +52,7 @@ class Work(ABC):
         self.order = trainee.groups.rows.new_empty(int(trainee.groups.taken(plan).sum()))
         numbers = (0.0, plan.learning_rate, plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
+        self.shares = penalty_shares(trainee, plan).to(self.settings)
         self.counts = torch.zeros_like(trainee.leaves)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.tables = torch.empty_like(trainee.leaves)
@@ -78,7 +79,7 @@ class Work(ABC):
     ) -> None:
         """Penalties and Adam for ``number`` splits, each with the gradients in its slots."""
         grid = (number, self.blocks)
-        where = (splits, slots, self.settings, first_split, first_slot)
+        where = (splits, slots, self.settings, self.shares, first_split, first_slot)
         if self.plan.roughness and self.plan.image_shape is not None:
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height

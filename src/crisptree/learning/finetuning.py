@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,6 +31,18 @@ class WholeTree:
         self.leaves = tree.leaves
         rows = torch.arange(len(samples), device=samples.device)
         self.groups = Groups(rows, torch.tensor([len(samples)], device=samples.device))
+        self.samples = samples
+
+    @cached_property
+    def penalty_shares(self) -> Tensor:
+        """The part of all rows that visits each split before the training, that of one row at least.
+
+        The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with them would
+        count for more and more beside what they say.
+        """
+        visits = self.structure.sums_below(self.hard_counts(self.samples).double().cpu().numpy()).sum(axis=1)
+        shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / len(self.samples))
+        return torch.from_numpy(shares).to(self.samples.device)
 
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits(x)

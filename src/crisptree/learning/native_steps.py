@@ -16,7 +16,7 @@ from torch import Tensor
 from crisptree.learning.batches import Update
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Doubles, StepByStep, Trainee
+from crisptree.learning.steps import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -48,6 +48,7 @@ class NativeSteps(StepByStep):
             plan.l1,
             plan.l2,
             plan.roughness,
+            _view(penalty_shares(trainee, plan)),
             image,
             self.torch_threads,
         )

@@ -32,6 +32,11 @@ class Plan:
         return SCHEDULES[self.annealing](self.steepness, self.steepness_step, epoch)
 
     @property
+    def has_penalties(self) -> bool:
+        """Whether weights are penalised at all."""
+        return bool(self.l1 or self.l2 or self.roughness)
+
+    @property
     def final_steepness(self) -> float:
         """γ of the last epoch."""
         return self.steepness_at(max(self.epochs - 1, 0))

@@ -43,6 +43,10 @@ class Trainee(Protocol):
     leaves: Tensor
     groups: Groups
 
+    @property
+    def penalty_shares(self) -> Tensor:
+        """The part of the rows, by weight, that each split's own problem has.  (n_splits,), float64"""
+
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
 
@@ -142,7 +146,8 @@ class TorchSteps(StepByStep):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
-        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1)
+        self.shares = penalty_shares(trainee, plan)
+        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
         self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
 
     def begin(self, steepness: float) -> None:
@@ -178,7 +183,7 @@ class TorchSteps(StepByStep):
         for start in range(0, len(rows), self.piece):
             part = slice(start, start + self.piece)
             reached |= self._differentiate(rows[part], update.group[part], mass[part], once[part])
-        add_penalty_gradient(self.trainee.splits, self.plan)
+        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
         # A split of a tree that no row reaches rests.
         rests = self.plan.mass_threshold and self.trainee.is_whole_tree
         self.adam.step(reached if rests else update.active)
@@ -210,10 +215,19 @@ class TorchSteps(StepByStep):
         return self.counts, float(-self.log_likelihood / self.total_weight)
 
 
-def add_penalty_gradient(splits: AbstractSplits, plan: Plan) -> None:
+def penalty_shares(trainee: Trainee, plan: Plan) -> Tensor:
+    """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over."""
+    if plan.has_penalties:
+        return trainee.penalty_shares
+    first = next(iter(trainee.splits.parameters.values()))
+    return torch.ones(len(first), dtype=torch.float64, device=first.device)
+
+
+def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:
     """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
     if plan.l2:
         for weight in splits.weights():
-            (plan.l2 * l2(weight)).backward()
+            (plan.l2 * shares.to(weight) @ l2(weight)).backward()
     if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
-        (plan.roughness * roughness(splits.parameters["weight"], plan.image_shape)).backward()
+        weight = splits.parameters["weight"]
+        (plan.roughness * shares.to(weight) @ roughness(weight, plan.image_shape)).backward()

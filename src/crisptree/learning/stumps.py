@@ -51,6 +51,11 @@ class Stumps:
         self.n_candidates = n_candidates
         self.n_classes = leaves.shape[1] // (len(groups.sizes) * n_candidates)
 
+    @property
+    def penalty_shares(self) -> Tensor:
+        """All: the loss of a stump is a mean over its own rows."""
+        return torch.ones(self.splits.n_splits, dtype=torch.float64, device=self.leaves.device)
+
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits.at(x, group).reshape(-1, 1)
 

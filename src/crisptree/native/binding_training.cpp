@@ -109,9 +109,9 @@ class Trainer {
  public:
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps, double learning_rate,
-          double l1, double l2, double roughness, std::pair<int64_t, int64_t> image, int n_threads)
+          double l1, double l2, double roughness, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
       : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), pool_(std::make_unique<Pool>(n_threads)) {
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -122,7 +122,7 @@ class Trainer {
     const int64_t pixels = image.first * image.second;
     must(roughness == 0 || (pixels > 0 && p % pixels == 0), "rows must be images for roughness");
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
-               steps.data(), learning_rate, l1, l2, roughness, image.first, image.second,
+               steps.data(), learning_rate, l1, l2, roughness, share.data(), image.first, image.second,
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0};
   }
 
@@ -184,6 +184,7 @@ class Trainer {
   Array<T, 1> bias_;
   Array<T, 2> weight_mean_, weight_square_;
   Array<T, 1> bias_mean_, bias_square_, steps_;
+  Doubles share_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
   double pairs_per_row_;
@@ -199,7 +200,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("gather", &Source<T>::gather);
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
-                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, std::pair<int64_t, int64_t>, int>(),
+                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Doubles, std::pair<int64_t, int64_t>, int>(),
            nb::keep_alive<1, 2>())
       .def("stumps", &Trainer<T>::stumps)
       .def("tree", &Trainer<T>::tree);

@@ -42,6 +42,7 @@ struct Splits {
   T *weight_mean, *weight_square, *bias_mean, *bias_square;
   T* steps;
   double learning_rate, l1, l2, roughness;
+  const double* share;  // what the penalties of each split are multiplied by
   int64_t height, width, channels;
 };
 
