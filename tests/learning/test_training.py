@@ -9,6 +9,7 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard_score
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
+from crisptree.learning.steps import add_penalty_gradient
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
 from crisptree.splits import AxisCandidates, ObliqueSplits
@@ -174,3 +175,20 @@ def test_the_hard_score_counts_rows_by_their_weight():
 def test_a_single_leaf_has_nothing_to_finetune():
     tree = random_tree(FIGURE_1, 5, 3)
     assert finetune(tree, samples(), Plan(epochs=0), generator=generator()).tree is tree
+
+
+def test_a_penalty_counts_beside_the_mean_loss_of_the_rows_that_a_split_sees():
+    data, tree = samples(), random_tree(FIGURE_1, 5, 3)
+    trainee = WholeTree(tree, data)
+    visits = FIGURE_1.sums_below(hard_counts(tree, data).double().numpy()).sum(axis=1)[: FIGURE_1.n_splits]
+    expected = np.maximum(visits / visits[0], 1 / len(data))
+    np.testing.assert_allclose(trainee.penalty_shares.numpy(), expected, rtol=1e-6)
+    add_penalty_gradient(trainee.splits, Plan(l2=0.5), trainee.penalty_shares)
+    weight = trainee.splits.parameters["weight"]
+    torch.testing.assert_close(weight.grad, weight.detach() * trainee.penalty_shares[:, None].to(weight))
+
+
+def test_a_stump_has_its_penalties_to_itself():
+    groups = Groups(torch.arange(120), torch.tensor([100, 20]))
+    stumps = Stumps(ObliqueSplits.initial(CENTERS[:2], generator()), stump_tables(2).reshape(2, -1), groups)
+    assert stumps.penalty_shares.tolist() == [1, 1]
