@@ -31,7 +31,7 @@ JOINT: dict[str, Any] = {
     "epochs": 8,
     "finetune_epochs": 20,
     "pixels_per_epoch": 100_000,
-    "roughness": 1e-3,
+    "roughness": 1e-2,
 }
 COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "max_depth": 10}
 ROWS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 WHAT = {
     "greedy": "greedy, unregularised, 40 epochs per split, as in the paper",
-    "finetuned": "grown and finetuned with roughness 1e-3",
+    "finetuned": "grown and finetuned with roughness",
     "unsmoothed": "grown and finetuned without roughness",
     "scales": "with roughness, on three scales of 15 × 15 samples, depth 10",
     "stacked": "these in two stages: the second tree also sees the first one's probabilities",
