@@ -25,6 +25,7 @@ CHANGES: list[dict[str, Any]] = [
     {},
     {"learning_rate": 0.01},
     {"learning_rate": 0.05},
+    {"learning_rate_decay": "linear"},
     {"min_updates": 400},
     {"algorithm": "likelihood"},
     {"scale": "global"},

@@ -41,6 +41,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
         ({"learning_rate": float("nan")}, "`learning_rate`"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"steepness": -1.0}, "`steepness`"),
+        ({"learning_rate_decay": None}, "`learning_rate_decay` must be one of 'none', 'linear', 'cosine'; got None"),
         ({"annealing": "cold"}, "`annealing` must be one of 'linear', 'geometric'"),
         ({"l1": -0.1}, "`l1`"),
         ({"roughness": 0.1}, "`roughness` must come with `image_shape`"),

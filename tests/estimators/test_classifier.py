@@ -268,6 +268,7 @@ def test_the_paper_protocol_is_the_papers():
 def test_every_parameter_has_a_rule_and_every_name_is_known_where_it_is_used():
     from crisptree.baselines.growing import SEARCHES
     from crisptree.equations.annealing import SCHEDULES
+    from crisptree.equations.decay import DECAYS
     from crisptree.learning.train import ALGORITHMS
     from crisptree.scaling import SCALES
     from crisptree.splits import KINDS, MODULES
@@ -277,6 +278,7 @@ def test_every_parameter_has_a_rule_and_every_name_is_known_where_it_is_used():
     assert set(validation.ALGORITHMS) == set(ALGORITHMS) | {"non_greedy"}
     assert set(validation.RIVALS) == set(SEARCHES)
     assert set(validation.ANNEALING) == set(SCHEDULES)
+    assert set(validation.DECAYS) == set(DECAYS)
     assert set(validation.SCALES) == set(SCALES)
     assert set(validation.SPLITS) == set(KINDS) | set(MODULES)
 

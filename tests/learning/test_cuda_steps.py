@@ -58,7 +58,9 @@ def whole(structure, data):
 def test_training_on_the_device_equals_that_of_torch(
     make_trainee, algorithm, penalties, epochs, batch_size, bound, data, monkeypatch
 ):
-    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
+    plan = Plan(
+        algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, decay="linear", **penalties
+    )
     fused, by_torch = (trained(make, make_trainee(data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps))
     assert largest_difference(fused, by_torch) < bound
 

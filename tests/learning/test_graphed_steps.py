@@ -44,7 +44,7 @@ def whole(data):
 
 
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
-@pytest.mark.parametrize("changes", [{}, {"mass_threshold": 0.05, "l2": 0.01}])
+@pytest.mark.parametrize("changes", [{}, {"mass_threshold": 0.05, "l2": 0.01, "decay": "linear"}])
 @pytest.mark.parametrize("make_trainee", [stumps, whole])
 def test_training_in_one_place_equals_that_of_torch(make_trainee, algorithm, changes, data, monkeypatch):
     plan = Plan(algorithm, epochs=4, batch_size=20, learning_rate=0.01, **changes)
@@ -60,6 +60,7 @@ def test_modules_on_cuda_train_from_recorded_graphs():
     data = Samples(torch.randn(N, 256).cuda(), torch.randint(4, (N,)).cuda(), torch.ones(N).cuda(), 4)
     trainee = stumps(data)
     assert training_loop._quickest_steps(trainee, data) is GraphedSteps
-    steps = GraphedSteps(trainee, data, Plan(epochs=4, batch_size=20), fresh=False)
-    steps.epoch(1.0, trainee.groups.rows)
+    plan = Plan(epochs=4, batch_size=20)
+    steps = GraphedSteps(trainee, data, plan, fresh=False)
+    steps.epoch(plan.pace(0), trainee.groups.rows)
     assert steps.graphs

@@ -43,7 +43,9 @@ def stumps(data):
 @pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
 def test_stumps_trained_natively_equal_those_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
     data = samples()
-    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
+    plan = Plan(
+        algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, decay="linear", **penalties
+    )
     native, by_torch = (trained(make, stumps(data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps))
     assert largest_difference(native, by_torch) < bound
 
@@ -53,7 +55,7 @@ def test_stumps_trained_natively_equal_those_of_torch(algorithm, penalties, epoc
 @pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
 def test_a_tree_trained_natively_equals_that_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
     data, tree = samples(), random_tree(FIGURE_1, 6, 4)
-    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, **penalties)
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, decay="linear", **penalties)
     native, by_torch = (
         trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
     )
@@ -84,7 +86,7 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
     ]
     assert likelihood[0] == pytest.approx(likelihood[1], abs=0.01)
     steps = NativeSteps(WholeTree(tree, data), data, sparse, fresh=False)
-    steps.epoch(4.0, whole.groups.rows)
+    steps.epoch(sparse.pace(0), whole.groups.rows)
     assert steps.pairs < 0.6 * len(data) * tree.structure.n_splits
 
 
@@ -153,7 +155,7 @@ def test_a_leaf_whose_rows_are_all_far_away_still_counts_its_share():
     for make in (NativeSteps, TorchSteps):
         splits = ObliqueSplits(torch.tensor([[50.0]]).double(), torch.zeros(1).double())
         steps = make(Stumps(splits, tables, groups), far, Plan(epochs=1), fresh=False)
-        counts.append(steps.epoch(1.0, groups.rows).counts)
+        counts.append(steps.epoch(Plan().pace(0), groups.rows).counts)
     torch.testing.assert_close(*counts, rtol=1e-9, atol=0)
 
 

@@ -72,9 +72,10 @@ def test_a_batch_that_goes_in_pieces_gives_the_same_bits_too():
         trainee = WholeTree(random_tree(random_structure(400, 1), samples.n_features, 3), samples)
         trainee.splits = trainee.splits.replaced({k: v.float() for k, v in trainee.splits.parameters.items()})
         trainee.leaves = trainee.leaves.float()
-        steps = NativeSteps(trainee, samples, Plan(epochs=1, batch_size=1000), fresh=False)
+        plan = Plan(epochs=1, batch_size=1000, steepness=0.1)
+        steps = NativeSteps(trainee, samples, plan, fresh=False)
         for _ in range(2):
-            steps.epoch(0.1, trainee.groups.rows)
+            steps.epoch(plan.pace(0), trainee.groups.rows)
         results.append(trainee.splits.parameters["weight"].detach())
     assert torch.equal(*results)
 

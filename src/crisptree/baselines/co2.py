@@ -42,9 +42,10 @@ def trained_stumps(start: ObliqueSplits, task: Task, groups: Groups, nu: float) 
     samples, plan = task.samples, task.plan
     splits = start.trainable()
     project(splits, nu)
-    adam = Adam(splits, learning_rate(plan.learning_rate, nu, samples.n_features))
+    adam = Adam(splits, plan.learning_rate)
     n_cells = len(groups.sizes) * samples.n_classes
-    for _ in range(plan.epochs):
+    for epoch in range(plan.epochs):
+        adam.learning_rate = learning_rate(plan.pace(epoch).learning_rate, nu, samples.n_features)
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)
         loss = losses(counts.reshape(2, -1, samples.n_classes))
         for rows, group in groups.epoch(plan, task.generator):

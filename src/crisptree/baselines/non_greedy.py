@@ -103,12 +103,14 @@ class _Run:
         assert isinstance(splits, ObliqueSplits)
         self.splits = splits
         project(self.splits, nu)
-        self.adam = Adam(self.splits, learning_rate(plan.learning_rate, nu, samples.n_features))
+        self.adam = Adam(self.splits, plan.learning_rate)
 
     def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
         best = NonGreedy(self.start, self.nu, self._score(self.start))
         now, counts = best, hard_counts(self.start, self.samples)
         for epoch in range(self.plan.epochs):
+            now_rate = self.plan.pace(epoch).learning_rate
+            self.adam.learning_rate = learning_rate(now_rate, self.nu, self.samples.n_features)
             bound = self._epoch(counts)
             tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
             counts = hard_counts(tree, self.samples)

@@ -61,6 +61,8 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
     learning_rate : float or "auto", default="auto"
         Adam's step. "auto" is 0.02 up to 64 features and shrinks with 1 / n_features beyond, because the steps of all
         weights of a hyperplane add up.
+    learning_rate_decay : {"none", "linear", "cosine"}, default="none"
+        How the learning rate falls to almost zero over the epochs of a stump, and again over those of finetuning.
     batch_size : int, default=256
         Rows in a batch, per node while growing.
     steepness, steepness_step : float, default=1.0, 0.1
@@ -152,6 +154,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         finetune_epochs: int = 40,
         min_updates: int = 200,
         learning_rate: float | str = "auto",
+        learning_rate_decay: str = "none",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,
@@ -187,6 +190,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         self.finetune_epochs = finetune_epochs
         self.min_updates = min_updates
         self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
         self.batch_size = batch_size
         self.steepness = steepness
         self.steepness_step = steepness_step

@@ -196,6 +196,7 @@ def plan_of(
         algorithm="em" if estimator.algorithm == "non_greedy" else estimator.algorithm,
         epochs=epochs,
         learning_rate=learning_rate,
+        decay=estimator.learning_rate_decay,
         batch_size=min(estimator.batch_size, np.iinfo(np.int32).max),
         rows_per_epoch=rows_per_epoch,
         min_updates=estimator.min_updates,

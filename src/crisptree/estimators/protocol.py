@@ -11,6 +11,7 @@ PAPER = {
     "finetune_epochs": 50,
     "min_updates": 0,
     "learning_rate": 0.001,
+    "learning_rate_decay": "none",
     "batch_size": 1000,
     "steepness": 1.0,
     "steepness_step": 0.1,

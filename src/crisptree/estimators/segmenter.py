@@ -51,7 +51,8 @@ class CrispSegmenter(TreeEstimator):
         Learn the structure, or start from a random complete tree of ``max_depth``.
     max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
-    epochs, finetune_epochs, min_updates, learning_rate, batch_size, steepness, steepness_step, annealing
+    epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
+annealing
         How long and in what steps to train, as in ``CrispTreeClassifier``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
@@ -131,6 +132,7 @@ class CrispSegmenter(TreeEstimator):
         finetune_epochs: int = 40,
         min_updates: int = 200,
         learning_rate: float | str = "auto",
+        learning_rate_decay: str = "none",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,
@@ -168,6 +170,7 @@ class CrispSegmenter(TreeEstimator):
         self.finetune_epochs = finetune_epochs
         self.min_updates = min_updates
         self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
         self.batch_size = batch_size
         self.steepness = steepness
         self.steepness_step = steepness_step

@@ -24,6 +24,7 @@ from crisptree.structure import TreeStructure
 
 ALGORITHMS = ("em", "alternating", "likelihood", "non_greedy")
 ANNEALING = ("linear", "geometric")
+DECAYS = ("none", "linear", "cosine")
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
 GROW = ("greedy", "balanced", *RIVALS)
 SEGMENTER_ALGORITHMS, SEGMENTER_GROW = ALGORITHMS[:3], GROW[:2]
@@ -90,6 +91,7 @@ RULES: dict[str, Rule] = {
         lambda value: (isinstance(value, str) and value == "auto") or _number(0.0, strict=True)[0](value),
         f"'auto' or {_number(0.0, strict=True)[1]}",
     ),
+    "learning_rate_decay": _one_of(DECAYS),
     "batch_size": _whole(1),
     "steepness": _number(0.0, strict=True),
     "steepness_step": _number(0.0),

@@ -32,7 +32,7 @@ class Adam:
         self, splits: AbstractSplits, learning_rate: float, l1: float = 0.0, shares: Tensor | None = None
     ) -> None:
         self.parameters = {name: value for name, value in splits.parameters.items() if value.requires_grad}
-        self.learning_rate = learning_rate
+        self.learning_rate: float | Tensor = learning_rate
         self.l1 = {splits.sparse_parameter: l1} if l1 and splits.sparse_parameter else {}
         first = next(iter(self.parameters.values()))
         self.steps = torch.zeros(len(first), dtype=first.dtype, device=first.device)
@@ -58,7 +58,7 @@ class Adam:
             gradient = value.grad[rows]
             mean = self.means[name][rows].lerp(gradient, 1 - BETA_1)
             square = self.squares[name][rows].lerp(gradient.square(), 1 - BETA_2)
-            rate = self.learning_rate / ((square / (1 - BETA_2**steps)).sqrt() + EPSILON)
+            rate = self.learning_rate * ((square / (1 - BETA_2**steps)).sqrt() + EPSILON).reciprocal()
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
                 moved = soft_threshold(moved, rate * self.l1[name] * self.shares[rows].reshape(shape))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from crisptree.learning.cuda_graphs import on_device, recorded
 from crisptree.learning.cuda_work import StumpWork, TreeWork, Work, kernels
-from crisptree.learning.plan import Plan
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.steps import EpochResult, Trainee
 from crisptree.splits import ObliqueSplits
@@ -72,9 +72,9 @@ class CudaSteps:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.n_epochs = 0
 
-    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
         with torch.no_grad(), on_device(self.samples.device):
-            self.work.begin(steepness, order, self.trainee.leaves)
+            self.work.begin(pace, order, self.trainee.leaves)
             if self.graph is not None:
                 self.graph.replay()
             else:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.plan import Plan
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.steps import Trainee, Weighing, penalty_shares
 
@@ -50,7 +50,7 @@ class Work(ABC):
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
         self.order = trainee.groups.rows.new_empty(int(trainee.groups.taken(plan).sum()))
-        numbers = (0.0, plan.learning_rate, plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
+        numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.shares = penalty_shares(trainee, plan).to(self.settings)
         self.counts = torch.zeros_like(trainee.leaves)
@@ -63,8 +63,8 @@ class Work(ABC):
         self.classes = 1 << (self.n_classes - 1).bit_length()
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
-    def begin(self, steepness: float, order: Tensor, leaves: Tensor) -> None:
-        self.settings[0] = steepness
+    def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
+        self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
         self.order.copy_(order)
         self.tables.copy_(leaves)
 
@@ -225,8 +225,8 @@ class TreeWork(Work):
         self.every_split = self.numbers(np.arange(self.n_splits + 1))
         self.n_launches = 12 * len(list(self._pieces()))
 
-    def begin(self, steepness: float, order: Tensor, leaves: Tensor) -> None:
-        super().begin(steepness, order, leaves)
+    def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
+        super().begin(pace, order, leaves)
         self.tables.log_()
 
     def launch(self) -> None:

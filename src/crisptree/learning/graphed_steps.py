@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.cuda_graphs import on_device, recorded
-from crisptree.learning.plan import Plan
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.steps import EpochResult, TorchSteps, Trainee
 from crisptree.splits import AbstractSplits, ModuleSplits
@@ -37,6 +37,7 @@ class GraphedSteps(TorchSteps):
         device = samples.device
         self.order = trainee.groups.rows[: int(trainee.groups.taken(plan).sum())].clone()
         self.steepness = torch.zeros((), dtype=torch.float64, device=device)
+        self.adam.learning_rate = torch.zeros_like(self.steepness)
         self.leaves, self.counts = trainee.leaves.clone(), torch.zeros_like(trainee.leaves)
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
@@ -47,10 +48,10 @@ class GraphedSteps(TorchSteps):
         self.graphs: list[torch.cuda.CUDAGraph] | None = None
         self.n_epochs = 0
 
-    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
         with on_device(self.samples.device):
             self.order.copy_(order)
-            self.begin(steepness)
+            self.begin(pace)
             if self.graphs:
                 for graph in self.graphs:
                     graph.replay()
@@ -63,9 +64,10 @@ class GraphedSteps(TorchSteps):
             return EpochResult(*self.end(), finite)
 
     @torch.no_grad()
-    def begin(self, steepness: float) -> None:
-        assert isinstance(self.steepness, Tensor)
-        self.steepness.fill_(steepness)
+    def begin(self, pace: Pace) -> None:
+        for place, number in zip((self.steepness, self.adam.learning_rate), pace, strict=True):
+            assert isinstance(place, Tensor)
+            place.fill_(number)
         self.leaves.copy_(self.trainee.leaves)
         for value in (self.counts, self.log_likelihood, self.total_weight):
             value.zero_()

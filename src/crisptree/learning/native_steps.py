@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Update
-from crisptree.learning.plan import Plan
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.steps import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.native import training
@@ -44,7 +44,6 @@ class NativeSteps(StepByStep):
             self.weight,
             self.bias,
             *(np.zeros_like(part) for part in (self.weight, self.weight, self.bias, self.bias, self.bias)),
-            plan.learning_rate,
             plan.l1,
             plan.l2,
             plan.roughness,
@@ -55,8 +54,8 @@ class NativeSteps(StepByStep):
         # Torch's idle threads go on spinning for a while, on the very cores that the kernel's threads need.
         self.torch_threads = 1
 
-    def begin(self, steepness: float) -> None:
-        self.steepness = steepness
+    def begin(self, pace: Pace) -> None:
+        self.steepness, self.kernel.learning_rate = pace
         self.before = (self.weight, self.bias) if self.fresh else (self.weight.copy(), self.bias.copy())
         leaves = _view(self.trainee.leaves)
         self.tables = best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from crisptree.equations.annealing import SCHEDULES
+from crisptree.equations.decay import DECAYS
+
+
+class Pace(NamedTuple):
+    """What changes from epoch to epoch: γ and the learning rate."""
+
+    steepness: float
+    learning_rate: float
 
 
 @dataclass(frozen=True)
@@ -14,6 +23,7 @@ class Plan:
     algorithm: str = "em"
     epochs: int = 20
     learning_rate: float = 0.001
+    decay: str = "none"
     batch_size: int = 1000
     rows_per_epoch: int | None = None
     min_updates: int = 0
@@ -30,6 +40,11 @@ class Plan:
     def steepness_at(self, epoch: int) -> float:
         """γ during an epoch, the first one being 0."""
         return SCHEDULES[self.annealing](self.steepness, self.steepness_step, epoch)
+
+    def pace(self, epoch: int) -> Pace:
+        """γ and the learning rate during an epoch, the first one being 0."""
+        left = DECAYS[self.decay](epoch, self.epochs)
+        return Pace(self.steepness_at(epoch), self.learning_rate * left)
 
     @property
     def has_penalties(self) -> bool:

@@ -15,7 +15,7 @@ from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities
 from crisptree.learning.adam import Adam
 from crisptree.learning.batches import Groups, Update
-from crisptree.learning.plan import Plan
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -74,7 +74,7 @@ class Steps(Protocol):
     torch_threads: int
     """How many threads torch may use between two steps."""
 
-    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
         """All steps of an epoch, with the rows in this order.
 
         Responsibilities come from the parameters as they are at its start, or from the current ones.
@@ -106,8 +106,8 @@ class StepByStep(ABC):
         self.torch_threads = torch.get_num_threads()
         self.weighing = Weighing(samples, trainee.groups, plan)
 
-    def epoch(self, steepness: float, order: Tensor) -> EpochResult:
-        self.begin(steepness)
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        self.begin(pace)
         for update in self.trainee.groups.schedule(self.plan):
             self.take(order, update, *self.weighing(update))
             if self.trainee.zeros is not None:
@@ -116,7 +116,7 @@ class StepByStep(ABC):
         return EpochResult(*self.end(), finite)
 
     @abstractmethod
-    def begin(self, steepness: float) -> None:
+    def begin(self, pace: Pace) -> None:
         """An epoch begins."""
 
     @abstractmethod
@@ -150,8 +150,9 @@ class TorchSteps(StepByStep):
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
         self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
 
-    def begin(self, steepness: float) -> None:
-        self.steepness: float | Tensor = steepness
+    def begin(self, pace: Pace) -> None:
+        self.steepness: float | Tensor = pace.steepness
+        self.adam.learning_rate = pace.learning_rate
         self.before = None if self.fresh else self.trainee.splits.detached()
         self.leaves = self.trainee.leaves
         self.counts = torch.zeros_like(self.leaves)

@@ -83,16 +83,16 @@ def train(
     steps = _quickest_steps(trainee, samples)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
-        steepness = plan.steepness_at(epoch)
+        pace = plan.pace(epoch)
         with torch_threads(steps.torch_threads):
-            counts, loss, finite = steps.epoch(steepness, orders.next())
+            counts, loss, finite = steps.epoch(pace, orders.next())
         if not (finite and math.isfinite(loss)):
-            raise _diverged(loss, finite, name, epoch, steepness)
+            raise _diverged(loss, finite, name, epoch, pace.steepness)
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
         trainee.leaves = _updated_leaves(counts, trainee.leaves, samples.n_classes, plan.leaf_prior)
         if on_epoch is not None:
-            on_epoch(EpochEnd(epoch, steepness, loss))
+            on_epoch(EpochEnd(epoch, pace.steepness, loss))
 
 
 def _quickest_steps(trainee: Trainee, samples: Samples) -> Callable[..., Steps]:

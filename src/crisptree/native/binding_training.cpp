@@ -108,7 +108,7 @@ template <class T>
 class Trainer {
  public:
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
-          Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps, double learning_rate,
+          Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
           double l1, double l2, double roughness, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
       : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
@@ -122,9 +122,12 @@ class Trainer {
     const int64_t pixels = image.first * image.second;
     must(roughness == 0 || (pixels > 0 && p % pixels == 0), "rows must be images for roughness");
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
-               steps.data(), learning_rate, l1, l2, roughness, share.data(), image.first, image.second,
+               steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0};
   }
+
+  double learning_rate() const { return splits_.learning_rate; }
+  void set_learning_rate(double rate) { splits_.learning_rate = rate; }
 
   Result stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
                 Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> tables,
@@ -200,8 +203,9 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("gather", &Source<T>::gather);
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
-                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Doubles, std::pair<int64_t, int64_t>, int>(),
+                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, Doubles, std::pair<int64_t, int64_t>, int>(),
            nb::keep_alive<1, 2>())
+      .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)
       .def("tree", &Trainer<T>::tree);
 }
