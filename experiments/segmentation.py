@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
 from experiments import cells, provenance
+from experiments.roughness import neighbour_correlation
 
 PAGE = provenance.RESULTS / "segmentation.md"
 FOLDER = provenance.RESULTS / "segmentation"
@@ -70,6 +71,8 @@ class Model(Protocol):
 
     def leaves(self, images: np.ndarray) -> np.ndarray | None: ...
 
+    def neighbour_correlation(self) -> float | None: ...
+
 
 class Ours:
     """A segmenter of this library."""
@@ -85,6 +88,11 @@ class Ours:
 
     def leaves(self, images: np.ndarray) -> np.ndarray:
         return self.model.apply(images)
+
+    def neighbour_correlation(self) -> float:
+        side, _ = self.model.looks_at_
+        weights = self.model.tree_.scaled_hyperplanes()[0].reshape(-1, side, side, self.model.n_features_in_ // side**2)
+        return neighbour_correlation(np.moveaxis(weights, -1, 1).reshape(-1, side, side))
 
 
 class Forest:
@@ -114,6 +122,9 @@ class Forest:
         return np.concatenate(lines).reshape(images.shape)
 
     def leaves(self, images: np.ndarray) -> None:
+        return None
+
+    def neighbour_correlation(self) -> None:
         return None
 
 
@@ -156,6 +167,7 @@ def run(name: str, seed: int, data: Dataset) -> None:
             "row": name,
             "config": config,
             "seconds": seconds,
+            "neighbour_correlation": model.neighbour_correlation(),
             "validation": measure(model, data.X_valid, data.y_valid),
             "test": measure(model, data.X_test, data.y_test),
             "commit": provenance.commit(provenance.RESULTS),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispSegmenter, CrispTreeClassifier
 from tests.toys import checkerboard, clouds
 
 pytestmark = [
@@ -83,3 +83,16 @@ def test_two_fits_on_the_device_are_equal_bit_for_bit(data):
     np.testing.assert_array_equal(one.weight, other.weight)
     np.testing.assert_array_equal(one.leaves, other.leaves)
     assert one.structure == other.structure
+
+
+def test_a_segmenter_trains_on_the_device_as_accurately_as_on_the_cpu():
+    images = np.random.default_rng(0).normal(size=(3, 40, 40)).astype(np.float32)
+    labels = (images < np.roll(images, 1, axis=2)).astype(int)
+    scores = []
+    for device in ("cuda", "cpu"):
+        model = CrispSegmenter(
+            window=5, max_depth=3, epochs=5, finetune_epochs=10, pixels_per_epoch=2000, random_state=0, device=device
+        )
+        scores.append(model.fit(images, labels).score(images, labels))
+    assert min(scores) > 0.9
+    assert abs(scores[0] - scores[1]) < 0.05

@@ -5,11 +5,12 @@ import os
 import pytest
 import torch
 
+from crisptree.learning import cuda_steps
 from crisptree.learning.batches import Groups
-from crisptree.learning.cuda_steps import CudaSteps, kernels
+from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda, kernels
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import Samples, WindowRows
 from crisptree.learning.steps import TorchSteps
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import ObliqueSplits
@@ -43,7 +44,7 @@ def stumps(data):
     tables = random_tables(6, 4).reshape(2, -1)
     centers = torch.zeros(3, data.n_features, dtype=torch.float64)
     splits = ObliqueSplits.initial(centers, generator())
-    return Stumps(splits.on(torch.device(DEVICE)), tables.to(data.x), groups)
+    return Stumps(splits.on(torch.device(DEVICE)), tables.to(data.weight), groups)
 
 
 def whole(structure, data):
@@ -96,6 +97,32 @@ def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
         trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
     )
     assert largest_difference(fused, by_torch) < 1e-10
+
+
+def as_windows(data):
+    """The same rows as windows of one long image."""
+    n, p = data.x.shape
+    rows = WindowRows(data.x.reshape(-1), torch.arange(n, device=DEVICE) * p, torch.arange(p, device=DEVICE))
+    return Samples(rows, data.y, data.weight, data.n_classes)
+
+
+@pytest.mark.parametrize("algorithm", ["em", "alternating"])
+@pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
+def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, data, monkeypatch):
+    plan = Plan(algorithm, epochs=4, batch_size=20, learning_rate=0.05, rows_per_epoch=90)
+    one, other = (
+        trained(CudaSteps, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
+    )
+    assert largest_difference(one, other) == 0
+
+
+@pytest.mark.skipif(INTERPRETED, reason="asks for the memory of a device")
+def test_windows_that_fill_the_device_train_with_the_steps_of_torch(data, monkeypatch):
+    rows = as_windows(data)
+    assert can_train_on_cuda(whole(FIGURE_1, rows), rows, Plan())
+    monkeypatch.setattr(cuda_steps, "SHARE_FOR_COPIES", 0.0)
+    assert not can_train_on_cuda(whole(FIGURE_1, rows), rows, Plan())
+    assert can_train_on_cuda(whole(FIGURE_1, data), data, Plan())
 
 
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])

@@ -59,8 +59,8 @@ def test_training_in_one_place_equals_that_of_torch(make_trainee, algorithm, cha
 def test_modules_on_cuda_train_from_recorded_graphs():
     data = Samples(torch.randn(N, 256).cuda(), torch.randint(4, (N,)).cuda(), torch.ones(N).cuda(), 4)
     trainee = stumps(data)
-    assert training_loop._quickest_steps(trainee, data) is GraphedSteps
     plan = Plan(epochs=4, batch_size=20)
+    assert training_loop._quickest_steps(trainee, data, plan) is GraphedSteps
     steps = GraphedSteps(trainee, data, plan, fresh=False)
     steps.epoch(plan.pace(0), trainee.groups.rows)
     assert steps.graphs

@@ -24,21 +24,31 @@ from crisptree.warning import CrispTreeWarning
 LAUNCHES_AT_MOST = 50_000
 """An epoch of more launches is not recorded: the graph would be larger than the data."""
 
+SHARE_FOR_COPIES = 0.5
+"""Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
+
 MOST_CLASSES = 4096
 """A kernel holds the classes of several tasks at once."""
 
 
-def can_train_on_cuda(trainee: Trainee, samples: Samples) -> bool:
+def can_train_on_cuda(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
     """Whether Triton works here and knows this kind of split and these rows."""
     return (
         isinstance(trainee.splits, ObliqueSplits)
         and samples.device.type == "cuda"
-        and isinstance(samples.x, Tensor)  # windows train with torch's steps
         and samples.x.dtype in (torch.float32, torch.float64)
         and samples.x.is_contiguous()
         and samples.n_classes <= MOST_CLASSES
+        and (isinstance(samples.x, Tensor) or _copies_fit(trainee, samples, plan))
         and _triton_works(samples.device)
     )
+
+
+def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    """Whether the windows of an epoch may be written down on the device."""
+    free, _ = torch.cuda.mem_get_info(samples.device)
+    values = int(trainee.groups.taken(plan).sum()) * samples.n_features
+    return values * samples.x.dtype.itemsize < SHARE_FOR_COPIES * free
 
 
 @cache

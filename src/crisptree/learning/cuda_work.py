@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.learning.steps import Trainee, Weighing, penalty_shares
 
 kernels: Any
@@ -35,8 +35,7 @@ class Work(ABC):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
-        assert isinstance(samples.x, Tensor)  # the kernels read an array
-        self.rows, self.device, self.dtype = samples.x, samples.device, samples.x.dtype
+        self.device, self.dtype = samples.device, samples.x.dtype
         weight, bias = (trainee.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
@@ -49,7 +48,15 @@ class Work(ABC):
         self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
-        self.order = trainee.groups.rows.new_empty(int(trainee.groups.taken(plan).sum()))
+        n_taken = int(trainee.groups.taken(plan).sum())
+        self.rows: Tensor
+        if isinstance(samples.x, Tensor):
+            self.rows, self.labels, self.row_weights = samples.x, samples.y, samples.weight
+            self.order = trainee.groups.rows.new_empty(n_taken)
+        else:  # the kernels read an array: the rows of an epoch are copied, in its order
+            self.rows = self.empty(n_taken, self.n_features)
+            self.labels, self.row_weights = samples.y.new_empty(n_taken), samples.weight.new_empty(n_taken)
+            self.order = torch.arange(n_taken, device=self.device)
         numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.shares = penalty_shares(trainee, plan).to(self.settings)
@@ -65,8 +72,14 @@ class Work(ABC):
 
     def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
         self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
-        self.order.copy_(order)
         self.tables.copy_(leaves)
+        if isinstance(self.samples.x, Tensor):
+            self.order.copy_(order)
+            return
+        for copies, some in zip(self.rows.split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
+            copies.copy_(self.samples.batch(some))
+        self.labels.copy_(self.samples.y[order])
+        self.row_weights.copy_(self.samples.weight[order])
 
     def remember(self) -> None:
         """Responsibilities of this epoch come from the parameters as they are now."""
@@ -156,12 +169,11 @@ class StumpWork(Work):
     def launch(self) -> None:
         self.remember()
         n_labels = self.n_splits * self.n_classes
-        samples = self.samples
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
             kernels.stump_tasks[(n_tasks,)](
                 self.rows,
-                samples.y,
-                samples.weight,
+                self.labels,
+                self.row_weights,
                 self.order,
                 self.weight,
                 self.bias,
@@ -262,14 +274,13 @@ class TreeWork(Work):
                 yield step, place, stop, place == begin, stop == end
 
     def _route(self, step: int, begin: int, rows: int) -> None:
-        samples = self.samples
         kernels.route[(rows,)](
             self.scores,
             self.bias,
             self.before_bias,
             self.order,
-            samples.y,
-            samples.weight,
+            self.labels,
+            self.row_weights,
             self.tables,
             self.settings,
             self.in_loss,

@@ -80,7 +80,7 @@ def train(
         The phase, for error messages.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    steps = _quickest_steps(trainee, samples)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    steps = _quickest_steps(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         pace = plan.pace(epoch)
@@ -95,10 +95,10 @@ def train(
             on_epoch(EpochEnd(epoch, pace.steepness, loss))
 
 
-def _quickest_steps(trainee: Trainee, samples: Samples) -> Callable[..., Steps]:
+def _quickest_steps(trainee: Trainee, samples: Samples, plan: Plan) -> Callable[..., Steps]:
     if can_train(trainee, samples):
         return NativeSteps
-    if can_train_on_cuda(trainee, samples):
+    if can_train_on_cuda(trainee, samples, plan):
         return CudaSteps
     if can_record(trainee, samples):
         return GraphedSteps
