@@ -68,8 +68,15 @@ ROWS: dict[str, tuple[str, dict[str, Any], Callable[[Images, int], Images]]] = {
         as_they_are,
     ),
     "regularised": (
-        f"dropout of a tenth, {COPIES - 1} slightly moved copies of every image",
-        {"split": with_dropout, "learning_rate": 3e-3, "epochs": 6, "finetune_epochs": 20, "steepness_step": 0.3},
+        f"dropout of a tenth, {COPIES - 1} slightly moved copies of every image, a falling learning rate",
+        {
+            "split": with_dropout,
+            "learning_rate": 4e-3,
+            "learning_rate_decay": "linear",
+            "epochs": 6,
+            "finetune_epochs": 12,
+            "steepness_step": 0.4,
+        },
         with_copies,
     ),
 }

@@ -113,7 +113,7 @@ def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, d
     one, other = (
         trained(CudaSteps, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
     )
-    assert largest_difference(one, other) == 0
+    assert largest_difference(one, other) < 1e-12  # passes outside the steps may sum in another order
 
 
 @pytest.mark.skipif(INTERPRETED, reason="asks for the memory of a device")
