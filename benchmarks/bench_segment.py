@@ -1,10 +1,15 @@
-"""Labelling a 512 × 512 slice: one path per pixel against evaluating every split as a convolution, in the same run.
+"""Labelling a 512 × 512 slice: one path per pixel against evaluating every split as a convolution, in the same run;
+and the memory that training on twenty such slices and labelling one take.
 
 python benchmarks/bench_segment.py
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,18 @@ from crisptree import CrispSegmenter
 
 SIDE, WINDOW, DEPTH = 512, 31, 8
 SETTINGS: dict[str, dict[str, Any]] = {"one scale": {}, "scales (1, 4)": {"scales": (1, 4)}}
+
+SLICES = 20
+SETUP = "import sys, numpy as np, crisptree\nrng = np.random.default_rng(0)\n"
+TRAINING = f"""
+images = rng.normal(size=({SLICES}, {SIDE}, {SIDE})).astype(np.float32)
+labels = (images > np.roll(images, 1, axis=1)).astype(np.uint8)
+model = crisptree.CrispSegmenter(window={WINDOW}, max_depth={DEPTH}, epochs=1, finetune_epochs=1, device="cpu")
+model.fit(images, labels).save(sys.argv[1])
+"""
+LABELLING = f"""
+crisptree.load(sys.argv[1]).predict(rng.normal(size=({SIDE}, {SIDE})).astype(np.float32))
+"""
 
 
 def segmenter(image: np.ndarray, labels: np.ndarray, settings: dict[str, Any]) -> CrispSegmenter:
@@ -40,6 +57,26 @@ def main() -> None:
     first = seconds["one scale"]
     rows = [[name, f"{value / first:.1f}"] for name, value in seconds.items()]
     print(table([f"a {SIDE} × {SIDE} slice, window {WINDOW}, depth {DEPTH}", "time, ratio to the first"], rows))
+    memory()
+
+
+def memory() -> None:
+    """Peak memory of whole processes, interpreter and libraries included: one that trains, one that labels."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [
+            [name, f"{_peak(SETUP + code, Path(folder) / 'model.crisp'):.0f} MB"]
+            for name, code in {
+                f"training on {SLICES} slices, one epoch a level and one for the tree": TRAINING,
+                "labelling one slice with that model": LABELLING,
+            }.items()
+        ]
+    print(table([f"window {WINDOW}, depth {DEPTH}", "peak memory of the process"], lines))
+
+
+def _peak(code: str, model: Path) -> float:
+    code += "import resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    found = subprocess.run([sys.executable, "-c", code, str(model)], capture_output=True, text=True, check=True)
+    return float(found.stdout)
 
 
 if __name__ == "__main__":

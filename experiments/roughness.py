@@ -125,16 +125,19 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
             for strength in (0.0, best):
                 result(way, "test", strength, seed)
         if way == DRAWN:
-            draw(*(KEPT / f"{Fit(name, way, 'test', strength, seeds[0])}.crisp" for strength in (0.0, best)), name)
+            plain, smooth = (KEPT / f"{Fit(name, way, 'test', strength, seeds[0])}.crisp" for strength in (0.0, best))
+            draw(plain, smooth, IMAGES / f"weights-{name.replace('_', '-')}.png")
 
 
-def draw(plain: Path, smooth: Path, name: str) -> None:
+def draw(plain: Path, smooth: Path, picture: Path) -> None:
     """Weight images with and without the penalty, from trees that are kept."""
     from crisptree.plots import plot_weights
 
     if plain.exists() and smooth.exists():
-        axes = plot_weights(load(smooth), compare=load(plain), style="both", nodes=range(7))
-        axes.flat[0].figure.savefig(IMAGES / f"weights-{name.replace('_', '-')}.png", dpi=110)
+        models = [load(file) for file in (smooth, plain)]
+        shown = range(min(7, *(model.tree_.structure.n_splits for model in models)))
+        axes = plot_weights(models[0], compare=models[1], style="both", nodes=shown)
+        axes.flat[0].figure.savefig(picture, dpi=110)
 
 
 def page(results: Path) -> str:
@@ -200,8 +203,7 @@ def _windows(results: Path) -> list[str]:
         "|" + " --- |" * 5,
     ]
     for roughness, row in WINDOWS.items():
-        cell = [cells.read(file) for file in sorted(results.glob(f"{row}-seed-*.json"))]
-        found = [one for one in cell if one is not None]
+        found = [one for file in sorted(results.glob(f"{row}-seed-*.json")) if (one := cells.read(file)) is not None]
         if found:
             scores = [
                 Summary(tuple(100 * one["test"][metric] for one in found)) for metric in ("pixel_accuracy", "roc_auc")

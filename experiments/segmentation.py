@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
 from experiments import cells, provenance
+from experiments.roughness import draw as draw_weights
 from experiments.roughness import neighbour_correlation
 
 PAGE = provenance.RESULTS / "segmentation.md"
@@ -24,7 +25,7 @@ FOLDER = provenance.RESULTS / "segmentation"
 FIGURE = provenance.ROOT / "docs" / "images" / "segmentation.png"
 KEPT = provenance.ROOT / "build" / "segmentation"
 MEMBRANE, CELL = 0, 1
-FIGURE_ROW = "finetuned"
+FIGURE_ROW, PLAIN_ROW = "finetuned", "unsmoothed"
 
 COMMON: dict[str, Any] = {"window": 31, "max_depth": 8, "learning_rate": 0.001, "batch_size": 256}
 JOINT: dict[str, Any] = {
@@ -210,11 +211,11 @@ def _spread(values: list[float | None]) -> str:
 
 
 def draw(data: Dataset) -> None:
-    """The paper's figure for the first test slice, from a row that is kept."""
+    """The paper's figure for the first test slice, and weights with and without roughness, from rows that are kept."""
     import crisptree
     from crisptree.plots import plot_segmentation
 
-    kept = sorted(KEPT.glob(f"{FIGURE_ROW}-seed-*.crisp"))
+    kept, plain = (sorted(KEPT.glob(f"{row}-seed-*.crisp")) for row in (FIGURE_ROW, PLAIN_ROW))
     if not kept:
         return
     model, image = crisptree.load(kept[0]), data.X_test[0]
@@ -222,6 +223,8 @@ def draw(data: Dataset) -> None:
     axes = plot_segmentation(image, data.y_test[0], model.leaf_image(image), chance, class_name="membrane")
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
     axes[0].figure.savefig(FIGURE, dpi=110)
+    if plain:
+        draw_weights(plain[0], kept[0], FIGURE.with_name("weights-isbi.png"))
 
 
 def main() -> None:

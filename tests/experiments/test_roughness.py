@@ -1,0 +1,61 @@
+"""The experiment with the spatial penalty on a handful of small images."""
+
+import numpy as np
+import pytest
+
+from crisptree.datasets import Dataset
+from experiments import cells, roughness
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 36)).astype(np.float32)
+    y = (X[:, 14] + X[:, 15] > X[:, 20] + X[:, 21]).astype(np.int64)
+    parts = {"train": slice(0, 100), "valid": slice(100, 160), "test": slice(160, 240)}
+    rows = {f"{name}_{part}": value[rows] for part, rows in parts.items() for name, value in (("X", X), ("y", y))}
+    data = Dataset(**rows, class_names=("dark", "light"), image_shape=(6, 6))
+    monkeypatch.setattr(roughness, "LOADERS", {"toy": lambda: data})
+    quick = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "learning_rate": 0.05, "batch_size": 50}
+    monkeypatch.setattr(roughness, "SETTINGS", quick)
+    monkeypatch.setattr(roughness, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(roughness, "IMAGES", tmp_path)
+    results = tmp_path / "results" / "roughness"
+    monkeypatch.setattr("sys.argv", ["roughness", "toy", "--seeds", "0,1", "--results", str(results)])
+    return results
+
+
+def test_every_fit_becomes_a_file_every_group_a_line_and_none_runs_twice(few, monkeypatch):
+    roughness.main()
+    n_choices = len(roughness.WAYS) * len(roughness.STRENGTHS) * len(roughness.CHOOSING_SEEDS)
+    assert len(list(few.glob("*-validation-*.json"))) == n_choices
+    assert len(list(few.glob("*-test-*.json"))) == len(roughness.WAYS) * 2 * 2
+    page = (few.parent / roughness.PAGE).read_text()
+    for way in roughness.WAYS:
+        assert page.count(f"| toy | {way} | 0 | 2 |") == 1
+        assert page.count(f"| toy | {way} |") == 2 + len(roughness.STRENGTHS)
+    assert (few.parents[1] / "weights-toy.png").stat().st_size > 1000
+    monkeypatch.setattr(roughness, "measured", None)
+    roughness.main()
+
+
+def test_the_strength_of_the_test_is_the_best_on_validation_rows(few):
+    roughness.main()
+    for way in roughness.WAYS:
+        means = {
+            strength: np.mean([one["hard"] for one in found])
+            for (_, name, strength), found in roughness._groups(few, "validation").items()
+            if name == way
+        }
+        tested = {one["roughness"] for file in few.glob(f"*-{way}-test-*.json") if (one := cells.read(file))}
+        assert tested == {0.0, max(means, key=lambda strength: means[strength])}
+
+
+def test_windows_of_the_segmentation_stand_in_the_table(few):
+    roughness.main()
+    for row, correlation in (("unsmoothed", 0.1), ("finetuned", 0.9)):
+        cell = {"test": {"pixel_accuracy": 0.88, "roc_auc": 0.91}, "neighbour_correlation": correlation}
+        cells.write(few.parent / "segmentation" / f"{row}-seed-0.json", cell)
+    page = roughness.page(few)
+    assert "| 0 | 1 | 88.00 | 91.00 | 0.10 |" in page
+    assert "| 0.01 | 1 | 88.00 | 91.00 | 0.90 |" in page
