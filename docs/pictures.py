@@ -17,6 +17,7 @@ PICTURES = {
     "plot_figure_1": ["figure-1-plane.png", "figure-1-tree.png"],
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
     "plot_roughness": ["roughness.png"],
+    "plot_segmentation": ["cells.png", "cells-weights.png"],
     "plot_soft_to_hard": ["soft-to-hard.png", "training.png"],
     "plot_one_path": ["confusion.png", "path-in-tree.png", "path.png"],
     "plot_tabular": ["tabular-tree.png", "tabular-weights.png", "tabular-path.png"],
