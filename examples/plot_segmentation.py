@@ -35,7 +35,7 @@ images, labels = (np.stack(part) for part in zip(*map(tissue, range(4)), strict=
 new, truth = tissue(4)
 
 settings = {"window": 15, "max_depth": 6, "epochs": 8, "finetune_epochs": 16, "pixels_per_epoch": 20_000}
-model = CrispSegmenter(**settings, roughness=0.01, learning_rate_decay="linear", random_state=0).fit(images, labels)
+model = CrispSegmenter(**settings, roughness=0.01, random_state=0).fit(images, labels)
 grey = CrispSegmenter(**{**settings, "window": 1}, random_state=0).fit(images, labels)
 for name, tree in (("with a window of 15 × 15", model), ("from the pixel alone", grey)):
     membrane = tree.predict_proba(new)[..., MEMBRANE]

@@ -64,7 +64,13 @@ def with_copies(images: Images, seed: int) -> Images:
 ROWS: dict[str, tuple[str, dict[str, Any], Callable[[Images, int], Images]]] = {
     "paper": (
         "the paper's network, no regularisation",
-        {"split": "conv", "learning_rate": 2e-3, "epochs": 30, "finetune_epochs": 30},
+        {
+            "split": "conv",
+            "learning_rate": 2e-3,
+            "learning_rate_decay": "none",
+            "epochs": 30,
+            "finetune_epochs": 30,
+        },
         as_they_are,
     ),
     "regularised": (

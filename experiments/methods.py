@@ -10,7 +10,7 @@ from crisptree import CrispTreeClassifier
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
 RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
-RIVAL_RATE = 0.02
+RIVAL_STEPS: dict[str, Any] = {"learning_rate": 0.02, "learning_rate_decay": "none"}
 SOFT = "soft"
 
 
@@ -42,6 +42,9 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
+SINCE_THEN = {"learning_rate_decay": "none"}
+"""Parameters that came after the first cells: with these values they train what was trained without them."""
+
 
 def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
     """The paper's protocol. The epochs that validation chose count for the growth and for the finetuning."""
@@ -61,11 +64,11 @@ def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None
             max_depth=depth,
             epochs=epochs,
             finetune_epochs=epochs,
-            learning_rate=RIVAL_RATE,
+            **RIVAL_STEPS,
             random_state=seed,
         )
     return CrispTreeClassifier(
-        grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, learning_rate=RIVAL_RATE, random_state=seed
+        grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, **RIVAL_STEPS, random_state=seed
     )
 
 
@@ -83,4 +86,8 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
     """What a cell's configuration says about its estimator."""
-    return {name: value for name, value in model.get_params(deep=False).items() if name not in NO_MATTER}
+    return {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name not in NO_MATTER and (name not in SINCE_THEN or value != SINCE_THEN[name])
+    }

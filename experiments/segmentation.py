@@ -34,12 +34,15 @@ JOINT: dict[str, Any] = {
     "finetune_epochs": 20,
     "pixels_per_epoch": 100_000,
     "roughness": 1e-2,
+    "learning_rate_decay": "linear",
+    "normalise_images": True,
 }
-COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "max_depth": 10}
+COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4)}
 ROWS: dict[str, dict[str, Any]] = {
-    "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000},
+    "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000, "learning_rate_decay": "none"},
     "finetuned": COMMON | JOINT,
     "unsmoothed": COMMON | JOINT | {"roughness": 0.0},
+    "brightness": COMMON | JOINT | {"normalise_images": False},
     "scales": COMMON | JOINT | COARSE,
     "stacked": COMMON | JOINT | COARSE | {"stages": 2},
     "forest": {"window": 31, "n_estimators": 100, "pixels": 100_000},
@@ -48,9 +51,10 @@ ROWS: dict[str, dict[str, Any]] = {
 
 WHAT = {
     "greedy": "greedy, unregularised, 40 epochs per split, as in the paper",
-    "finetuned": "grown and finetuned with roughness",
-    "unsmoothed": "grown and finetuned without roughness",
-    "scales": "with roughness, on three scales of 15 × 15 samples, depth 10",
+    "finetuned": "grown and finetuned with roughness, every slice by its own mean and spread",
+    "unsmoothed": "the same without roughness",
+    "brightness": "the same with roughness, but slices as bright as they are",
+    "scales": "with roughness and normalised slices, on three scales of 15 × 15 samples",
     "stacked": "these in two stages: the second tree also sees the first one's probabilities",
     "forest": "scikit-learn's random forest, 100 trees, on a sample of windows",
 }
@@ -91,7 +95,7 @@ class Ours:
         return self.model.apply(images)
 
     def neighbour_correlation(self) -> float:
-        side, _ = self.model.looks_at_
+        side = self.model.window
         weights = self.model.tree_.scaled_hyperplanes()[0].reshape(-1, side, side, self.model.n_features_in_ // side**2)
         return neighbour_correlation(np.moveaxis(weights, -1, 1).reshape(-1, side, side))
 

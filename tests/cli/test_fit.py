@@ -289,6 +289,7 @@ def test_the_shell_completes_columns_and_choices(shop):
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "plot", "report"])
 def test_every_command_has_help_with_examples(command):
+    assert done(command, "-h").said == done(command, "--help").said
     answer = done(command, "--help")
     assert "Example" in answer.said
     assert f"crisptree {command} " in answer.said.split("Example")[1]

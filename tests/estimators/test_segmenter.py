@@ -309,7 +309,9 @@ def test_a_fitted_model_refuses_to_look_at_other_windows(model, tmp_path, change
     for fitted in (pickle.loads(pickle.dumps(model)), crisptree.load(tmp_path / "m.crisp")):
         fitted.set_params(**changed)
         for act in (lambda twin: twin.predict(IMAGES), lambda twin: twin.save(tmp_path / "n.crisp")):
-            with pytest.raises(ValueError, match=r"must be those of fit, 5, \(1,\) and 1; they have been set to"):
+            with pytest.raises(
+                ValueError, match=r"must be those of fit, 5, \(1,\), False and 1; they have been set to"
+            ):
                 act(fitted)
         assert fitted.fit(IMAGES, LABELS).predict(IMAGES).shape == LABELS.shape
 

@@ -25,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     cls=Careful,
     pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 for command in (fit, predict, evaluate, inspect, plot, report, demo):
     app.command()(command)

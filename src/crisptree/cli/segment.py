@@ -39,6 +39,9 @@ def fit_images(
     ],
     window: Annotated[int, typer.Option(min=1, help="Side of the window, odd.", rich_help_panel=TREE)] = 31,
     scales: Annotated[str, typer.Option(help="Where windows sample, e.g. 1,4.", rich_help_panel=TREE)] = "1",
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Each image by its own mean and spread.", rich_help_panel=TREE)
+    ] = False,
     stages: Annotated[int, typer.Option(min=1, help="Trees that follow each other.", rich_help_panel=TREE)] = 1,
     depth: Annotated[int, typer.Option(min=0, help="Most splits on a path.", rich_help_panel=TREE)] = 8,
     leaves: Annotated[
@@ -99,6 +102,7 @@ def fit_images(
         model = crisptree.CrispSegmenter(
             window=window,
             scales=_scales(scales),
+            normalise_images=normalise,
             stages=stages,
             max_depth=depth,
             max_leaf_nodes=leaves,

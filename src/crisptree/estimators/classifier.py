@@ -61,7 +61,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
     learning_rate : float or "auto", default="auto"
         Adam's step. "auto" is 0.02 up to 64 features and shrinks with 1 / n_features beyond, because the steps of all
         weights of a hyperplane add up.
-    learning_rate_decay : {"none", "linear", "cosine"}, default="none"
+    learning_rate_decay : {"linear", "cosine", "none"}, default="linear"
         How the learning rate falls to almost zero over the epochs of a stump, and again over those of finetuning.
     batch_size : int, default=256
         Rows in a batch, per node while growing.
@@ -154,7 +154,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         finetune_epochs: int = 40,
         min_updates: int = 200,
         learning_rate: float | str = "auto",
-        learning_rate_decay: str = "none",
+        learning_rate_decay: str = "linear",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,

@@ -193,7 +193,7 @@ def _take_up_stages(model: CrispSegmenter, file: ModelFile, split: Any, path: st
     view = WindowView(model.window, tuple(model.scales), seen_channels(model))
     if model.image_shape_ != view.image_shape:
         raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
-    model.looks_at_ = (model.window, tuple(model.scales))
+    model.looks_at_ = (model.window, tuple(model.scales), model.normalise_images)
 
 
 def _module_reader(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
 from crisptree.estimators.validation import class_factors
-from crisptree.images import WindowView
+from crisptree.images import WindowView, normalised
 
 Image = npt.NDArray[np.float32]
 
@@ -28,6 +28,10 @@ class Pictures:
     images: list[Image]
     form: str
     channels: int | None
+
+    def normalised(self) -> Pictures:
+        """Every image by its own mean and spread."""
+        return replace(self, images=[normalised(image) for image in self.images])
 
     def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
         """One result per image, in the form in which the images came."""

@@ -35,6 +35,9 @@ class CrispSegmenter(TreeEstimator):
         Where windows take their samples: at scale 1 from pixel to pixel, at scale s every s pixels on the image
         smoothed by a Gaussian of standard deviation s / 2. ``window=31, scales=(1, 4)`` sees 31 pixels finely and 121
         coarsely.
+    normalise_images : bool, default=False
+        Subtract from every image its own mean and divide by its own standard deviation, channel by channel, before
+        anything else: for images whose brightness or contrast differs without a meaning.
     stages : int, default=1
         How many trees follow each other: each later one sees, beside the image, the class probabilities that the one
         before gives to every pixel. For training they come from trees fitted to the other half of the images.
@@ -61,7 +64,8 @@ annealing
     mass_threshold : float, default=1e-3
         As in ``CrispTreeClassifier``.
     scale : {"feature", "global"} or None, default="feature"
-        Subtract each channel's mean and divide by its own spread, by one spread for all, or leave images as they are.
+        Subtract each channel's mean over all images and divide by its own spread, by one spread for all, or leave
+        images as they are.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the pixels of each class.
     validation_fraction : float, default=0.1
@@ -86,7 +90,7 @@ annealing
     n_features_in_ : int
         Values in a window.
     looks_at_ : tuple
-        The window and the scales of the fit.
+        The window and the scales of the fit, and whether it normalised images.
     history_ : list of EpochRecord
         One record for every epoch of the trees above.
 
@@ -109,13 +113,14 @@ annealing
 
     earlier_trees_: list[CrispTree]
     channels_: int | None
-    looks_at_: tuple[int, tuple[int, ...]]
+    looks_at_: tuple[int, tuple[int, ...], bool]
 
     def __init__(
         self,
         *,
         window: int = 31,
         scales: tuple[int, ...] = (1,),
+        normalise_images: bool = False,
         stages: int = 1,
         pixels_per_epoch: int | None = 300_000,
         ignore_label: Any = None,
@@ -132,7 +137,7 @@ annealing
         finetune_epochs: int = 40,
         min_updates: int = 200,
         learning_rate: float | str = "auto",
-        learning_rate_decay: str = "none",
+        learning_rate_decay: str = "linear",
         batch_size: int = 256,
         steepness: float = 1.0,
         steepness_step: float = 0.1,
@@ -154,6 +159,7 @@ annealing
     ) -> None:
         self.window = window
         self.scales = scales
+        self.normalise_images = normalise_images
         self.stages = stages
         self.pixels_per_epoch = pixels_per_epoch
         self.ignore_label = ignore_label
@@ -211,7 +217,7 @@ annealing
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
         check_segmenter_parameters(self.get_params(deep=False))
-        given = doors.check_new_pictures(images, labels)
+        given = self._levelled(doors.check_new_pictures(images, labels))
         labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
         view = self._view(given.channels or 1)
         doors.check_reach(given, view)
@@ -234,11 +240,14 @@ annealing
         self.looks_at_ = self._looks_at()
         self.image_shape_ = self._view(seen_channels(self)).image_shape
 
-    def _looks_at(self) -> tuple[int, tuple[int, ...]]:
-        return int(self.window), tuple(int(scale) for scale in self.scales)
+    def _looks_at(self) -> tuple[int, tuple[int, ...], bool]:
+        return int(self.window), tuple(int(scale) for scale in self.scales), bool(self.normalise_images)
 
     def _view(self, channels: int) -> WindowView:
-        return WindowView(*self._looks_at(), channels)
+        return WindowView(*self._looks_at()[:2], channels)
+
+    def _levelled(self, given: doors.Pictures) -> doors.Pictures:
+        return given.normalised() if self.normalise_images else given
 
     def _checked_validation(
         self, validation: Any, channels: int | None, view: WindowView, classes: npt.NDArray[Any]
@@ -247,7 +256,7 @@ annealing
             return None
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError(f"`validation` must be a pair (images, labels); got {type(validation).__name__}.")
-        given = doors.check_pictures(validation[0], channels)
+        given = self._levelled(doors.check_pictures(validation[0], channels))
         doors.check_reach(given, view)
         return given.images, doors.check_held(given, validation[1], self.ignore_label, classes)
 
@@ -315,7 +324,7 @@ annealing
 
     def _checked(self, images: Any) -> doors.Pictures:
         self._check_unchanged()
-        given = doors.check_pictures(images, self.channels_)
+        given = self._levelled(doors.check_pictures(images, self.channels_))
         doors.check_reach(given, self._view(self.channels_ or 1))
         return given
 
@@ -324,10 +333,11 @@ annealing
         check_is_fitted(self, "tree_")
         stages = len(self.earlier_trees_) + 1
         if (*self._looks_at(), self.stages) != (*self.looks_at_, stages):
-            window, scales = self.looks_at_
+            window, scales, normalised = self.looks_at_
             raise ValueError(
-                f"`window`, `scales` and `stages` must be those of fit, {window}, {scales} and {stages}; they have "
-                f"been set to {self.window}, {self.scales} and {self.stages}. Set them back, or fit again."
+                "`window`, `scales`, `normalise_images` and `stages` must be those of fit, "
+                f"{window}, {scales}, {normalised} and {stages}; they have been set to {self.window}, {self.scales}, "
+                f"{self.normalise_images} and {self.stages}. Set them back, or fit again."
             )
 
     def save(self, path: str | PathLike[str]) -> None:

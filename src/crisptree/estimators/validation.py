@@ -143,6 +143,7 @@ IMAGE_RULES: dict[str, Rule] = {
         ),
         "a tuple of different whole numbers of at least 1, such as (1,) or (1, 4)",
     ),
+    "normalise_images": _flag(),
     "stages": (lambda value: _is_whole(value) and 1 <= value <= MOST_STAGES, f"a whole number from 1 to {MOST_STAGES}"),
     "pixels_per_epoch": _whole(1, none=True, remark=" (None shows all of them)"),
 }
