@@ -217,7 +217,7 @@ annealing
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
         check_segmenter_parameters(self.get_params(deep=False))
-        given = self._levelled(doors.check_new_pictures(images, labels))
+        given = self._normalised(doors.check_new_pictures(images, labels))
         labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
         view = self._view(given.channels or 1)
         doors.check_reach(given, view)
@@ -246,7 +246,7 @@ annealing
     def _view(self, channels: int) -> WindowView:
         return WindowView(*self._looks_at()[:2], channels)
 
-    def _levelled(self, given: doors.Pictures) -> doors.Pictures:
+    def _normalised(self, given: doors.Pictures) -> doors.Pictures:
         return given.normalised() if self.normalise_images else given
 
     def _checked_validation(
@@ -256,7 +256,7 @@ annealing
             return None
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError(f"`validation` must be a pair (images, labels); got {type(validation).__name__}.")
-        given = self._levelled(doors.check_pictures(validation[0], channels))
+        given = self._normalised(doors.check_pictures(validation[0], channels))
         doors.check_reach(given, view)
         return given.images, doors.check_held(given, validation[1], self.ignore_label, classes)
 
@@ -324,7 +324,7 @@ annealing
 
     def _checked(self, images: Any) -> doors.Pictures:
         self._check_unchanged()
-        given = self._levelled(doors.check_pictures(images, self.channels_))
+        given = self._normalised(doors.check_pictures(images, self.channels_))
         doors.check_reach(given, self._view(self.channels_ or 1))
         return given
 
