@@ -38,11 +38,9 @@ def fit_stages(segmenter: CrispSegmenter, part: Part, held: Part | None, seed: i
         fitted = _fit_one(segmenter, now, held_now, seed + stage)
         stages.append(fitted)
         if stage + 1 < segmenter.stages:
-            said = _second_opinions(segmenter, now, fitted.tree, seed + stage)
-            now = Part(list(map(beside, part.images, said)), part.labelled)
+            now = _with_opinions(segmenter, fitted.tree, part, now)
             if held is not None and held_now is not None:
-                said = [_opinion(segmenter, fitted.tree, image) for image in held_now.images]
-                held_now = Part(list(map(beside, held.images, said)), held.labelled)
+                held_now = _with_opinions(segmenter, fitted.tree, held, held_now)
     return stages
 
 
@@ -88,42 +86,11 @@ def _split_off(part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
     return kept, held
 
 
-def _second_opinions(segmenter: CrispSegmenter, part: Part, tree: CrispTree, seed: int) -> list[Image]:
-    """The class probabilities of every training pixel, by a tree that was fitted to the other half of the images.
-
-    A tree knows its own training pixels too well: a later stage would trust it more than new images deserve. A single
-    image is halved itself. Where a half lacks a class, the tree of all pixels speaks for it.
-    """
-    halves = _first_halves(part.labelled.used)
-    first = np.concatenate([half[use] for half, use in zip(halves, part.labelled.used, strict=True)])
-    said: list[Image] = [np.zeros(0, dtype=np.float32)] * len(part.images)
-    for is_first in (True, False):
-        rest = part.labelled.only(first != is_first)
-        knows_all = len(np.unique(rest.y)) == len(rest.classes)
-        speaker = _fit_one(segmenter, Part(part.images, rest), None, seed).tree if knows_all else tree
-        for number, (image, half) in enumerate(zip(part.images, halves, strict=True)):
-            here = half == is_first
-            if here.all():
-                said[number] = _opinion(segmenter, speaker, image)
-            elif here.any():
-                words = _opinion(segmenter, speaker, image)
-                said[number] = words if is_first else np.where(here[:, :, None], words, said[number])
-    return said
-
-
-def _first_halves(used: list[npt.NDArray[np.bool_]]) -> list[npt.NDArray[np.bool_]]:
-    """Which pixels belong to the first half: of the images that are trained on, or of the only one."""
-    halves = [np.zeros(use.shape, dtype=bool) for use in used]
-    trained_on = [half for half, use in zip(halves, used, strict=True) if use.any()]
-    if len(trained_on) == 1:
-        trained_on = [trained_on[0][: len(trained_on[0]) // 2], trained_on[0]]
-    for half in trained_on[: len(trained_on) // 2]:
-        half[:] = True
-    return halves
-
-
-def _opinion(segmenter: CrispSegmenter, tree: CrispTree, image: Image) -> Image:
-    return opinion(tree, leaf_numbers(tree, image, segmenter.window, tuple(segmenter.scales), segmenter.n_jobs))
+def _with_opinions(segmenter: CrispSegmenter, tree: CrispTree, part: Part, seen: Part) -> Part:
+    """The images, and beside each what the tree says of what it has seen of it."""
+    window, scales = segmenter.window, tuple(segmenter.scales)
+    said = [opinion(tree, leaf_numbers(tree, image, window, scales, segmenter.n_jobs)) for image in seen.images]
+    return Part(list(map(beside, part.images, said)), part.labelled)
 
 
 def _places(canvas: Canvas, labelled: Labelled) -> npt.NDArray[np.int64]:

@@ -40,7 +40,7 @@ class CrispSegmenter(TreeEstimator):
         anything else: for images whose brightness or contrast differs without a meaning.
     stages : int, default=1
         How many trees follow each other: each later one sees, beside the image, the class probabilities that the one
-        before gives to every pixel. For training they come from trees fitted to the other half of the images.
+        before gives to every pixel.
     pixels_per_epoch : int or None, default=300_000
         How many pixels an epoch goes through, a fresh share of every node's own each time; None goes through all. A
         small node gives at least a batch, and what ``min_updates`` demands.
