@@ -37,7 +37,7 @@ JOINT: dict[str, Any] = {
     "learning_rate_decay": "linear",
     "normalise_images": True,
 }
-COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "max_depth": 10, "roughness": 1e-3}
+COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "roughness": 1e-3}
 ROWS: dict[str, dict[str, Any]] = {
     "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000, "learning_rate_decay": "none"},
     "finetuned": COMMON | JOINT,
@@ -54,7 +54,7 @@ WHAT = {
     "finetuned": "grown and finetuned with roughness, every slice by its own mean and spread",
     "unsmoothed": "the same without roughness",
     "brightness": "the same with roughness, but slices as bright as they are",
-    "scales": "with roughness and normalised slices, on three scales of 15 × 15 samples, depth 10",
+    "scales": "with roughness and normalised slices, on three scales of 15 × 15 samples",
     "stacked": "these in two stages: the second tree also sees the first one's probabilities",
     "forest": "scikit-learn's random forest, 100 trees, on a sample of windows",
 }
