@@ -39,6 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "finetune_epochs=0": {"finetune_epochs": 0},
     "epochs=10, finetune_epochs=20": {"epochs": 10, "finetune_epochs": 20},
     "epochs=50, finetune_epochs=100": {"epochs": 50, "finetune_epochs": 100},
+    'learning_rate_decay="none"': {"learning_rate_decay": "none"},
     'algorithm="likelihood"': {"algorithm": "likelihood"},
     'scale="global"': {"scale": "global"},
     "max_depth=4, l2=1e-3": {"max_depth": 4, "l2": 1e-3},
