@@ -42,8 +42,8 @@ CRISP = {"device": "cpu", "n_jobs": 1}
 MODELS: dict[str, Callable[[int], Any]] = {
     "crisp, depth 8 (defaults)": lambda seed: CrispTreeClassifier(random_state=seed, **CRISP),
     "crisp, depth 4": lambda seed: CrispTreeClassifier(max_depth=4, random_state=seed, **CRISP),
-    "crisp, depth 4, l2=1e-3": lambda seed: CrispTreeClassifier(max_depth=4, l2=1e-3, random_state=seed, **CRISP),
-    "crisp, depth 4, l1=1e-2": lambda seed: CrispTreeClassifier(max_depth=4, l1=1e-2, random_state=seed, **CRISP),
+    "crisp, depth 8, l2=1e-1": lambda seed: CrispTreeClassifier(l2=1e-1, random_state=seed, **CRISP),
+    "crisp, depth 4, l1=3e-2": lambda seed: CrispTreeClassifier(max_depth=4, l1=3e-2, random_state=seed, **CRISP),
     AXIS: lambda seed: CrispTreeClassifier(max_depth=4, split="axis", random_state=seed, **CRISP),
     "scikit-learn's tree, depth 8": lambda seed: DecisionTreeClassifier(max_depth=8, random_state=seed),
     "scikit-learn's tree, full": lambda seed: DecisionTreeClassifier(random_state=seed),

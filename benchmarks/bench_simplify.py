@@ -25,7 +25,13 @@ def main() -> None:
         y, y_test = data["y_train"], data["y_test"]
     train, held = (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:])
     model = CrispTreeClassifier(
-        epochs=5, finetune_epochs=10, batch_size=1000, learning_rate=0.005, scale="global", random_state=0
+        epochs=5,
+        finetune_epochs=10,
+        batch_size=1000,
+        learning_rate=0.005,
+        learning_rate_decay="none",
+        scale="global",
+        random_state=0,
     ).fit(*train)
     lines = [line("all", model, held, (X_test, y_test))]
     small = model
