@@ -86,8 +86,9 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
 
 def parameters(model: CrispTreeClassifier) -> dict[str, Any]:
     """What a cell's configuration says about its estimator."""
-    return {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if name not in NO_MATTER and (name not in SINCE_THEN or value != SINCE_THEN[name])
-    }
+    return told({name: value for name, value in model.get_params(deep=False).items() if name not in NO_MATTER})
+
+
+def told(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as a cell says them, the first ones too."""
+    return {name: value for name, value in parameters.items() if name not in SINCE_THEN or value != SINCE_THEN[name]}

@@ -149,7 +149,7 @@ def page(results: Path) -> str:
         "training, `likelihood` that of the likelihood with a learning rate that falls linearly. Hard routing, mean ± "
         f"standard deviation over seeds. λ is chosen on validation rows with {len(CHOOSING_SEEDS)} seeds; the trees of "
         "the table are trained on all rows but the test's. The correlation is that of neighbouring weights, averaged "
-        "over all splits. `python -m experiments.roughness` makes this page.",
+        "over all splits. `python -m experiments.roughness --seeds 0,1,2,3,4` makes this page.",
         "",
         "| data | training | λ | seeds | test, hard | test, soft | greedy, hard | training rows, hard | "
         "neighbours' correlation |",
@@ -202,6 +202,7 @@ def _windows(results: Path) -> list[str]:
         "| λ | seeds | pixel accuracy | ROC AUC | neighbours' correlation |",
         "|" + " --- |" * 5,
     ]
+    before = len(lines)
     for roughness, row in WINDOWS.items():
         found = [one for file in sorted(results.glob(f"{row}-seed-*.json")) if (one := cells.read(file)) is not None]
         if found:
@@ -210,6 +211,8 @@ def _windows(results: Path) -> list[str]:
             ]
             correlation = np.mean([one["neighbour_correlation"] for one in found])
             lines.append(f"| {roughness:g} | {len(found)} | {scores[0]} | {scores[1]} | {correlation:.2f} |")
+    if len(lines) == before:
+        return []
     if (IMAGES / "weights-isbi.png").exists():
         lines += ["", "![Weights of the first splits, smooth above, plain below](../images/weights-isbi.png)"]
     return lines

@@ -104,6 +104,13 @@ def test_a_segmenter_is_inspected(scans):
     assert "windows of 3 × 3" in done("inspect", scans / "m.crisp").said
 
 
+def test_images_are_normalised_one_by_one_on_demand(scans, tmp_path):
+    made = tmp_path / "m.crisp"
+    done("segment", "fit", scans / "images", scans / "labels", "-o", made, *QUICK, "--normalise")
+    assert crisptree.load(made).normalise_images
+    assert not crisptree.load(scans / "m.crisp").normalise_images
+
+
 def test_wrong_use_is_said(scans, tmp_path):
     assert (
         run("segment", "fit", scans / "images", scans / "labels", "-o", tmp_path / "m.crisp", "--scales", "a").code == 2

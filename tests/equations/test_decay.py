@@ -33,14 +33,25 @@ def test_the_learning_rate_begins_whole_never_rises_and_stays_positive(name):
     assert shares[-1] > 0
 
 
-@pytest.mark.parametrize("changes", [{}, {"grow": "co2", "nu": 4.0}, {"algorithm": "non_greedy", "nu": 4.0}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"finetune_epochs": 0},
+        {"grow": "balanced"},
+        {"grow": "co2", "nu": 25.0, "finetune_epochs": 0},
+        {"grow": "balanced", "algorithm": "non_greedy", "nu": 4.0},
+    ],
+    ids=["both phases", "growth", "finetuning", "co2", "non-greedy"],
+)
 def test_a_decay_changes_what_is_learned_but_not_the_first_epoch(changes):
     X, y = clouds(200)
     common = {"max_depth": 2, "random_state": 0, "learning_rate": 0.05} | changes
 
     def weights(decay, epochs):
-        model = CrispTreeClassifier(**common, epochs=epochs, finetune_epochs=epochs, learning_rate_decay=decay)
+        phases = {"epochs": epochs, "finetune_epochs": epochs}
+        model = CrispTreeClassifier(**phases | common, learning_rate_decay=decay)
         return model.fit(X, y).tree_.scaled_hyperplanes()[0]
 
     assert np.array_equal(weights("linear", 1), weights("none", 1))
-    assert not np.array_equal(weights("linear", 3), weights("none", 3))
+    assert not np.array_equal(weights("linear", 5), weights("none", 5))

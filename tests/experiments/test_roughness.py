@@ -59,3 +59,8 @@ def test_windows_of_the_segmentation_stand_in_the_table(few):
     page = roughness.page(few)
     assert "| 0 | 1 | 88.00 | 91.00 | 0.10 |" in page
     assert "| 0.01 | 1 | 88.00 | 91.00 | 0.90 |" in page
+
+
+def test_the_page_in_the_repository_is_that_of_the_files_beside_it():
+    written = (roughness.RESULTS.parent / roughness.PAGE).read_text(encoding="utf-8")
+    assert written == roughness.page(roughness.RESULTS)

@@ -58,6 +58,7 @@ def test_a_file_of_format_1_stays_readable():
     assert model.apply(rows).tolist() == expected["apply"]
     assert model.predict_proba(rows).tolist() == expected["predict_proba"]
     assert model.greedy().apply(rows).tolist() == expected["greedy_apply"]
+    assert model.learning_rate_decay == "none", "there was no other way then"
 
 
 def test_another_process_predicts_the_same_bits_without_torch(saved, tmp_path):

@@ -109,7 +109,9 @@ def as_windows(data):
 @pytest.mark.parametrize("algorithm", ["em", "alternating"])
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
 def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, data, monkeypatch):
-    plan = Plan(algorithm, epochs=4, batch_size=20, learning_rate=0.05, rows_per_epoch=90)
+    monkeypatch.setattr("crisptree.learning.cuda_work.ROWS_AT_ONCE", 16)
+    rates = {"learning_rate": 0.05, "decay": "linear", "l2": 0.01}
+    plan = Plan(algorithm, epochs=4, batch_size=20, rows_per_epoch=90, min_updates=40, **rates)
     one, other = (
         trained(CudaSteps, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
     )

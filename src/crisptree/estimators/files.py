@@ -35,6 +35,9 @@ OPTIONAL = ("greedy", "greedy_statistics", PREPROCESSING)
 STAGES = tuple(f"stage_{number}" for number in range(MOST_STAGES - 1))
 """Trees of a segmenter's earlier stages."""
 
+SINCE_THEN = {"learning_rate_decay": "none", "normalise_images": False}
+"""Parameters that came after the first files: a file without them was trained with these."""
+
 LABEL_TYPES: dict[str, Any] = {
     "bool": bool,
     "object": object,
@@ -259,7 +262,7 @@ def _parameters_from_json(
     check = check_parameters if kind is CrispTreeClassifier else check_segmenter_parameters
     if not isinstance(content, dict):
         raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
-    parameters = dict(defaults)
+    parameters = defaults | {name: value for name, value in SINCE_THEN.items() if name in defaults}
     try:
         for name, value in content.items():
             if isinstance(value, dict):

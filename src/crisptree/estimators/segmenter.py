@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class CrispSegmenter(TreeEstimator):
     """A single decision tree that labels every pixel of an image from the window around it.
 
-    Training draws pixels from the images and never writes all windows down; prediction slides the window over an image
+    Training draws pixels from the images and does not write their windows down (on CUDA those of one epoch, where they
+    fit); prediction slides the window over an image
     and evaluates, for each pixel, the splits on its path alone. Images are mirrored at their borders.
 
     Parameters

@@ -46,7 +46,9 @@ def can_train_on_cuda(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
 
 def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
     """Whether the windows of an epoch may be written down on the device."""
-    free, _ = torch.cuda.mem_get_info(samples.device)
+    # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
+    _, total = torch.cuda.mem_get_info(samples.device)
+    free = total - torch.cuda.memory_allocated(samples.device)
     values = int(trainee.groups.taken(plan).sum()) * samples.n_features
     return values * samples.x.dtype.itemsize < SHARE_FOR_COPIES * free
 

@@ -43,7 +43,7 @@ class Plan:
 
     def pace(self, epoch: int) -> Pace:
         """γ and the learning rate during an epoch, the first one being 0."""
-        left = DECAYS[self.decay](epoch, self.epochs)
+        left = DECAYS[self.decay](epoch, max(self.epochs, 1))
         return Pace(self.steepness_at(epoch), self.learning_rate * left)
 
     @property

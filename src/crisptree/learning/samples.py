@@ -67,7 +67,8 @@ class WindowRows:
 class Samples:
     """Scaled rows, class numbers and weights on the training device.
 
-    Torch's steps and every pass over the rows ask ``batch`` for them; the fused steps read ``x`` where it lies.
+    Torch's steps and every pass over the rows ask ``batch`` for them; the fused steps read an array where it lies, and
+    on the CPU windows too.
 
     Parameters
     ----------
