@@ -137,7 +137,15 @@ def draw(plain: Path, smooth: Path, picture: Path) -> None:
         models = [load(file) for file in (smooth, plain)]
         shown = range(min(7, *(model.tree_.structure.n_splits for model in models)))
         axes = plot_weights(models[0], compare=models[1], style="both", nodes=shown)
-        axes.flat[0].figure.savefig(picture, dpi=110)
+        save(axes.flat[0].figure, picture)
+
+
+def save(figure: Any, picture: Path) -> None:
+    """Write a figure to a file and let go of it."""
+    import matplotlib.pyplot as plt
+
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
 
 
 def page(results: Path) -> str:

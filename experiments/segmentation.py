@@ -18,7 +18,7 @@ from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
 from experiments import cells, methods, provenance
 from experiments.roughness import draw as draw_weights
-from experiments.roughness import neighbour_correlation
+from experiments.roughness import neighbour_correlation, save
 
 PAGE = provenance.RESULTS / "segmentation.md"
 FOLDER = provenance.RESULTS / "segmentation"
@@ -227,7 +227,7 @@ def draw(data: Dataset) -> None:
     chance = model.predict_proba(image)[..., MEMBRANE]
     axes = plot_segmentation(image, data.y_test[0], model.leaf_image(image), chance, class_name="membrane")
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    axes[0].figure.savefig(FIGURE, dpi=110)
+    save(axes[0].figure, FIGURE)
     if plain:
         draw_weights(plain[0], kept[0], FIGURE.with_name("weights-isbi.png"))
 
