@@ -80,7 +80,7 @@ pictures: setup
 	$(BIN)/python docs/pictures.py
 
 segmentation: setup
-	$(BIN)/python -m experiments.segmentation
+	$(BIN)/python -m experiments.segmentation --seeds 0,1,2
 
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py
