@@ -75,3 +75,19 @@ def clouds(n: int = 300, n_features: int = 5, n_classes: int = 3, seed: int = 0)
     centers = 2.5 * rng.normal(size=(n_classes, n_features))
     y = np.arange(n) % n_classes
     return (centers[y] + rng.normal(size=(n, n_features))).astype(np.float32), y
+
+
+def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Boards after eight random drops, one-hot as Connect-4's (n, 126); the class says who has more pairs."""
+    rng = np.random.default_rng(seed)
+    boards = np.zeros((n, 7, 6), dtype=np.int64)
+    height = np.zeros((n, 7), dtype=np.int64)
+    rows = np.arange(n)
+    for turn in range(8):
+        column = rng.integers(0, 7, n)
+        column = np.where(height[rows, column] < 6, column, height.argmin(axis=1))
+        boards[rows, column, height[rows, column]] = 1 + turn % 2
+        height[rows, column] += 1
+    ours, theirs = (((boards[:, 1:] == side) & (boards[:, :-1] == side)).sum(axis=(1, 2)) for side in (1, 2))
+    lead = np.sign(ours - theirs)
+    return np.eye(3, dtype=np.float32)[boards.reshape(n, -1)].reshape(n, -1), lead + 1
