@@ -69,7 +69,7 @@ def nearest(model: CrispTreeClassifier, X: np.ndarray) -> None:
         seconds[name] = float(np.median(spent))
     solved = []
     for row, leaf in zip(rows, model.apply(rows), strict=True):
-        search = Search(tree, row, tree.majority != tree.majority[leaf])
+        search = Search(tree, row, tree.labels() != tree.labels(leaf))
         next(search.landings())
         solved.append(search.solved)
     print(

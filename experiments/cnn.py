@@ -112,7 +112,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
         },
         "cnns_per_image": float(model.decision_path(test).sum(axis=1).mean()) - 1,
         "leaves": model.get_n_leaves(),
-        "classes_with_a_leaf": len(set(model.tree_.majority.tolist())),
+        "classes_with_a_leaf": len(set(model.tree_.labels().tolist())),
         "blame": [[int(split), int(errors), float(share)] for split, errors, share in blamed.table()],
         "seconds": round(seconds, 1),
         "training_rows": len(training),

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from crisptree.blocks import row_blocks
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
-from crisptree.inference.flat import CrispTree, FlatTree
-from crisptree.inference.routing import Rows, route_rows
+from crisptree.inference.flat import CrispTree, FlatTree, Rows
+from crisptree.inference.routing import route_rows
 from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits

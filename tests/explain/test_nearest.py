@@ -150,7 +150,7 @@ def test_far_leaves_are_never_solved():
     model = planes(TreeStructure.balanced(8), 50, 10, seed=0)
     row = np.zeros(50, dtype=np.float32)
     tree = model.tree_
-    wanted = tree.majority != tree.majority[model.apply(row[None])[0]]
+    wanted = tree.labels() != tree.labels(model.apply(row[None])[0])
     search = Search(tree, row, wanted)
     next(search.landings())
     assert search.solved < 40

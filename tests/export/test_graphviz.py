@@ -52,7 +52,7 @@ def test_the_source_holds_every_node_and_every_turn(changes):
     turns = {(f"n{i}", f"n{child}"): "no" for i, child in enumerate(structure.left_nodes)}
     turns |= {(f"n{i}", f"n{child}"): "yes" for i, child in enumerate(structure.right_nodes)}
     assert {edge: values["label"] for edge, values in edges.items()} == turns
-    for leaf, majority in enumerate(model.tree_.majority):
+    for leaf, majority in enumerate(model.tree_.labels()):
         assert f"\n{model.classes_[majority]} (" in nodes[f"n{structure.n_splits + leaf}"]["label"]
 
 

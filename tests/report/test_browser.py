@@ -117,7 +117,7 @@ def test_a_search_leads_to_leaves_and_a_leaf_shows_classes_and_examples(size, vi
         node = model.tree_.structure.n_splits + 3
         assert tab.locator(f"[data-node='{node}'][aria-selected='true']").count() == 1
         tab.fill("#query", "0")
-        found = int(np.sum(model.tree_.majority == 0))
+        found = int(np.sum(model.tree_.labels() == 0))
         assert text_of(tab, "#found") == f"{found} {'leaf' if found == 1 else 'leaves'}"
         tab.fill("#query", "no such class")
         assert text_of(tab, "#found") == "nothing found"

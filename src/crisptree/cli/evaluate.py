@@ -52,7 +52,7 @@ def evaluate(
         strangers="counted as errors",
     )
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.majority[unnamed(estimator).apply(rows.X)]
+    predicted = estimator.tree_.labels(unnamed(estimator).apply(rows.X))
     confusion = confusion_matrix(rows.truth, predicted, len(classes))
     document: dict[str, Any] = {
         "rows": len(rows.X),

@@ -108,9 +108,9 @@ class _Wanted:
         """The predictions of some rows, by the names of their columns."""
         tree, classes = self.model.tree_, self.model.classes_
         leaf = route_rows(tree, X, self.jobs)
-        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.majority[leaf]].tolist(), _type(classes))}
+        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaf)].tolist(), _type(classes))}
         if self.proba:
-            table = tree.leaves[leaf]
+            table = tree.leaf_values(leaf)
             columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
         if self.leaf:
             columns["leaf"] = leaf

@@ -129,6 +129,6 @@ def read_labelled(
 def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     plain = unnamed(model)
-    hard = plain.tree_.majority[plain.apply(X)]
+    hard = plain.tree_.labels(plain.apply(X))
     soft = plain.soft_predict_proba(X).argmax(axis=1)
     return {"hard": float(np.mean(hard == truth)), "soft": float(np.mean(soft == truth))}

@@ -192,9 +192,9 @@ def _write_one(
 ) -> list[str]:
     # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
     leaves = model.apply([picture.array])[0]
-    parts: dict[str, npt.NDArray[Any]] = {f"{picture.name}.png": values[model.tree_.majority][leaves]}
+    parts: dict[str, npt.NDArray[Any]] = {f"{picture.name}.png": values[model.tree_.labels()][leaves]}
     if proba:
-        parts[f"{picture.name}.proba.npy"] = model.tree_.leaves[leaves].astype(np.float32)
+        parts[f"{picture.name}.proba.npy"] = model.tree_.leaf_values(leaves).astype(np.float32)
     if leaf:
         parts[f"{picture.name}.leaf.png"] = np.round(255 * model.leaf_image([picture.array])[0]).astype(np.uint8)
     for name, array in parts.items():

@@ -272,7 +272,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
             from crisptree.estimators.on_device import labels
 
             return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
-        return self.classes_[self.tree_.majority[leaf]]
+        return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
@@ -281,7 +281,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
             from crisptree.estimators.on_device import tables
 
             return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
-        return self.tree_.leaves[leaf]
+        return self.tree_.leaf_values(leaf)
 
     def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""

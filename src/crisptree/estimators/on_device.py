@@ -57,12 +57,12 @@ def labels(classes: np.ndarray[Any, Any], tree: CrispTree, leaves: Tensor) -> Te
             f"predict on a CUDA tensor needs numbers as class labels; got {classes.dtype}. Use apply or predict_proba, "
             "or give predict the rows as a NumPy array."
         )
-    return torch.as_tensor(classes[tree.majority], device=leaves.device)[leaves]
+    return torch.as_tensor(classes[tree.labels()], device=leaves.device)[leaves]
 
 
 def tables(tree: CrispTree, leaves: Tensor) -> Tensor:
     """The class probabilities of every leaf number, as a tensor."""
-    return torch.as_tensor(tree.leaves, device=leaves.device)[leaves]
+    return torch.as_tensor(tree.leaf_values(), device=leaves.device)[leaves]
 
 
 def _on_device(tree: CrispTree, device: torch.device) -> Moved:

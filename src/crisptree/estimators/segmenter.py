@@ -270,11 +270,11 @@ annealing
 
     def predict(self, images: Any) -> Any:
         """The class of every pixel.  (n, height, width[, channels]) → (n, height, width)"""
-        return self._of_leaves(images, lambda leaves: self.classes_[self.tree_.majority][leaves])
+        return self._of_leaves(images, lambda leaves: self.classes_[self.tree_.labels()][leaves])
 
     def predict_proba(self, images: Any) -> Any:
         """The class frequencies of every pixel's leaf.  (n, height, width[, c]) → (n, height, width, n_classes)"""
-        return self._of_leaves(images, lambda leaves: self.tree_.leaves[leaves])
+        return self._of_leaves(images, lambda leaves: self.tree_.leaf_values(leaves))
 
     def leaf_image(self, images: Any) -> Any:
         """The leaf of every pixel as a grey in [0, 1]: leaves from left to right are equally far apart."""
@@ -315,7 +315,7 @@ annealing
         right = 0
         for image, true, use in zip(given.images, truth, used, strict=True):
             if use.any():
-                found = self.classes_[self.tree_.majority][self._leaves(image)]
+                found = self.classes_[self.tree_.labels()][self._leaves(image)]
                 right += int(np.count_nonzero((found == true)[use]))
         return float(right / n_used)
 

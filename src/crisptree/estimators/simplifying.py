@@ -134,5 +134,5 @@ def _leaf_counts(tree: CrispTree, rows: Held, n_jobs: int | None) -> npt.NDArray
 
 def _accuracy(tree: CrispTree, rows: Held, n_jobs: int | None) -> float:
     X, y, weight = rows
-    right = tree.majority[route_rows(tree, X, n_jobs)] == y
+    right = tree.labels(route_rows(tree, X, n_jobs)) == y
     return float(weight @ right / weight.sum())

@@ -22,7 +22,7 @@ def leaf_numbers(
 
 def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
     """The class probabilities of every pixel as channels; those of the first class follow from the others."""
-    tables = tree.leaves[:, 1:].astype(np.float32)
+    tables = tree.leaf_values()[:, 1:].astype(np.float32)
     return tables[leaves]
 
 

@@ -84,7 +84,7 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
     check_consistent_length(leaf, labels)
     numbers = {label: number for number, label in enumerate(model.classes_.tolist())}
     true = np.array([numbers.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    wrong = np.flatnonzero(tree.majority[leaf] != true)
+    wrong = np.flatnonzero(tree.labels(leaf) != true)
     # Unknown labels take the extra last column.
     return Blame(wrong, culprits(tree)[leaf[wrong], true[wrong]])
 
@@ -92,7 +92,7 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
 def culprits(tree: CrispTree) -> Integers:
     """The split to blame for each leaf and true class; the last column is nobody's.  (n_leaves, n_classes + 1)"""
     structure, counts = tree.structure, tree.statistics.node_counts
-    waiting = structure.sums_below(np.eye(counts.shape[1])[tree.majority]) > 0
+    waiting = structure.sums_below(np.eye(counts.shape[1])[tree.labels()]) > 0
     to_blame = np.full((structure.n_leaves, counts.shape[1] + 1), NOBODY, dtype=np.int64)
     for leaf in range(structure.n_leaves):
         for split, goes_right in structure.path(leaf):

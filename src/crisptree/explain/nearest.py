@@ -100,18 +100,18 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     by_size = np.argsort(-np.abs(moved * tree.statistics.scaling.factor), kind="stable")[:top]
     names = feature_names(model)
     changes = tuple(Push(int(j), names[j], float(row[j]), float(moved[j])) for j in by_size if moved[j] != 0)
-    predicted = model.classes_[tree.majority[found.leaf]]
+    predicted = model.classes_[tree.labels(found.leaf)]
     return Change(found.x, predicted, found.leaf, found.distance, changes)
 
 
 def _wanted(model: Any, tree: FlatTree, row: Singles, to: Any) -> Flags:
     """Which leaves will do.  (n_leaves,)"""
     if to is None:
-        return tree.majority != tree.majority[route_rows(tree, row[None], 1)[0]]
+        return tree.labels() != tree.labels(route_rows(tree, row[None], 1)[0])
     labels = model.classes_.tolist()
     if np.ndim(to) or to not in labels:
         raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
-    return tree.majority == labels.index(to)
+    return tree.labels() == labels.index(to)
 
 
 class _Landing(NamedTuple):

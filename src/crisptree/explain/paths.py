@@ -154,8 +154,10 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
         _step(tree, row, split, goes_right, tables[split], tables[nodes[place + 1]], names, top)
         for place, (split, goes_right) in enumerate(structure.path(leaf))
     ]
-    predicted = model.classes_[tree.majority[leaf]]
-    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, tree.leaves[leaf].copy(), model.classes_)
+    predicted = model.classes_[tree.labels(leaf)]
+    return Path(
+        tuple(steps), leaf, structure.n_splits + leaf, predicted, tree.leaf_values([leaf], row)[0], model.classes_
+    )
 
 
 def _step(

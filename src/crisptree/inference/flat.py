@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.images.windows import Windows
 from crisptree.inference.summation import linear_scores
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.floating] | Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +70,25 @@ class CrispTree(ABC):
     def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
         """The fields that describe splits, for some of them only."""
 
+    @property
+    def n_outputs(self) -> int:
+        """How many numbers a leaf says: one for every class."""
+        return self.leaves.shape[1]
+
     @cached_property
-    def majority(self) -> npt.NDArray[np.intp]:
-        """The number of the most frequent class of every leaf.  (n_leaves,)"""
+    def _majority(self) -> npt.NDArray[np.intp]:
         return self.leaves.argmax(axis=1)
+
+    def labels(self, leaf: Any = slice(None)) -> npt.NDArray[np.intp]:
+        """The number of the most frequent class of some leaves, or of all of them.  (b,) → (b,)"""
+        return self._majority[leaf]
+
+    def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
+        """What the tree says of rows that end in some leaves: class probabilities.  (b,) → (b, n_outputs)
+
+        ``X`` are those rows, for leaves whose answer depends on more than that a row has reached them.
+        """
+        return self.leaves[leaf]
 
     def __getstate__(self) -> dict[str, Any]:
         # What was derived from the fields is derived again; the kernel's own form cannot be pickled.

@@ -9,9 +9,7 @@ import numpy.typing as npt
 
 from crisptree.images.windows import Windows
 from crisptree.inference import compiled, reference
-from crisptree.inference.flat import CrispTree, FlatTree
-
-Rows = npt.NDArray[np.floating] | Windows
+from crisptree.inference.flat import CrispTree, FlatTree, Rows
 
 
 @singledispatch

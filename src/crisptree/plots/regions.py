@@ -146,7 +146,7 @@ def _fill_cells(
 ) -> None:
     leaves = range(subject.tree.structure.n_leaves)
     shown = [leaf for leaf in leaves if len(polygons[subject.tree.structure.n_splits + leaf])]
-    paint = _mixed(subject.tree.leaves[shown], colors)
+    paint = _mixed(subject.tree.leaf_values(shown), colors)
     drawn = [polygons[subject.tree.structure.n_splits + leaf] for leaf in shown]
     # An edge of its own colour closes the hair lines that smoothing leaves between cells.
     ax.add_collection(
@@ -169,7 +169,7 @@ def _fill_grid(
     upwards = lower + (np.arange(resolution) + 0.5) / resolution * (upper - lower)
     grid = np.stack(np.meshgrid(across, upwards), axis=-1).reshape(-1, 2).astype(np.float32)
     if steepness is None:
-        tables = subject.tree.leaves[route_rows(subject.tree, grid)]
+        tables = subject.tree.leaf_values(route_rows(subject.tree, grid), grid)
     else:
         nameless = copy.copy(model)  # the grid is an array; a model that knows column names would warn
         nameless.__dict__.pop("feature_names_in_", None)

@@ -54,9 +54,7 @@ class Subject:
             )
         return cls(
             tree,
-            words(
-                model.classes_ if class_names is None else class_names, tree.leaves.shape[1], "class_names", "classes"
-            ),
+            words(model.classes_ if class_names is None else class_names, tree.n_outputs, "class_names", "classes"),
             [_line(name) for name in naming.feature_names(model, feature_names)],
             model.image_shape_,
             _kind(getattr(model, "split", "module")),

@@ -57,7 +57,7 @@ def _summary(subject: Subject, rows: Rows | None) -> dict[str, Any]:
     tree, structure = subject.tree, subject.tree.structure
     leaf_counts = tree.statistics.node_counts[structure.n_splits :]
     trained, passing = leaf_counts.sum(), leaf_counts.sum(axis=1)
-    correct = leaf_counts[np.arange(structure.n_leaves), tree.majority].sum()
+    correct = leaf_counts[np.arange(structure.n_leaves), tree.labels()].sum()
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
     total = max(float(passing.sum()), np.finfo(float).tiny)

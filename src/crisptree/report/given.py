@@ -81,8 +81,8 @@ def check_subject(model: Any, class_names: Sequence[str] | None, feature_names: 
     if tree is None:
         raise ValueError("a report must have a fitted model; this one is not fitted. Call fit first.")
     names = [str(name) for name in (model.classes_ if class_names is None else class_names)]
-    if len(names) != tree.leaves.shape[1]:
-        raise ValueError(f"`class_names` must name all {tree.leaves.shape[1]} classes; got {len(names)} names.")
+    if len(names) != tree.n_outputs:
+        raise ValueError(f"`class_names` must name all {tree.n_outputs} classes; got {len(names)} names.")
     return Subject(model, names, naming.feature_names(model, feature_names), _image_shape(model))
 
 
@@ -96,7 +96,7 @@ def check_rows(subject: Subject, X: Any, y: Any) -> Rows | None:
     leaf = np.asarray(subject.model.apply(X), dtype=np.int64)  # raises for rows that the model cannot take
     dense = X.toarray() if hasattr(X, "toarray") else X
     rows = np.asarray(dense, dtype=np.float32).reshape(len(leaf), -1)
-    predicted = subject.tree.majority[leaf].astype(np.int64)
+    predicted = subject.tree.labels(leaf).astype(np.int64)
     return Rows(X, rows, leaf, predicted, None if y is None else _class_numbers(subject, y, len(leaf)))
 
 
