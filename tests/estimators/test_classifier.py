@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier
 from crisptree.equations.penalties import grid_laplacian
-from crisptree.estimators import validation
 from crisptree.estimators.classifier import PAPER
 from crisptree.inference import FlatTree, route_rows
 from tests.toys import checkerboard, clouds, diagonal
@@ -263,24 +262,6 @@ def test_the_paper_protocol_is_the_papers():
     assert all(parameters[name] == value for name, value in PAPER.items() if name not in ("max_depth", "epochs"))
     assert (model.batch_size, model.learning_rate, model.steepness, model.steepness_step) == (1000, 0.001, 1.0, 0.1)
     assert (model.max_depth, model.epochs) == (4, 20)
-
-
-def test_every_parameter_has_a_rule_and_every_name_is_known_where_it_is_used():
-    from crisptree.baselines.growing import SEARCHES
-    from crisptree.equations.annealing import SCHEDULES
-    from crisptree.equations.decay import DECAYS
-    from crisptree.learning.train import ALGORITHMS
-    from crisptree.scaling import SCALES
-    from crisptree.splits import KINDS, MODULES
-
-    free = {"class_weight", "random_state", "device"}
-    assert set(CrispTreeClassifier().get_params()) == set(validation.RULES) | free
-    assert set(validation.ALGORITHMS) == set(ALGORITHMS) | {"non_greedy"}
-    assert set(validation.RIVALS) == set(SEARCHES)
-    assert set(validation.ANNEALING) == set(SCHEDULES)
-    assert set(validation.DECAYS) == set(DECAYS)
-    assert set(validation.SCALES) == set(SCALES)
-    assert set(validation.SPLITS) == set(KINDS) | set(MODULES)
 
 
 def test_an_interrupted_fit_leaves_the_estimator_unfitted():

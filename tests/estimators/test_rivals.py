@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.baselines.bound import NUS
-from crisptree.estimators.validation import RIVALS
+from crisptree.estimators.parameters import RIVALS
 from tests.toys import clouds, diagonal
 
 QUICK = {"max_depth": 4, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}

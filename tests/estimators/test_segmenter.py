@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispSegmenter, ModelFileError
-from crisptree.estimators import files, validation
+from crisptree.estimators import files
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import reference
 
@@ -272,12 +272,6 @@ def test_it_has_scikit_learns_manners(model):
     with pytest.raises(NotFittedError):
         copy.score(IMAGES, LABELS)
     assert "window=5" in repr(model)
-
-
-def test_every_parameter_of_the_segmenter_has_a_rule():
-    free = {"class_weight", "random_state", "device", "ignore_label"}
-    names = set(CrispSegmenter().get_params())
-    assert names == (set(validation.RULES) - {"image_shape", "nu", "warm_start"}) | set(validation.IMAGE_RULES) | free
 
 
 def test_data_are_left_as_they_are(model):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,14 +15,15 @@ from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.fitted import TreeEstimator
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
+from crisptree.estimators.parameters import ClassifierParameters, check_argument, check_parameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import route_rows
 
 if TYPE_CHECKING:
-    from crisptree.learning.history import EpochRecord
+    pass
 
 
-class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
+class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
@@ -138,81 +138,6 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
 
     FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_")
 
-    def __init__(
-        self,
-        *,
-        split: str | Callable[[tuple[int, ...]], Any] = "oblique",
-        algorithm: str = "em",
-        grow: str = "greedy",
-        max_depth: int | None = 8,
-        max_leaf_nodes: int | None = None,
-        min_samples_split: int = 2,
-        min_samples_leaf: int = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_impurity_decrease: float = 0.0,
-        epochs: int = 20,
-        finetune_epochs: int = 40,
-        min_updates: int = 200,
-        learning_rate: float | str = "auto",
-        learning_rate_decay: str = "linear",
-        batch_size: int = 256,
-        steepness: float = 1.0,
-        steepness_step: float = 0.1,
-        annealing: str = "linear",
-        l1: float = 0.0,
-        l2: float = 0.0,
-        leaf_prior: float = 0.0,
-        roughness: float = 0.0,
-        image_shape: tuple[int, ...] | None = None,
-        nu: float | None = None,
-        mass_threshold: float = 1e-3,
-        scale: str | None = "feature",
-        class_weight: dict[Any, float] | str | None = None,
-        validation_fraction: float = 0.1,
-        early_stopping: bool = False,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callbacks: Sequence[Callable[[EpochRecord], None]] | None = None,
-    ) -> None:
-        self.split = split
-        self.algorithm = algorithm
-        self.grow = grow
-        self.max_depth = max_depth
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.epochs = epochs
-        self.finetune_epochs = finetune_epochs
-        self.min_updates = min_updates
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.batch_size = batch_size
-        self.steepness = steepness
-        self.steepness_step = steepness_step
-        self.annealing = annealing
-        self.l1 = l1
-        self.l2 = l2
-        self.leaf_prior = leaf_prior
-        self.roughness = roughness
-        self.image_shape = image_shape
-        self.nu = nu
-        self.mass_threshold = mass_threshold
-        self.scale = scale
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's protocol: EM, Adam with batches of 1000 rows per node, γ = 1 + 0.1 per epoch, no regularisation.
@@ -244,7 +169,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         validation : (X, y), default=None
             Rows on which the deterministic tree is scored after every epoch of finetuning.
         """
-        checks.check_parameters(self.get_params(deep=False))
+        check_parameters(self.PARAMETERS, self.get_params(deep=False))
         earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
         data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
         self.image_shape_ = data.image_shape
@@ -326,7 +251,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, TreeEstimator):
         check_is_fitted(self, "tree_")
         rows = checks.check_rows(self, X)
         if steepness is not None:
-            checks.check_parameter("steepness", steepness)
+            check_argument("steepness", steepness)
         from crisptree.estimators.fitting import soft_probabilities
 
         return soft_probabilities(self.tree_, rows, steepness)

@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.validation import (
-    MOST_STAGES,
-    check_parameter,
-    check_parameters,
-    check_segmenter_parameters,
-)
+from crisptree.estimators.parameters import MOST_STAGES, NEVER, check_argument, check_parameters
 from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
@@ -34,9 +29,6 @@ PREPROCESSING = "preprocessing"
 OPTIONAL = ("greedy", "greedy_statistics", PREPROCESSING)
 STAGES = tuple(f"stage_{number}" for number in range(MOST_STAGES - 1))
 """Trees of a segmenter's earlier stages."""
-
-SINCE_THEN = {"learning_rate_decay": "none", "normalise_images": False}
-"""Parameters that came after the first files: a file without them was trained with these."""
 
 LABEL_TYPES: dict[str, Any] = {
     "bool": bool,
@@ -213,7 +205,7 @@ def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
     from crisptree.export.model_file import ModelFileError
 
     try:
-        check_parameter("image_shape", sides)
+        check_argument("image_shape", sides)
         shape = None if sides is None else tuple(int(side) for side in sides)
         check_image_shape(shape, tree.n_features)
     except ValueError as error:
@@ -255,23 +247,21 @@ def _item(value: Any) -> Any:
 def _parameters_from_json(
     content: Any, kind: type[CrispTreeClassifier] | type[CrispSegmenter], split: Any
 ) -> dict[str, Any]:
-    from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.export.model_file import ModelFileError
 
-    defaults = kind().get_params(deep=False)
-    check = check_parameters if kind is CrispTreeClassifier else check_segmenter_parameters
+    declared = kind.PARAMETERS
     if not isinstance(content, dict):
         raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
-    parameters = defaults | {name: value for name, value in SINCE_THEN.items() if name in defaults}
+    parameters = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
     try:
         for name, value in content.items():
             if isinstance(value, dict):
                 value = float(value["float"]) if "float" in value else dict(value["pairs"])
-            if name in defaults:
+            if name in declared:
                 parameters[name] = tuple(value) if isinstance(value, list) else value
         if split is not None:
             parameters["split"] = split
-        check(parameters)
+        check_parameters(declared, parameters)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
     return parameters

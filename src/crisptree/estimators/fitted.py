@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.validation import check_parameter
+from crisptree.estimators.parameters import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
 
@@ -30,8 +30,6 @@ class TreeEstimator(BaseEstimator):
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
     history_: list[EpochRecord]
-    max_depth: int | None
-    leaf_prior: float
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
@@ -54,7 +52,7 @@ class TreeEstimator(BaseEstimator):
         Where there is a ``warm_start``, the next ``fit`` of what is returned finetunes the cut ``greedy_tree_``.
         """
         check_is_fitted(self, "tree_")
-        check_parameter("depth", depth)
+        check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
         twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import pictures as doors
 from crisptree.estimators.fitted import TreeEstimator
+from crisptree.estimators.parameters import SegmenterParameters, check_argument, check_parameters
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
-from crisptree.estimators.validation import check_parameter, check_segmenter_parameters
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.history import EpochRecord
+    pass
 
 
-class CrispSegmenter(TreeEstimator):
+class CrispSegmenter(SegmenterParameters, TreeEstimator):
     """A single decision tree that labels every pixel of an image from the window around it.
 
     Training draws pixels from the images and does not write their windows down (on CUDA those of one epoch, where they
@@ -112,91 +112,6 @@ annealing
 
     FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_", "looks_at_")
 
-    earlier_trees_: list[CrispTree]
-    channels_: int | None
-    looks_at_: tuple[int, tuple[int, ...], bool]
-
-    def __init__(
-        self,
-        *,
-        window: int = 31,
-        scales: tuple[int, ...] = (1,),
-        normalise_images: bool = False,
-        stages: int = 1,
-        pixels_per_epoch: int | None = 300_000,
-        ignore_label: Any = None,
-        split: str | Callable[[tuple[int, ...]], Any] = "oblique",
-        algorithm: str = "em",
-        grow: str = "greedy",
-        max_depth: int | None = 8,
-        max_leaf_nodes: int | None = None,
-        min_samples_split: int = 2,
-        min_samples_leaf: int = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_impurity_decrease: float = 0.0,
-        epochs: int = 20,
-        finetune_epochs: int = 40,
-        min_updates: int = 200,
-        learning_rate: float | str = "auto",
-        learning_rate_decay: str = "linear",
-        batch_size: int = 256,
-        steepness: float = 1.0,
-        steepness_step: float = 0.1,
-        annealing: str = "linear",
-        l1: float = 0.0,
-        l2: float = 0.0,
-        leaf_prior: float = 0.0,
-        roughness: float = 0.0,
-        mass_threshold: float = 1e-3,
-        scale: str | None = "feature",
-        class_weight: dict[Any, float] | str | None = None,
-        validation_fraction: float = 0.1,
-        early_stopping: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callbacks: Sequence[Callable[[EpochRecord], None]] | None = None,
-    ) -> None:
-        self.window = window
-        self.scales = scales
-        self.normalise_images = normalise_images
-        self.stages = stages
-        self.pixels_per_epoch = pixels_per_epoch
-        self.ignore_label = ignore_label
-        self.split = split
-        self.algorithm = algorithm
-        self.grow = grow
-        self.max_depth = max_depth
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.epochs = epochs
-        self.finetune_epochs = finetune_epochs
-        self.min_updates = min_updates
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.batch_size = batch_size
-        self.steepness = steepness
-        self.steepness_step = steepness_step
-        self.annealing = annealing
-        self.l1 = l1
-        self.l2 = l2
-        self.leaf_prior = leaf_prior
-        self.roughness = roughness
-        self.mass_threshold = mass_threshold
-        self.scale = scale
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
-
     def fit(
         self,
         images: Any,
@@ -217,7 +132,7 @@ annealing
         validation : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
-        check_segmenter_parameters(self.get_params(deep=False))
+        check_parameters(self.PARAMETERS, self.get_params(deep=False))
         given = self._normalised(doors.check_new_pictures(images, labels))
         labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
         view = self._view(given.channels or 1)
@@ -228,9 +143,10 @@ annealing
         from crisptree.estimators.fitting_images import Part, fit_stages
 
         stages = fit_stages(self, Part(given.images, labelled), None if other is None else Part(*other), seed)
-        self.classes_, self.channels_ = labelled.classes, given.channels
+        self.classes_: npt.NDArray[Any] = labelled.classes
+        self.channels_: int | None = given.channels
         self.history_ = [record for fitted in stages for record in fitted.history]
-        self.earlier_trees_ = [fitted.tree for fitted in stages[:-1]]
+        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted in stages[:-1]]
         self.greedy_tree_ = stages[-1].greedy
         self._settle_on(stages[-1].tree)
         return self
@@ -238,7 +154,7 @@ annealing
     def _settle_on(self, tree: CrispTree) -> None:
         """Take a tree as the last one, and say what it looks at."""
         self.tree_, self.n_features_in_ = tree, tree.n_features
-        self.looks_at_ = self._looks_at()
+        self.looks_at_: tuple[int, tuple[int, ...], bool] = self._looks_at()
         self.image_shape_ = self._view(seen_channels(self)).image_shape
 
     def _looks_at(self) -> tuple[int, tuple[int, ...], bool]:
@@ -295,7 +211,7 @@ annealing
         """
         given = self._checked(images)
         if steepness is not None:
-            check_parameter("steepness", steepness)
+            check_argument("steepness", steepness)
         from crisptree.estimators.fitting import soft_probabilities
 
         results = []

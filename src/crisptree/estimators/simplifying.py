@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_random_state
 from crisptree.estimators import validation as checks
 from crisptree.estimators.fitting import Held, device_of, plan_of, rates_of, samples_of, split_off, threads_for
 from crisptree.estimators.inspecting import Simplification
+from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import listening
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import settled
@@ -38,7 +39,7 @@ def simplify_tree(
 ) -> Any:
     """A simplified twin of a fitted estimator; see its method ``simplified``."""
     for name, value in (("max_terms", max_terms), ("tolerance", tolerance), ("epochs", epochs)):
-        checks.check_parameter(name, value)
+        check_argument(name, value)
     before = estimator.tree_
     if not isinstance(before, FlatTree):
         raise TypeError(

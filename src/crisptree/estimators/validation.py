@@ -1,11 +1,8 @@
-"""The front door: parameters, rows, labels and weights are checked here once, with errors that help."""
+"""Rows, labels and weights are checked here once, with errors that help."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,191 +17,8 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
+from crisptree.estimators.rules import is_whole
 from crisptree.structure import TreeStructure
-
-ALGORITHMS = ("em", "alternating", "likelihood", "non_greedy")
-ANNEALING = ("linear", "geometric")
-DECAYS = ("none", "linear", "cosine")
-RIVALS = ("axis_aligned", "random", "oc1", "co2")
-GROW = ("greedy", "balanced", *RIVALS)
-SEGMENTER_ALGORITHMS, SEGMENTER_GROW = ALGORITHMS[:3], GROW[:2]
-SCALES = ("feature", "global", None)
-DEEPEST_BALANCED = 16
-MOST_STAGES = 8
-SPLITS = ("oblique", "axis", "conv")
-
-Rule = tuple[Callable[[Any], bool], str]
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _whole(low: int, *, none: bool = False, remark: str = "") -> Rule:
-    def holds(value: Any) -> bool:
-        if value is None:
-            return none
-        return _is_whole(value) and bool(value >= low)
-
-    return holds, f"a whole number of at least {low}" + (" or None" if none else "") + remark
-
-
-def _number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
-    def holds(value: Any) -> bool:
-        if value is None:
-            return none
-        if not isinstance(value, Real) or not math.isfinite(value):
-            return False
-        number = float(value)
-        return (number > low if strict else number >= low) and number < high
-
-    return holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + (none * " or None")
-
-
-def _one_of(names: tuple[str | None, ...]) -> Rule:
-    return lambda value: (value is None or isinstance(value, str)) and value in names, "one of " + ", ".join(
-        map(repr, names)
-    )
-
-
-def _flag() -> Rule:
-    return lambda value: isinstance(value, bool | np.bool_), "True or False"
-
-
-RULES: dict[str, Rule] = {
-    "split": (
-        lambda value: callable(value) or (isinstance(value, str) and value in SPLITS),
-        "'oblique', 'axis', 'conv' or a function split(input_shape) that returns a torch.nn.Module",
-    ),
-    "algorithm": _one_of(ALGORITHMS),
-    "grow": _one_of(GROW),
-    "max_depth": _whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
-    "max_leaf_nodes": _whole(2, none=True),
-    "min_samples_split": _whole(2),
-    "min_samples_leaf": _whole(1),
-    "min_weight_fraction_leaf": _number(0.0, high=0.5),
-    "min_impurity_decrease": _number(0.0),
-    "epochs": _whole(1),
-    "finetune_epochs": _whole(0, remark=" (0 keeps the greedy tree)"),
-    "min_updates": _whole(0, remark=" (0 counts epochs alone)"),
-    "learning_rate": (
-        lambda value: (isinstance(value, str) and value == "auto") or _number(0.0, strict=True)[0](value),
-        f"'auto' or {_number(0.0, strict=True)[1]}",
-    ),
-    "learning_rate_decay": _one_of(DECAYS),
-    "batch_size": _whole(1),
-    "steepness": _number(0.0, strict=True),
-    "steepness_step": _number(0.0),
-    "annealing": _one_of(ANNEALING),
-    "l1": _number(0.0),
-    "l2": _number(0.0),
-    "leaf_prior": _number(0.0),
-    "roughness": _number(0.0),
-    "image_shape": (
-        lambda value: (
-            value is None
-            or (
-                isinstance(value, tuple | list)
-                and len(value) in (2, 3)
-                and all(_is_whole(side) and side > 0 for side in value)
-            )
-        ),
-        "None, (height, width) or (height, width, channels)",
-    ),
-    "nu": _number(0.0, strict=True, none=True),
-    "mass_threshold": _number(0.0, high=1.0),
-    "scale": _one_of(SCALES),
-    "validation_fraction": _number(0.0, strict=True, high=1.0),
-    "early_stopping": _flag(),
-    "warm_start": _flag(),
-    "n_jobs": (
-        lambda value: value is None or (_is_whole(value) and (value == -1 or 1 <= value < 2**31)),
-        "None or -1 for all cores, or a whole number of at least 1",
-    ),
-    "verbose": (lambda value: isinstance(value, bool) or (_is_whole(value) and value >= 0), "0 or larger"),
-    "callbacks": (
-        lambda value: value is None or (isinstance(value, list | tuple) and all(map(callable, value))),
-        "None or a list of functions that take a record of an epoch",
-    ),
-}
-
-
-IMAGE_RULES: dict[str, Rule] = {
-    "window": (
-        lambda value: _is_whole(value) and value > 0 and value % 2 == 1,
-        "an odd whole number of at least 1, so that a pixel stands in its middle",
-    ),
-    "scales": (
-        lambda value: (
-            isinstance(value, tuple | list)
-            and len(value) > 0
-            and len(set(value)) == len(value)
-            and all(_is_whole(scale) and scale > 0 for scale in value)
-        ),
-        "a tuple of different whole numbers of at least 1, such as (1,) or (1, 4)",
-    ),
-    "normalise_images": _flag(),
-    "stages": (lambda value: _is_whole(value) and 1 <= value <= MOST_STAGES, f"a whole number from 1 to {MOST_STAGES}"),
-    "pixels_per_epoch": _whole(1, none=True, remark=" (None shows all of them)"),
-}
-"""Rules for what only estimators of images have."""
-
-ARGUMENTS: dict[str, Rule] = {
-    "depth": _whole(0),
-    "max_terms": _whole(1, none=True),
-    "tolerance": _number(0.0, high=1.0, none=True),
-}
-"""Rules for what methods are given and is no parameter of the estimator."""
-
-
-def check_parameter(name: str, value: Any) -> None:
-    """Hold one parameter, or one argument of a method, to its rule."""
-    holds, sentence = (RULES | IMAGE_RULES | ARGUMENTS)[name]
-    if not holds(value):
-        raise ValueError(f"`{name}` must be {sentence}; got {value!r}.")
-
-
-def check_parameters(parameters: dict[str, Any]) -> None:
-    """Hold every parameter to its rule, and those that depend on each other too."""
-    for name in RULES | IMAGE_RULES:
-        if name in parameters:
-            check_parameter(name, parameters[name])
-    if parameters["split"] != "oblique" and parameters["roughness"] > 0:
-        raise ValueError(
-            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
-            f"got roughness={parameters['roughness']!r}."
-        )
-    if parameters["split"] not in ("oblique", "axis") and parameters["l1"] > 0:
-        raise ValueError(f"`l1` must be 0 for split modules; got {parameters['l1']!r}. Use l2 instead.")
-    if parameters["split"] != "oblique":
-        for name, value in (("grow", parameters["grow"]), ("algorithm", parameters["algorithm"])):
-            if value in (*RIVALS, "non_greedy"):
-                raise ValueError(
-                    f"`split` must be 'oblique' for {name}={value!r}, which works on hyperplanes; "
-                    f"got {parameters['split']!r}."
-                )
-    if parameters["grow"] == "balanced":
-        if parameters["max_depth"] is None or parameters["max_depth"] > DEEPEST_BALANCED:
-            raise ValueError(
-                f"`max_depth` must be a number of at most {DEEPEST_BALANCED} for grow='balanced', which builds "
-                f"2^max_depth leaves; got {parameters['max_depth']!r}."
-            )
-        if parameters["max_leaf_nodes"] is not None:
-            raise ValueError(
-                "`max_leaf_nodes` must be None for grow='balanced', which builds all 2^max_depth leaves; "
-                f"got {parameters['max_leaf_nodes']!r}."
-            )
-        if parameters["warm_start"]:
-            raise ValueError("`warm_start` must be False for grow='balanced': a complete tree does not grow on.")
-
-
-def check_segmenter_parameters(parameters: dict[str, Any]) -> None:
-    """The same for a segmenter, which has no rivals and takes up no earlier tree."""
-    for name, known in (("algorithm", SEGMENTER_ALGORITHMS), ("grow", SEGMENTER_GROW)):
-        holds, sentence = _one_of(known)
-        if not holds(parameters[name]):
-            raise ValueError(f"`{name}` must be {sentence}; got {parameters[name]!r}.")
-    check_parameters({**parameters, "warm_start": False})
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +143,7 @@ def check_warm_start(
                 f"`{name}` must be at least {size} with warm_start=True, because the tree that is there has as much; "
                 f"got {limit}. Use a new estimator for a smaller tree."
             )
-    if holds_out(estimator) and not has_validation and not _is_whole(estimator.random_state):
+    if holds_out(estimator) and not has_validation and not is_whole(estimator.random_state):
         raise ValueError(
             "`random_state` must be a whole number for warm_start where rows are held out (early_stopping, or nu=None "
             f"with algorithm='non_greedy'), so that they are the same again; got {estimator.random_state!r}. Or give "

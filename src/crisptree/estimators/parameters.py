@@ -1,0 +1,311 @@
+"""Every parameter of the estimators, declared once: its default, its rule, its name on the command line, since when.
+
+An estimator lists its parameters as annotated class attributes, ``epochs: int = parameter(rule=20)``, and gets the
+``__init__`` that scikit-learn asks for. Only NumPy is imported here: the command line reads the flags from this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import Any, ClassVar, dataclass_transform
+
+import numpy as np
+
+from crisptree.estimators.rules import Rule, number, one_of, true_or_false, whole, whole_numbers, word_or
+
+RIVALS = ("axis_aligned", "random", "oc1", "co2")
+MODULE_FREE = ("oblique", "axis")
+DEEPEST_BALANCED = 16
+MOST_STAGES = 8
+NEVER = object()
+"""There was no time without the parameter."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Parameters
+    ----------
+    default : object
+        What it is where nobody says.
+    rule : Rule or None
+        What it must be; None where that takes more than its value to tell.
+    flag : str or None
+        Its name on the command line, for those that have one.
+    help : str
+        A sentence for the command line.
+    since : str
+        The first version with it.
+    before : object
+        What a model file that does not name it was trained with; ``NEVER`` for the parameters of the first version.
+    """
+
+    default: Any
+    rule: Rule | None
+    flag: str | None
+    help: str
+    since: str
+    before: Any
+
+
+def parameter(
+    *,
+    default: Any,
+    rule: Rule | None = None,
+    flag: str | None = None,
+    help: str = "",
+    since: str = "0.1",
+    before: Any = NEVER,
+) -> Any:
+    """Declare a parameter; see ``Parameter``. Type checkers look for a ``default`` by that name."""
+    return Parameter(default, rule, flag, help, since, before)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+class Declared:
+    """Base of classes whose parameters are declared as class attributes."""
+
+    PARAMETERS: ClassVar[dict[str, Parameter]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {name: value for name, value in cls.__dict__.items() if isinstance(value, Parameter)}
+        cls.PARAMETERS = {name: value for base in cls.__mro__[:0:-1] for name, value in _of(base).items()} | own
+        for name in own:
+            delattr(cls, name)
+        if own:
+            cls.__init__ = _init_of(cls)  # type: ignore[method-assign]
+
+
+def _of(base: type) -> dict[str, Parameter]:
+    found: dict[str, Parameter] = base.__dict__.get("PARAMETERS", {})
+    return found
+
+
+def _init_of(cls: type[Declared]) -> Callable[..., None]:
+    """An ``__init__`` that stores every parameter, with a signature for people and for scikit-learn."""
+    declared = cls.PARAMETERS
+
+    def __init__(self: Any, **given: Any) -> None:
+        unknown = given.keys() - declared.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__}() has no parameter {min(unknown)!r}; it has {', '.join(declared)}.")
+        for name, parameter in declared.items():
+            setattr(self, name, given.get(name, parameter.default))
+
+    arguments = [Argument(name, Argument.KEYWORD_ONLY, default=declared[name].default) for name in declared]
+    __init__.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Argument("self", Argument.POSITIONAL_OR_KEYWORD), *arguments]
+    )
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    return __init__
+
+
+class TreeParameters(Declared):
+    """The parameters that every estimator of trees has; ``CrispTreeClassifier`` says what each of them does."""
+
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="oblique",
+        rule=Rule(
+            lambda value: callable(value) or (isinstance(value, str) and value in (*MODULE_FREE, "conv")),
+            "'oblique', 'axis', 'conv' or a function split(input_shape) that returns a torch.nn.Module",
+            (*MODULE_FREE, "conv"),
+        ),
+        flag="--split",
+        help="What a split asks.",
+    )
+    algorithm: str = parameter(
+        default="em", rule=one_of("em", "alternating", "likelihood"), flag="--algorithm", help="How to train."
+    )
+    grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced"))
+    max_depth: int | None = parameter(
+        default=8,
+        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
+        flag="--depth",
+        help="Most splits on a path.",
+    )
+    max_leaf_nodes: int | None = parameter(
+        default=None, rule=whole(2, none=True), flag="--leaves", help="Most leaves; the tree then grows best first."
+    )
+    min_samples_split: int = parameter(default=2, rule=whole(2))
+    min_samples_leaf: int = parameter(default=1, rule=whole(1))
+    min_weight_fraction_leaf: float = parameter(default=0.0, rule=number(0.0, high=0.5))
+    min_impurity_decrease: float = parameter(default=0.0, rule=number(0.0))
+    epochs: int = parameter(default=20, rule=whole(1), flag="--epochs", help="Epochs of every split.")
+    finetune_epochs: int = parameter(
+        default=40,
+        rule=whole(0, remark=" (0 keeps the greedy tree)"),
+        flag="--finetune-epochs",
+        help="Epochs of the tree.",
+    )
+    min_updates: int = parameter(default=200, rule=whole(0, remark=" (0 counts epochs alone)"))
+    learning_rate: float | str = parameter(default="auto", rule=word_or("auto", number(0.0, strict=True)))
+    learning_rate_decay: str = parameter(default="linear", rule=one_of("none", "linear", "cosine"), before="none")
+    batch_size: int = parameter(default=256, rule=whole(1))
+    steepness: float = parameter(default=1.0, rule=number(0.0, strict=True))
+    steepness_step: float = parameter(default=0.1, rule=number(0.0))
+    annealing: str = parameter(default="linear", rule=one_of("linear", "geometric"))
+    l1: float = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
+    l2: float = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
+    leaf_prior: float = parameter(default=0.0, rule=number(0.0))
+    roughness: float = parameter(
+        default=0.0, rule=number(0.0), flag="--roughness", help="Strength of differences of neighbouring pixels."
+    )
+    mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
+    scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
+    class_weight: dict[Any, float] | str | None = parameter(
+        default=None, flag="--class-weight", help="balanced, or CLASS=WEIGHT, which may be repeated."
+    )
+    validation_fraction: float = parameter(default=0.1, rule=number(0.0, strict=True, high=1.0))
+    early_stopping: bool = parameter(
+        default=False,
+        rule=true_or_false(),
+        flag="--early-stopping",
+        help="Keep the epoch that is best on the validation rows, or on a tenth of the rows.",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None, flag="--seed", help="Makes the run repeatable."
+    )
+    device: str = parameter(default="auto", flag="--device", help="cpu, cuda or auto.")
+    n_jobs: int | None = parameter(
+        default=None,
+        rule=Rule(
+            lambda value: value is None or value == -1 or whole(1, high=2**31 - 1).holds(value),
+            "None or -1 for all cores, or a whole number of at least 1",
+        ),
+        flag="--jobs",
+        help="Threads; by default all cores.",
+    )
+    verbose: int = parameter(
+        default=0, rule=Rule(lambda value: isinstance(value, bool) or whole(0).holds(value), "0 or larger")
+    )
+    callbacks: Sequence[Callable[..., None]] | None = parameter(
+        default=None,
+        rule=Rule(
+            lambda value: value is None or (isinstance(value, list | tuple) and all(map(callable, value))),
+            "None or a list of functions that take a record of an epoch",
+        ),
+    )
+
+
+class ClassifierParameters(TreeParameters):
+    """Those of ``CrispTreeClassifier``."""
+
+    algorithm: str = parameter(
+        default="em",
+        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
+        flag="--algorithm",
+        help="How to train.",
+    )
+    grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *RIVALS))
+    image_shape: tuple[int, ...] | None = parameter(
+        default=None,
+        rule=Rule(
+            lambda value: value is None or whole_numbers((2, 3))(value),
+            "None, (height, width) or (height, width, channels)",
+        ),
+        flag="--image-shape",
+        help="Rows are images.",
+    )
+    nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
+    warm_start: bool = parameter(default=False, rule=true_or_false())
+
+
+class SegmenterParameters(TreeParameters):
+    """Those of ``CrispSegmenter``."""
+
+    window: int = parameter(
+        default=31,
+        rule=Rule(
+            lambda value: whole(1).holds(value) and value % 2 == 1,
+            "an odd whole number of at least 1, so that a pixel stands in its middle",
+        ),
+        flag="--window",
+        help="Pixels along a side of the window, odd.",
+    )
+    scales: tuple[int, ...] = parameter(
+        default=(1,),
+        rule=Rule(
+            whole_numbers(different=True), "a tuple of different whole numbers of at least 1, such as (1,) or (1, 4)"
+        ),
+        flag="--scales",
+        help="How far apart a window's samples lie, such as 1,4.",
+    )
+    normalise_images: bool = parameter(
+        default=False,
+        rule=true_or_false(),
+        flag="--normalise",
+        help="Take every image by its own mean and spread.",
+        before=False,
+    )
+    stages: int = parameter(
+        default=1, rule=whole(1, high=MOST_STAGES), flag="--stages", help="Trees that follow each other."
+    )
+    pixels_per_epoch: int | None = parameter(
+        default=300_000,
+        rule=whole(1, none=True, remark=" (None shows all of them)"),
+        flag="--pixels-per-epoch",
+        help="Pixels that an epoch goes through.",
+    )
+    ignore_label: Any = parameter(default=None, flag="--ignore-label", help="The value of pixels without a label.")
+
+
+ARGUMENTS: dict[str, Rule | None] = {
+    **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
+    "depth": whole(0),
+    "max_terms": whole(1, none=True),
+    "tolerance": number(0.0, high=1.0, none=True),
+}
+"""Rules for what methods are given, which may be called like a parameter."""
+
+
+def check_argument(name: str, value: Any) -> None:
+    """Hold an argument of a method to its rule."""
+    rule = ARGUMENTS[name]
+    assert rule is not None
+    rule.check(name, value)
+
+
+def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -> None:
+    """Hold every parameter to its rule, and those that depend on each other too."""
+    for name, declaration in declared.items():
+        if declaration.rule is not None:
+            declaration.rule.check(name, values[name])
+    _check_split(values)
+    if values["grow"] == "balanced":
+        _check_balanced(values)
+
+
+def _check_split(values: Mapping[str, Any]) -> None:
+    split = values["split"]
+    if split != "oblique" and values["roughness"] > 0:
+        raise ValueError(
+            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
+            f"got roughness={values['roughness']!r}."
+        )
+    if split not in MODULE_FREE and values["l1"] > 0:
+        raise ValueError(f"`l1` must be 0 for split modules; got {values['l1']!r}. Use l2 instead.")
+    for name in ("grow", "algorithm"):
+        if split != "oblique" and values[name] in (*RIVALS, "non_greedy"):
+            raise ValueError(
+                f"`split` must be 'oblique' for {name}={values[name]!r}, which works on hyperplanes; got {split!r}."
+            )
+
+
+def _check_balanced(values: Mapping[str, Any]) -> None:
+    if values["max_depth"] is None or values["max_depth"] > DEEPEST_BALANCED:
+        raise ValueError(
+            f"`max_depth` must be a number of at most {DEEPEST_BALANCED} for grow='balanced', which builds "
+            f"2^max_depth leaves; got {values['max_depth']!r}."
+        )
+    if values["max_leaf_nodes"] is not None:
+        raise ValueError(
+            "`max_leaf_nodes` must be None for grow='balanced', which builds all 2^max_depth leaves; "
+            f"got {values['max_leaf_nodes']!r}."
+        )
+    if values.get("warm_start"):
+        raise ValueError("`warm_start` must be False for grow='balanced': a complete tree does not grow on.")

@@ -1,0 +1,89 @@
+"""What a parameter must be: a test, and the sentence that an error says of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rule(NamedTuple):
+    """``holds(value)``, how to say it ("`name` must be ``sentence``"), and the words to choose from where it has some."""
+
+    holds: Callable[[Any], bool]
+    sentence: str
+    words: tuple[str | None, ...] = ()
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless the value is as it must be."""
+        if not self.holds(value):
+            raise ValueError(f"`{name}` must be {self.sentence}; got {value!r}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def whole(low: int, *, high: int | None = None, none: bool = False, remark: str = "") -> Rule:
+    """A whole number within bounds."""
+
+    def holds(value: Any) -> bool:
+        if value is None:
+            return none
+        return is_whole(value) and bool(value >= low) and (high is None or bool(value <= high))
+
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+    return Rule(holds, f"a whole number {bounds}" + (" or None" if none else "") + remark)
+
+
+def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool = False) -> Rule:
+    """A finite number within bounds."""
+
+    def holds(value: Any) -> bool:
+        if value is None:
+            return none
+        if not isinstance(value, Real) or not math.isfinite(value):
+            return False
+        found = float(value)
+        return (found > low if strict else found >= low) and found < high
+
+    return Rule(holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + none * " or None")
+
+
+def one_of(*names: str | None) -> Rule:
+    """One of some words."""
+
+    def holds(value: Any) -> bool:
+        return (value is None or isinstance(value, str)) and value in names
+
+    return Rule(holds, "one of " + ", ".join(map(repr, names)), names)
+
+
+def word_or(word: str, rule: Rule) -> Rule:
+    """A word, or what another rule asks for."""
+    return Rule(
+        lambda value: (isinstance(value, str) and value == word) or rule.holds(value), f"{word!r} or {rule.sentence}"
+    )
+
+
+def true_or_false() -> Rule:
+    """A flag."""
+    return Rule(lambda value: isinstance(value, bool | np.bool_), "True or False")
+
+
+def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = False) -> Callable[[Any], bool]:
+    """Whether a value is a tuple or list of positive whole numbers, of one of the lengths."""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, tuple | list)
+            and (len(value) in n_values if n_values else len(value) > 0)
+            and all(is_whole(item) and item > 0 for item in value)
+            and (not different or len(set(value)) == len(value))
+        )
+
+    return holds
