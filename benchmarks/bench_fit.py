@@ -21,8 +21,8 @@ from timing import table
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_connect4
+from crisptree.learning.backends.native_steps import NativeSteps
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.native_steps import NativeSteps
 
 
 def mnist() -> tuple[np.ndarray, ...]:

@@ -21,7 +21,7 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from crisptree import CrispTreeClassifier, explain
 from crisptree.datasets import load_mnist
-from crisptree.splits import ConvSplits
+from crisptree.splits import ConvNet
 from experiments import cells, provenance
 from experiments.table import Summary
 
@@ -36,7 +36,7 @@ TURN, SIZE, MOVE = 0.2, 0.1, 0.1
 
 def with_dropout(input_shape: tuple[int, ...]) -> nn.Module:
     """The paper's network, a tenth of its 96 values left out while it trains."""
-    layers = ConvSplits(input_shape).layers
+    layers = ConvNet(input_shape).layers
     return nn.Sequential(*layers[:7], nn.Dropout(0.1), *layers[7:])
 
 

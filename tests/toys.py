@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from crisptree.learning.samples import Samples
+from crisptree.rows.arrays import ArrayRows
+from crisptree.rows.windows import Windows
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
 from crisptree.tree import Tree
 
 FIGURE_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
@@ -91,3 +95,8 @@ def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     ours, theirs = (((boards[:, 1:] == side) & (boards[:, :-1] == side)).sum(axis=(1, 2)) for side in (1, 2))
     lead = np.sign(ours - theirs)
     return np.eye(3, dtype=np.float32)[boards.reshape(n, -1)].reshape(n, -1), lead + 1
+
+
+def class_samples(x: torch.Tensor | Windows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
+    """Rows with the numbers of their classes."""
+    return Samples(x if isinstance(x, Windows) else ArrayRows(x), y, weight, Classes(n_classes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,16 @@ Doubles = npt.NDArray[np.float64]
 
 LARGEST = float(np.finfo(np.float32).max)
 
+VALUES_IN_CACHE = 2**16
+"""Rows of few features are scaled more of them at a time."""
+
 SMALLEST_SPREAD = 1e-35
 """A column that varies less than this counts as constant: its folded weight would leave float32's range."""
+
+
+def scaled(values: Any, center: Any, factor: Any) -> Any:
+    """(x − center) · factor, for arrays and tensors alike; rows far from those of training do not become infinite."""
+    return ((values - center) * factor).clip(-LARGEST, LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +72,23 @@ class Scaling:
 
     def apply(self, X: Floats, n_jobs: int | None = 1) -> npt.NDArray[np.float32]:
         """The scaled rows, computed in double precision, kept in single."""
-        scaled = np.empty(X.shape, dtype=np.float32)
+        result = np.empty(X.shape, dtype=np.float32)
 
         def scale(rows: slice) -> None:
-            values = X[rows] - self.center
-            values *= self.factor
-            # A row far from those of training must not become infinite.
-            scaled[rows] = np.clip(values, -LARGEST, LARGEST, out=values)
+            result[rows] = scaled(X[rows], self.center, self.factor)
 
-        for _ in over_blocks(scale, len(X), ROWS_IN_CACHE, n_jobs):
+        for _ in over_blocks(scale, len(X), max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1)), n_jobs):
             pass
-        return scaled
+        return result
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether rows stay as they are."""
+        return bool(np.all(self.center == 0) and np.all(self.factor == 1))
+
+    def first(self, n_features: int) -> Scaling:
+        """The scaling of the first features alone."""
+        return Scaling(*(part[:n_features] for part in (self.center, self.factor, self.mean, self.spread)))
 
     def fold(self, weight: Doubles, bias: Doubles) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Hyperplanes of the scaled space as hyperplanes of the raw one."""

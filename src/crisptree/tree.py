@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from torch import Tensor
 
 from crisptree.blocks import row_blocks
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
+from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
-from crisptree.inference.routing import route_rows
 from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
+from crisptree.targets import TARGETS, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +32,21 @@ class Tree:
         The shape.
     splits : AbstractSplits
         The split features, in the structure's order.
-    leaves : Tensor of shape (n_leaves, n_classes)
-        Leaf distributions π.
+    leaves : Tensor of shape (n_leaves, n_values)
+        Leaf tables; for classes the distributions π.
+    target : str, default="classes"
+        What they mean, a key of ``targets.TARGETS``.
     """
 
     structure: TreeStructure
     splits: AbstractSplits
     leaves: Tensor
+    target: str = "classes"
+
+    @property
+    def meaning(self) -> Target:
+        """What the numbers of a leaf mean."""
+        return TARGETS[self.target](self.leaves.shape[1])
 
     def log_path_probabilities(self, x: Tensor, steepness: float) -> Tensor:
         """log μ_ℓ(x).  (n, n_features) → (n, n_leaves)"""
@@ -72,30 +81,36 @@ class Tree:
             Which leaves to split; see ``TreeStructure.split_leaf`` for the new numbers.
         stumps : AbstractSplits
             One split for each of them.
-        tables : Tensor of shape (len(leaves), 2, n_classes)
+        tables : Tensor of shape (len(leaves), 2, n_values)
             The stumps' left and right leaf distributions.
         """
         kept = self.leaves.clone()
         kept[torch.as_tensor(list(leaves), device=kept.device)] = tables[:, 0]
         splits = AbstractSplits.concatenated([self.splits, stumps])
-        return Tree(self.structure.split_leaves(leaves), splits, torch.cat([kept, tables[:, 1]]))
+        return replace(
+            self,
+            structure=self.structure.split_leaves(leaves),
+            splits=splits,
+            leaves=torch.cat([kept, tables[:, 1]]),
+        )
 
     def hard_tables(self, counts: Tensor) -> Tensor:
-        """The leaf tables of the deterministic tree, from the classes that reach every leaf.  (n_leaves, n_classes)"""
+        """The leaf tables of the deterministic tree, from the rows that reach every leaf.  (n_leaves, n_values)"""
         nodes = self.structure.sums_below(counts.detach().cpu().double().numpy())
-        return torch.from_numpy(leaf_tables(self.structure, nodes, prior=0.0)).to(counts)
+        return torch.from_numpy(leaf_tables(self.meaning, self.structure, nodes, prior=0.0)).to(counts)
 
     def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
         """The deterministic tree on raw features, not yet settled on its training rows."""
         soft = self.leaves.detach().cpu().double().numpy()
-        statistics = unsettled(self.structure, scaling, soft, steepness)
+        statistics = unsettled(self.structure, scaling, soft, steepness, self.meaning.n_statistics)
         if isinstance(self.splits, ModuleSplits):
-            return ModuleTree(self.structure, soft, statistics, splits=self.splits.on(torch.device("cpu")))
+            splits = self.splits.on(torch.device("cpu"))
+            return ModuleTree(self.structure, soft, statistics, splits=splits, target=self.target)
         if not isinstance(self.splits, ObliqueSplits | AxisSplits):
             raise TypeError(f"{type(self.splits).__name__} cannot be made crisp; choose winners first.")
         hyperplanes = (part.detach().cpu().double().numpy() for part in self.splits.hyperplanes())
         weight, bias = scaling.fold(*hyperplanes)
-        return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias)
+        return FlatTree(self.structure, soft, statistics, weight=weight, bias=bias, target=self.target)
 
     @classmethod
     def soft(
@@ -119,7 +134,7 @@ class Tree:
             splits = linear.from_hyperplanes(weight, bias)
         else:
             raise TypeError(f"no probabilistic tree is known for {type(tree).__name__}.")
-        return cls(tree.structure, splits, leaves)
+        return cls(tree.structure, splits, leaves, tree.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from crisptree.baselines.axis_aligned import best_stump, rounded_down
 from crisptree.baselines.growing import grow_rival
 from crisptree.baselines.task import Node
 from crisptree.baselines.thresholds import Least
-from crisptree.learning.growing import Limits, single_leaf
+from crisptree.learning.growing import single_leaf
 from crisptree.learning.plan import Plan
+from crisptree.learning.spec import Limits
 from crisptree.splits import kind_of
 from tests.learning.test_growing import samples_of
 from tests.toys import clouds, generator

@@ -1,5 +1,7 @@
 """What holds for every rival that grows a tree."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,9 @@ from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import Least
 from crisptree.equations.routing import goes_right
 from crisptree.learning.batches import Groups
-from crisptree.learning.growing import Limits, single_leaf
+from crisptree.learning.growing import single_leaf
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.spec import Limits
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import kind_of
 from tests.learning.test_growing import samples_of, training_accuracy
@@ -28,7 +30,7 @@ NOISE = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
 def grown(name, X, y, *, weight=None, seed=0, on_epoch=None, start=None, **limits):
     samples, random = samples_of(X, y), generator(seed)
     if weight is not None:
-        samples = Samples(samples.x, samples.y, torch.from_numpy(weight / weight.mean()).float(), samples.n_classes)
+        samples = replace(samples, weight=torch.from_numpy(weight / weight.mean()).float())
     start = start or single_leaf(samples, kind_of("oblique", (np.shape(X)[1],)), random)
     return grow_rival(name, start, samples, PLAN, Limits(**limits), generator=random, on_epoch=on_epoch)
 
@@ -37,7 +39,7 @@ def gains(search, X, y, **options):
     samples = samples_of(X, y)
     groups = Groups(torch.arange(len(samples)), torch.tensor([len(samples)]))
     splits = search(Task(samples, PLAN, Least(), generator()), groups, **options)
-    leaves = torch.zeros(2, samples.n_classes)
+    leaves = torch.zeros(2, samples.target.n_values)
     return float(Stumps(splits, leaves, groups).outcome(samples, 1, 0.0).gains[0])
 
 
@@ -62,7 +64,7 @@ def test_growth_ends_with_pure_leaves(name):
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_stopping_rules_hold(name):
     X, y = NOISE
-    x = samples_of(X, y).x
+    x = samples_of(X, y).rows.values
     assert grown(name, X, y, max_depth=3).structure.depth == 3
     assert grown(name, X, y, max_depth=0).structure.n_splits == 0
     assert grown(name, X, y, max_leaf_nodes=5).structure.n_leaves == 5
@@ -97,7 +99,7 @@ def test_an_integer_weight_equals_repeating_the_row(name):
     weight = 1 + np.arange(200) % 3
     weighted = grown(name, X, y, weight=weight.astype(float), max_depth=3)
     repeated = grown(name, np.repeat(X, weight, axis=0), np.repeat(y, weight), max_depth=3)
-    x = samples_of(X, y).x
+    x = samples_of(X, y).rows.values
     assert torch.equal(weighted.route(x), repeated.route(x))
     torch.testing.assert_close(weighted.leaves, repeated.leaves, rtol=1e-4, atol=1e-5)
 
@@ -150,5 +152,5 @@ def test_leaves_of_many_sizes_descend_side_by_side():
     groups = Groups(torch.randperm(400, generator=generator()), torch.tensor(sizes))
     splits = oc1_splits(Task(samples, PLAN, Least(), generator()), groups)
     for number, rows in enumerate(groups.rows.split(sizes)):
-        turns = goes_right(splits.score(samples.x[rows], number))
+        turns = goes_right(splits.score(samples.rows.values[rows], number))
         assert 0 < int(turns.sum()) < len(rows)

@@ -6,11 +6,10 @@ from crisptree.baselines.bound import NUS
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.learning.finetuning import hard_score
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
 from crisptree.structure import TreeStructure
 from tests.baselines.test_growing import grown
 from tests.learning.test_growing import samples_of, training_accuracy
-from tests.toys import checkerboard, clouds, diagonal, generator, random_tree
+from tests.toys import checkerboard, class_samples, clouds, diagonal, generator, random_tree
 
 PLAN = Plan(epochs=15, learning_rate=0.02, batch_size=50)
 
@@ -63,10 +62,10 @@ def test_an_integer_weight_equals_repeating_the_row():
     start, plan = random_tree(TreeStructure.balanced(2), 5, 3), Plan(epochs=20, learning_rate=0.02)
     start = type(start)(start.structure, start.splits.replaced(_single(start)), start.leaves.float())
     base = samples_of(X, y)
-    weighted = Samples(base.x, base.y, repeats / repeats.float().mean(), 3)
+    weighted = class_samples(base.rows.values, base.y, repeats / repeats.float().mean(), 3)
     repeated = samples_of(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))
     trees = [non_greedy(start, rows, plan, 10.0, generator=generator()).tree for rows in (weighted, repeated)]
-    assert torch.equal(*(tree.route(base.x) for tree in trees))
+    assert torch.equal(*(tree.route(base.rows.values) for tree in trees))
 
 
 def _single(tree):

@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
-import torch
 
+from crisptree import targets
 from crisptree.baselines import thresholds
 from crisptree.baselines.thresholds import Least, best_crossings, best_thresholds
-from crisptree.equations.gain import information_gain
 
 
 def gain_of(right, y, weight, n_classes):
     """The definition: class counts on both sides."""
     counts = [np.bincount(y[side], weights=weight[side], minlength=n_classes) for side in (~right, right)]
-    return float(information_gain(*(torch.from_numpy(count) for count in counts)))
+    return float(targets.gain(targets.Classes(len(counts[0])), *counts))
 
 
 def allowed(right, weight, least):

@@ -1,17 +1,12 @@
 import pytest
 import torch
 
-from crisptree.equations.em import (
-    SMALLEST_PROBABILITY,
-    class_counts,
-    leaf_distributions,
-    node_masses,
-    responsibilities,
-    split_loss,
-)
+from crisptree.equations.em import node_masses, responsibilities, split_loss
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities
+from crisptree.targets import Classes
 from tests.toys import FIGURE_1, SHAPES, generator, random_structure, random_tables
 
+THREE = Classes(3)
 STRUCTURES = [shape for shape in SHAPES if shape.n_splits] + [random_structure(17, 4)]
 
 
@@ -26,14 +21,16 @@ def test_responsibilities_are_the_posterior_of_the_leaf(structure):
     scores, tables, y = problem(structure)
     log_paths = log_path_probabilities(scores, structure, 1.0)
     joint = log_paths.exp() * tables.T[y]
-    torch.testing.assert_close(responsibilities(log_paths, tables, y), joint / joint.sum(dim=1, keepdim=True))
+    torch.testing.assert_close(
+        responsibilities(log_paths, THREE.evidence(tables, y)), joint / joint.sum(dim=1, keepdim=True)
+    )
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_split_loss_decomposes_the_sum_of_h_log_mu(structure):
     scores, tables, y = problem(structure)
     log_paths = log_path_probabilities(scores, structure, 2.0)
-    h = responsibilities(log_paths, tables, y)
+    h = responsibilities(log_paths, THREE.evidence(tables, y))
     torch.testing.assert_close(split_loss(scores, *node_masses(h, structure), 2.0), -(h * log_paths).sum())
 
 
@@ -49,7 +46,7 @@ def test_masses_are_the_sums_of_the_responsibilities_left_and_right(structure):
 
 def test_the_split_loss_has_the_gradient_of_its_formula():
     scores, tables, y = problem(FIGURE_1)
-    h = responsibilities(log_path_probabilities(scores, FIGURE_1, 1.0), tables, y)
+    h = responsibilities(log_path_probabilities(scores, FIGURE_1, 1.0), THREE.evidence(tables, y))
     left, right = node_masses(h, FIGURE_1)
     loss = lambda scores: split_loss(scores, left, right, 1.5)  # noqa: E731
     assert torch.autograd.gradcheck(loss, scores.clone().requires_grad_())
@@ -59,8 +56,8 @@ def test_with_current_responsibilities_the_split_loss_has_the_gradient_of_the_lo
     scores, tables, y = problem(FIGURE_1)
     scores.requires_grad_()
     log_paths = log_path_probabilities(scores, FIGURE_1, 1.5)
-    direct = torch.autograd.grad(-log_likelihoods(log_paths, tables, y).sum(), scores)[0]
-    h = responsibilities(log_paths, tables, y).detach()
+    direct = torch.autograd.grad(-log_likelihoods(log_paths, THREE.evidence(tables, y)).sum(), scores)[0]
+    h = responsibilities(log_paths, THREE.evidence(tables, y)).detach()
     through_em = torch.autograd.grad(split_loss(scores, *node_masses(h, FIGURE_1), 1.5), scores)[0]
     torch.testing.assert_close(through_em, direct)
 
@@ -72,41 +69,19 @@ def test_a_split_without_mass_costs_a_sample_nothing():
     assert scores.grad[0, 1] == 0
 
 
-def test_counts_add_up_the_responsibilities_by_class():
-    h = torch.tensor([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
-    assert class_counts(h, torch.tensor([1, 0, 1]), 3).tolist() == [[1.0, 0.75, 0.0], [0.0, 1.25, 0.0]]
-
-
-def test_leaf_distributions_are_frequencies_without_exact_zeros():
-    tables = leaf_distributions(torch.tensor([[3.0, 1.0, 0.0]]), torch.ones(1, 3) / 3)
-    torch.testing.assert_close(tables, torch.tensor([[0.75, 0.25, 0.0]]), atol=1e-6, rtol=0)
-    assert tables.min() >= SMALLEST_PROBABILITY / 2
-
-
-def test_an_empty_leaf_keeps_its_distribution():
-    previous = torch.tensor([[0.2, 0.8], [0.5, 0.5]])
-    tables = leaf_distributions(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), previous, prior=0.0)
-    torch.testing.assert_close(tables, torch.tensor([[0.2, 0.8], [0.25, 0.75]]))
-
-
-def test_a_prior_smooths_the_tables_like_that_many_samples_of_every_class():
-    tables = leaf_distributions(torch.tensor([[3.0, 0.0]]), torch.ones(1, 2) / 2, prior=1.0)
-    torch.testing.assert_close(tables, torch.tensor([[0.8, 0.2]]))
-
-
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("seed", range(3))
 def test_an_em_step_with_a_small_enough_step_never_lowers_the_likelihood(structure, seed):
     scores, tables, y = problem(structure, n=40, seed=seed)
 
     def likelihood(scores, tables):
-        return log_likelihoods(log_path_probabilities(scores, structure, 1.0), tables, y).sum()
+        return log_likelihoods(log_path_probabilities(scores, structure, 1.0), THREE.evidence(tables, y)).sum()
 
     for _ in range(20):
         before = likelihood(scores, tables)
         log_paths = log_path_probabilities(scores, structure, 1.0)
-        h = responsibilities(log_paths, tables, y)
+        h = responsibilities(log_paths, THREE.evidence(tables, y))
         leaf = scores.detach().clone().requires_grad_()
         gradient = torch.autograd.grad(split_loss(leaf, *node_masses(h, structure), 1.0), leaf)[0]
-        scores, tables = scores - 0.1 * gradient, leaf_distributions(class_counts(h, y, 3), tables)
+        scores, tables = scores - 0.1 * gradient, THREE.update(THREE.statistics(h, y), tables)
         assert likelihood(scores, tables) >= before - 1e-9

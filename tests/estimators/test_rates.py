@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from crisptree import CrispTreeClassifier
-from crisptree.estimators.fitting import rates_of
+from crisptree.learning.spec import Spec
 
 QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
 
@@ -23,7 +23,9 @@ QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
     ],
 )
 def test_the_rate_shrinks_with_the_features_of_a_hyperplane_and_with_nothing_else(parameters, n_features, rates):
-    assert rates_of(CrispTreeClassifier(**parameters), n_features) == pytest.approx(rates)
+    values = CrispTreeClassifier(**parameters).get_params()
+    spec = Spec.of(values, n_features=n_features, mean_weight=1.0, image_shape=None, seed=0)
+    assert (spec.growth.learning_rate, spec.finetuning.learning_rate) == pytest.approx(rates)
 
 
 def test_the_automatic_rate_trains_as_the_same_number_does():

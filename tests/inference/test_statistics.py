@@ -5,6 +5,7 @@ from crisptree.inference import route_rows
 from crisptree.inference.statistics import leaf_tables, settled
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
 from tests.toys import FIGURE_1, SHAPES, clouds, random_tree
 
 
@@ -38,12 +39,12 @@ def test_leaf_tables_are_the_class_frequencies_of_the_rows_that_reach_the_leaf()
 def test_a_leaf_that_no_row_reaches_takes_the_frequencies_of_the_last_split_that_one_does():
     # Of figure 1 the leaves B and C are empty, and so is the split above them; A holds what split 2 sees.
     leaf_counts = np.array([[3.0, 1.0], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 4.0]])
-    tables = leaf_tables(FIGURE_1, FIGURE_1.sums_below(leaf_counts), 0.0)
+    tables = leaf_tables(Classes(leaf_counts.shape[1]), FIGURE_1, FIGURE_1.sums_below(leaf_counts), 0.0)
     np.testing.assert_allclose(tables, [[0.75, 0.25], [0.75, 0.25], [0.75, 0.25], [1, 0], [0, 1]])
 
 
 def test_a_prior_smooths_the_final_tables():
-    tables = leaf_tables(TreeStructure.single_leaf(), np.array([[3.0, 1.0]]), 1.0)
+    tables = leaf_tables(Classes(2), TreeStructure.single_leaf(), np.array([[3.0, 1.0]]), 1.0)
     np.testing.assert_allclose(tables, [[4 / 6, 2 / 6]])
 
 

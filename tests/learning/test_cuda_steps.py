@@ -5,18 +5,18 @@ import os
 import pytest
 import torch
 
-from crisptree.learning import cuda_steps
+from crisptree.learning.backends import cuda_steps
+from crisptree.learning.backends.cuda_steps import CudaSteps, kernels
+from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.batches import Groups
-from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda, kernels
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples, WindowRows
-from crisptree.learning.steps import TorchSteps
 from crisptree.learning.stumps import Stumps
+from crisptree.rows.windows import Windows
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained
-from tests.toys import FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
+from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tables, random_tree
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -28,7 +28,6 @@ pytestmark = [
 ]
 
 PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
-STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def data():
     X, y = clouds(150, n_features=6, n_classes=4)
     weight = torch.rand(150, generator=generator(), dtype=torch.float64) + 0.5
     x, labels = torch.from_numpy(X).double(), torch.from_numpy(y)
-    return Samples(x.to(DEVICE), labels.to(DEVICE), weight.to(DEVICE), 4)
+    return class_samples(x.to(DEVICE), labels.to(DEVICE), weight.to(DEVICE), 4)
 
 
 def stumps(data):
@@ -50,30 +49,6 @@ def stumps(data):
 def whole(structure, data):
     tree = random_tree(structure, 6, 4)
     return WholeTree(Tree(structure, tree.splits.on(torch.device(DEVICE)), tree.leaves.to(DEVICE)), data)
-
-
-@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
-@pytest.mark.parametrize("penalties", PENALTIES)
-@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
-@pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
-def test_training_on_the_device_equals_that_of_torch(
-    make_trainee, algorithm, penalties, epochs, batch_size, bound, data, monkeypatch
-):
-    plan = Plan(
-        algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, decay="linear", **penalties
-    )
-    fused, by_torch = (trained(make, make_trainee(data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps))
-    assert largest_difference(fused, by_torch) < bound
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("mass_threshold", [0.0, 0.05])
-def test_trees_of_any_shape_take_the_same_step(structure, mass_threshold, data, monkeypatch):
-    plan = Plan(epochs=1, learning_rate=0.05, steepness=2.0, mass_threshold=mass_threshold)
-    fused, by_torch = (
-        trained(make, whole(structure, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
-    )
-    assert largest_difference(fused, by_torch) < 1e-10
 
 
 @pytest.mark.parametrize("algorithm", ["em", "likelihood"])
@@ -91,7 +66,7 @@ def test_zeros_that_are_held_stay_zero(algorithm, penalties, data, monkeypatch):
 
 
 def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.cuda_work.VALUES_AT_ONCE", 300)
+    monkeypatch.setattr("crisptree.learning.backends.cuda_work.VALUES_AT_ONCE", 300)
     plan = Plan(epochs=2, learning_rate=0.05)
     fused, by_torch = (
         trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
@@ -101,15 +76,15 @@ def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
 
 def as_windows(data):
     """The same rows as windows of one long image."""
-    n, p = data.x.shape
-    rows = WindowRows(data.x.reshape(-1), torch.arange(n, device=DEVICE) * p, torch.arange(p, device=DEVICE))
-    return Samples(rows, data.y, data.weight, data.n_classes)
+    n, p = data.rows.values.shape
+    rows = Windows(data.rows.values.reshape(-1), torch.arange(n, device=DEVICE) * p, torch.arange(p, device=DEVICE))
+    return class_samples(rows, data.y, data.weight, data.target.n_values)
 
 
 @pytest.mark.parametrize("algorithm", ["em", "alternating"])
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
 def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.cuda_work.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("crisptree.learning.backends.cuda_work.ROWS_AT_ONCE", 16)
     rates = {"learning_rate": 0.05, "decay": "linear", "l2": 0.01}
     plan = Plan(algorithm, epochs=4, batch_size=20, rows_per_epoch=90, min_updates=40, **rates)
     one, other = (
@@ -121,10 +96,10 @@ def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, d
 @pytest.mark.skipif(INTERPRETED, reason="asks for the memory of a device")
 def test_windows_that_fill_the_device_train_with_the_steps_of_torch(data, monkeypatch):
     rows = as_windows(data)
-    assert can_train_on_cuda(whole(FIGURE_1, rows), rows, Plan())
+    assert CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
     monkeypatch.setattr(cuda_steps, "SHARE_FOR_COPIES", 0.0)
-    assert not can_train_on_cuda(whole(FIGURE_1, rows), rows, Plan())
-    assert can_train_on_cuda(whole(FIGURE_1, data), data, Plan())
+    assert not CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
+    assert CudaSteps.supports(whole(FIGURE_1, data), data, Plan())
 
 
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])

@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.learning.growing import TRIES, Limits, grow, grow_balanced, single_leaf
+from crisptree.learning.growing import TRIES, grow, grow_balanced, single_leaf
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.spec import Limits
 from crisptree.splits import kind_of
-from tests.toys import checkerboard, clouds, diagonal, generator
+from tests.toys import checkerboard, class_samples, clouds, diagonal, generator
 
 PLAN = Plan(epochs=20, learning_rate=0.05, min_updates=100)
 
 
 def samples_of(X, y):
-    return Samples(
+    return class_samples(
         torch.from_numpy(np.asarray(X, dtype=np.float32)),
         torch.from_numpy(np.asarray(y, dtype=np.int64)),
         torch.ones(len(X)),
@@ -29,8 +29,8 @@ def grown(X, y, *, split="oblique", plan=PLAN, on_epoch=None, start=None, **limi
 
 def training_accuracy(tree, X, y):
     samples = samples_of(X, y)
-    leaf = tree.route(samples.x)
-    majority = torch.zeros(tree.structure.n_leaves, samples.n_classes).index_put_(
+    leaf = tree.route(samples.rows.values)
+    majority = torch.zeros(tree.structure.n_leaves, samples.target.n_values).index_put_(
         (leaf, samples.y), torch.ones(len(y)), accumulate=True
     )
     return (majority.argmax(dim=1)[leaf] == samples.y).float().mean().item()
@@ -67,7 +67,7 @@ def test_best_first_growth_splits_where_most_is_gained_and_stops_at_the_number_o
 def test_a_leaf_is_split_only_with_enough_rows_and_keeps_enough_on_both_sides():
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     tree = grown(X, y, max_depth=6, min_samples_leaf=20)
-    sizes = torch.bincount(tree.route(samples_of(X, y).x))
+    sizes = torch.bincount(tree.route(samples_of(X, y).rows.values))
     assert sizes.min() >= 20
     tree = grown(X, y, max_depth=6, min_samples_split=150)
     assert tree.structure.n_splits <= 2
@@ -148,7 +148,7 @@ def test_best_first_growth_takes_the_split_that_gains_most_before_others():
 def test_each_side_keeps_its_share_of_the_weights():
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
     tree = grown(X, y, max_depth=6, min_weight_fraction_leaf=0.2)
-    sizes = torch.bincount(tree.route(samples_of(X, y).x))
+    sizes = torch.bincount(tree.route(samples_of(X, y).rows.values))
     assert sizes.min() >= 40
 
 

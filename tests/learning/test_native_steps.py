@@ -6,70 +6,34 @@ import torch
 
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning import train as training_loop
+from crisptree.learning.backends.native_steps import NativeSteps, best_entries
+from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.native_steps import NativeSteps, best_entries, can_train
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.learning.steps import TorchSteps
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from tests.learning.comparing import largest_difference, trained
-from tests.toys import CHAIN, FIGURE_1, SHAPES, clouds, generator, random_structure, random_tables, random_tree
+from tests.toys import (
+    CHAIN,
+    FIGURE_1,
+    class_samples,
+    clouds,
+    generator,
+    random_structure,
+    random_tables,
+    random_tree,
+)
 
 if training is None:
     pytest.skip("crisptree was installed without its kernel", allow_module_level=True)
-
-PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
-STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
 
 
 def samples(n=150, n_features=6, dtype=torch.float64):
     X, y = clouds(n, n_features=n_features, n_classes=4)
     weight = torch.rand(n, generator=generator(), dtype=dtype) + 0.5
-    return Samples(torch.from_numpy(X).to(dtype), torch.from_numpy(y), weight, 4)
-
-
-def stumps(data):
-    groups = Groups(torch.arange(150), torch.tensor([70, 50, 30]))
-    tables = random_tables(6, 4).reshape(2, -1)
-    centers = torch.zeros(3, data.n_features, dtype=torch.float64)
-    return Stumps(ObliqueSplits.initial(centers, generator()), tables.to(data.x), groups)
-
-
-@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
-@pytest.mark.parametrize("penalties", PENALTIES)
-@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
-def test_stumps_trained_natively_equal_those_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
-    data = samples()
-    plan = Plan(
-        algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, decay="linear", **penalties
-    )
-    native, by_torch = (trained(make, stumps(data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps))
-    assert largest_difference(native, by_torch) < bound
-
-
-@pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
-@pytest.mark.parametrize("penalties", PENALTIES)
-@pytest.mark.parametrize(("epochs", "batch_size", "bound"), [(1, 1000, 1e-10), (5, 40, 1e-6)])
-def test_a_tree_trained_natively_equals_that_of_torch(algorithm, penalties, epochs, batch_size, bound, monkeypatch):
-    data, tree = samples(), random_tree(FIGURE_1, 6, 4)
-    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, decay="linear", **penalties)
-    native, by_torch = (
-        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
-    )
-    assert largest_difference(native, by_torch) < bound
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_trees_of_any_shape_take_the_same_step(structure, monkeypatch):
-    data, tree = samples(), random_tree(structure, 6, 4)
-    plan = Plan(epochs=1, learning_rate=0.05)
-    native, by_torch = (
-        trained(make, WholeTree(tree, data), data, plan, monkeypatch) for make in (NativeSteps, TorchSteps)
-    )
-    assert largest_difference(native, by_torch) < 1e-10
+    return class_samples(torch.from_numpy(X).to(dtype), torch.from_numpy(y), weight, 4)
 
 
 @pytest.mark.parametrize("threshold", [1e-4, 1e-3])
@@ -81,7 +45,11 @@ def test_a_small_mass_threshold_changes_little_and_saves_much(threshold, monkeyp
     whole = trained(NativeSteps, WholeTree(tree, data), data, exact, monkeypatch)
     part = trained(NativeSteps, WholeTree(tree, data), data, sparse, monkeypatch)
     likelihood = [
-        log_likelihoods(trainee.tree().log_path_probabilities(data.x, 4.0), trainee.leaves, data.y).mean().item()
+        log_likelihoods(
+            trainee.tree().log_path_probabilities(data.rows.values, 4.0), data.target.evidence(trainee.leaves, data.y)
+        )
+        .mean()
+        .item()
         for trainee in (whole, part)
     ]
     assert likelihood[0] == pytest.approx(likelihood[1], abs=0.01)
@@ -106,7 +74,7 @@ def test_the_number_of_threads_does_not_change_a_bit():
 
 def test_steep_splits_and_far_rows_stay_finite():
     data, tree = samples(), random_tree(FIGURE_1, 6, 4)
-    far = Samples(data.x * 1e6, data.y, data.weight, 4)
+    far = class_samples(data.rows.values * 1e6, data.y, data.weight, 4)
     trainee = WholeTree(tree, far)
     training_loop.train(trainee, far, Plan(epochs=2, steepness=1e3), generator=generator())
     assert torch.isfinite(trainee.splits.parameters["weight"]).all()
@@ -115,10 +83,10 @@ def test_steep_splits_and_far_rows_stay_finite():
 
 def test_only_hyperplanes_on_the_cpu_train_natively():
     data = samples()
-    assert can_train(WholeTree(random_tree(FIGURE_1, 6, 4), data), data)
+    assert NativeSteps.supports(WholeTree(random_tree(FIGURE_1, 6, 4), data), data, Plan())
     candidates = AxisCandidates.initial(torch.zeros(1, 6, dtype=torch.float64), generator())
     groups = Groups(torch.arange(150), torch.tensor([150]))
-    assert not can_train(Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6), data)
+    assert not NativeSteps.supports(Stumps(candidates, random_tables(12, 4).reshape(2, -1), groups, 6), data, Plan())
 
 
 def test_the_best_entry_under_a_node_is_that_of_its_best_leaf():
@@ -131,7 +99,9 @@ def test_the_best_entry_under_a_node_is_that_of_its_best_leaf():
 
 def test_scores_that_are_no_numbers_show_in_the_loss():
     data, tree = samples(), random_tree(FIGURE_1, 6, 4)
-    huge = Samples(torch.where(data.y[:, None] > 1, data.x.sign() * 1e308, data.x), data.y, data.weight, 4)
+    huge = class_samples(
+        torch.where(data.y[:, None] > 1, data.rows.values.sign() * 1e308, data.rows.values), data.y, data.weight, 4
+    )
     plan = Plan(epochs=2, mass_threshold=1e-3)
     with pytest.raises(training_loop.DivergenceError):
         training_loop.train(WholeTree(tree, huge), huge, plan, generator=generator())
@@ -148,9 +118,9 @@ def test_weights_that_are_not_contiguous_are_trained_too():
 
 def test_a_leaf_whose_rows_are_all_far_away_still_counts_its_share():
     data = samples(n_features=1)
-    far = Samples(torch.ones_like(data.x), data.y, data.weight, 4)
+    far = class_samples(torch.ones_like(data.rows.values), data.y, data.weight, 4)
     groups = Groups(torch.arange(150), torch.tensor([150]))
-    tables = random_tables(2, 4).reshape(2, -1).to(far.x)
+    tables = random_tables(2, 4).reshape(2, -1).to(far.rows.values)
     counts = []
     for make in (NativeSteps, TorchSteps):
         splits = ObliqueSplits(torch.tensor([[50.0]]).double(), torch.zeros(1).double())
@@ -161,7 +131,7 @@ def test_a_leaf_whose_rows_are_all_far_away_still_counts_its_share():
 
 def test_a_soft_tree_goes_through_in_pieces_and_takes_the_same_step(monkeypatch):
     X, y = clouds(400, n_features=6, n_classes=4)
-    data = Samples(torch.from_numpy(X).double(), torch.from_numpy(y), torch.ones(400, dtype=torch.float64), 4)
+    data = class_samples(torch.from_numpy(X).double(), torch.from_numpy(y), torch.ones(400, dtype=torch.float64), 4)
     tree = random_tree(random_structure(400, 1), 6, 4)
     plan = Plan(epochs=2, learning_rate=0.01, steepness=0.1)
     native, by_torch = (

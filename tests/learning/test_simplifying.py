@@ -3,19 +3,20 @@ import pytest
 import torch
 
 from crisptree.learning import train as training
-from crisptree.learning.finetuning import Finetuned, WholeTree, finetune
-from crisptree.learning.native_steps import NativeSteps
+from crisptree.learning.backends.native_steps import NativeSteps
+from crisptree.learning.backends.torch_steps import TorchSteps
+from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.learning.simplifying import Counted, Task, simplify, weakest_links
-from crisptree.learning.steps import TorchSteps
+from crisptree.learning.simplifying import Counted, Stage, weakest_links
 from crisptree.structure import TreeStructure
-from tests.toys import FIGURE_1, clouds, generator, random_structure, random_tree
+from tests.toys import FIGURE_1, class_samples, clouds, generator, random_structure, random_tree
 
 
 def samples(n=200, n_features=6, n_classes=4, seed=0):
     X, y = clouds(n, n_features=n_features, n_classes=n_classes, seed=seed)
-    return Samples(torch.from_numpy(X).double(), torch.from_numpy(y), torch.ones(n, dtype=torch.float64), n_classes)
+    return class_samples(
+        torch.from_numpy(X).double(), torch.from_numpy(y), torch.ones(n, dtype=torch.float64), n_classes
+    )
 
 
 PENALTIES = [{}, {"l1": 1e-3}, {"l2": 1e-2}, {"roughness": 1e-2, "image_shape": (2, 3)}]
@@ -25,7 +26,7 @@ PENALTIES = [{}, {"l1": 1e-3}, {"l2": 1e-2}, {"roughness": 1e-2, "image_shape": 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("algorithm", ["em", "likelihood", "alternating"])
 def test_zeros_stay_exactly_zero_and_the_other_weights_move(make, penalty, algorithm, monkeypatch):
-    monkeypatch.setattr(training, "_quickest_steps", lambda *_: make)
+    monkeypatch.setattr(training, "quickest", lambda *_: make)
     tree, zeros = with_zeros(random_tree(FIGURE_1, 6, 4))
     plan = Plan(algorithm=algorithm, epochs=3, batch_size=50, learning_rate=0.05, **penalty)
     found = finetune(tree, samples(), plan, generator=generator(), zeros=zeros).tree.splits.parameters["weight"]
@@ -50,7 +51,7 @@ def test_holding_zeros_is_training_without_those_features():
     held = finetune(tree, data, plan, generator=generator(), zeros=zeros).tree
     less = random_tree(TreeStructure.stump(), 3, 4)
     less.splits.parameters["weight"] = tree.splits.parameters["weight"][:, 1:].clone()
-    narrow = Samples(data.x[:, 1:].contiguous(), data.y, data.weight, 4)
+    narrow = class_samples(data.rows.values[:, 1:].contiguous(), data.y, data.weight, 4)
     free = finetune(less, narrow, plan, generator=generator()).tree
     assert torch.allclose(held.splits.parameters["weight"][:, 1:], free.splits.parameters["weight"], atol=1e-9)
     assert torch.allclose(held.splits.parameters["bias"], free.splits.parameters["bias"], atol=1e-9)
@@ -59,7 +60,7 @@ def test_holding_zeros_is_training_without_those_features():
 def test_native_and_torch_steps_agree_with_zeros(monkeypatch):
     found = []
     for make in (NativeSteps, TorchSteps):
-        monkeypatch.setattr(training, "_quickest_steps", lambda *_, make=make: make)
+        monkeypatch.setattr(training, "quickest", lambda *_, make=make: make)
         tree, zeros = with_zeros(random_tree(FIGURE_1, 6, 4))
         found.append(finetune(tree, samples(), Plan(epochs=3, batch_size=50), generator=generator(), zeros=zeros).tree)
     assert torch.allclose(*(tree.splits.parameters["weight"] for tree in found), atol=1e-6)
@@ -118,20 +119,17 @@ def test_a_node_without_training_rows_answers_as_the_one_above_it():
 
 def test_a_pruned_tree_keeps_the_splits_above_and_mixes_soft_tables():
     structure = TreeStructure([1, ~0], [~2, ~1])
-    tree = random_tree(structure, 1, 4)  # one weight at each split: none can go
+    tree = random_tree(structure, 1, 4)
     counts = np.array([[3.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 9.0, 0, 0]])
-    task = Task(samples(n_features=1), Plan(), lambda _: Counted(counts, counts), torch.ones(1))
-    found = simplify(Finetuned(tree, 2.0), task, max_terms=None, lowest=1.0, generator=generator())
+    found = Stage(TrainedTree(tree, 2.0), None).without([1], Counted(counts, counts)).soft
+    assert found.steepness == 2.0
     assert found.tree.structure == TreeStructure.stump()
     assert torch.equal(found.tree.splits.parameters["weight"], tree.splits.parameters["weight"][:1])
     assert torch.allclose(found.tree.leaves[0], (3 * tree.leaves[0] + tree.leaves[1]) / 4)
     assert torch.equal(found.tree.leaves[1], tree.leaves[2])
 
 
-def test_the_start_is_left_as_it_is():
-    tree = random_tree(FIGURE_1, 6, 4)
-    before = tree.splits.parameters["weight"].clone()
-    task = Task(samples(), Plan(epochs=1), lambda t: counts_of(t.structure, n_classes=4), torch.ones(6).double())
-    simplify(Finetuned(tree, 1.0), task, max_terms=2, lowest=None, generator=generator())
-    assert torch.equal(tree.splits.parameters["weight"], before)
-    assert WholeTree(tree, samples()).zeros is None
+def test_a_tree_from_which_nothing_goes_is_the_stage_itself():
+    stage = Stage(TrainedTree(random_tree(FIGURE_1, 6, 4), 1.0), None)
+    counts = counts_of(FIGURE_1, n_classes=4)
+    assert stage.without([], counts) is stage

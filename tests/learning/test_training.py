@@ -5,15 +5,14 @@ import pytest
 import torch
 
 from crisptree.equations.routing import log_likelihoods
+from crisptree.learning.backends.torch_steps import add_penalty_gradient
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard_score
 from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.learning.steps import add_penalty_gradient
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
 from crisptree.splits import AxisCandidates, ObliqueSplits
-from tests.toys import FIGURE_1, clouds, generator, random_tree
+from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tree
 
 CENTERS = torch.zeros(3, 5, dtype=torch.float64)
 
@@ -21,7 +20,7 @@ CENTERS = torch.zeros(3, 5, dtype=torch.float64)
 def samples(n=120, seed=0, dtype=torch.float64):
     X, y = clouds(n, seed=seed)
     weight = torch.rand(n, generator=generator(seed), dtype=dtype) + 0.5
-    return Samples(torch.from_numpy(X).to(dtype), torch.from_numpy(y), weight, 3)
+    return class_samples(torch.from_numpy(X).to(dtype), torch.from_numpy(y), weight, 3)
 
 
 def stump_tables(n, seed=0):
@@ -56,7 +55,7 @@ def test_axis_candidates_equal_one_feature_stumps_trained_one_by_one():
     train(together, data, plan, generator=generator())
     node, feature = 1, 3
     rows = torch.arange(80, 120)
-    alone_data = Samples(data.x[:, [feature]], data.y, data.weight, 3)
+    alone_data = class_samples(data.rows.values[:, [feature]], data.y, data.weight, 3)
     alone = Stumps(
         ObliqueSplits(
             *(
@@ -79,7 +78,9 @@ def test_training_raises_the_likelihood_of_a_whole_tree(algorithm):
     plan = Plan(algorithm, epochs=30, learning_rate=0.02, steepness_step=0.0)
 
     def likelihood(tree):
-        return log_likelihoods(tree.log_path_probabilities(data.x, 1.0), tree.leaves, data.y).mean()
+        return log_likelihoods(
+            tree.log_path_probabilities(data.rows.values, 1.0), data.target.evidence(tree.leaves, data.y)
+        ).mean()
 
     tuned = finetune(tree, data, plan, generator=generator()).tree
     assert likelihood(tuned) > likelihood(tree) + 0.1
@@ -133,7 +134,7 @@ def test_the_batch_size_acts_on_every_stump():
 def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
     results = []
     for at_once in (2**22, 7 * 5):
-        monkeypatch.setattr("crisptree.learning.steps.VALUES_AT_ONCE", at_once)
+        monkeypatch.setattr("crisptree.learning.backends.torch_steps.VALUES_AT_ONCE", at_once)
         tree = finetune(random_tree(FIGURE_1, 5, 3), samples(), Plan(epochs=2), generator=generator()).tree
         results.append(tree.splits.parameters["weight"])
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-12)
@@ -141,7 +142,7 @@ def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
 
 def test_a_loss_that_is_not_finite_stops_with_the_phase_and_the_epoch():
     data = samples()
-    broken = Samples(torch.full_like(data.x, float("nan")), data.y, data.weight, 3)
+    broken = class_samples(torch.full_like(data.rows.values, float("nan")), data.y, data.weight, 3)
     with pytest.raises(DivergenceError, match=r"finetuning stopped in epoch 1 \(steepness 1\)"):
         finetune(random_tree(FIGURE_1, 5, 3), broken, Plan(epochs=2), generator=generator())
 
@@ -166,7 +167,7 @@ def test_the_best_epoch_by_hard_validation_score_is_restored():
 
 def test_the_hard_score_counts_rows_by_their_weight():
     data, tree = samples(), random_tree(FIGURE_1, 5, 3)
-    leaf = tree.route(data.x)
+    leaf = tree.route(data.rows.values)
     guesses = hard_counts(tree, data).argmax(dim=1)[leaf]
     expected = np.average((guesses == data.y).numpy(), weights=data.weight.numpy())
     assert hard_score(tree, data, data) == pytest.approx(expected)

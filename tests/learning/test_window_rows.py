@@ -6,18 +6,19 @@ import torch
 
 from crisptree.images import Canvas, WindowView
 from crisptree.learning import train as training_loop
+from crisptree.learning.backends.native_steps import NativeSteps
+from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.finetuning import WholeTree, finetune, hard_counts
-from crisptree.learning.growing import Limits, grow, single_leaf
-from crisptree.learning.native_steps import NativeSteps, can_train
+from crisptree.learning.growing import grow, single_leaf
 from crisptree.learning.plan import Plan
-from crisptree.learning.routing import leaves_of
-from crisptree.learning.samples import Samples, WindowRows
-from crisptree.learning.steps import TorchSteps
+from crisptree.learning.row_routing import leaves_of
+from crisptree.learning.spec import Limits
 from crisptree.native import training
+from crisptree.rows.windows import Windows
 from crisptree.splits import kind_of
 from tests.images.test_windows import images_of
 from tests.learning.comparing import largest_difference, trained
-from tests.toys import FIGURE_1, generator, random_structure, random_tree
+from tests.toys import FIGURE_1, class_samples, generator, random_structure, random_tree
 
 native = pytest.mark.skipif(training is None, reason="crisptree was installed without its kernel")
 VIEWS = [WindowView(5, (1,), 1), WindowView(3, (1, 2), 2)]
@@ -27,12 +28,12 @@ def both(view, dtype=torch.float64, n_classes=3):
     """The same samples as windows and as an array."""
     windows = Canvas.of(images_of((12, 14), (11, 10), channels=view.channels), view).windows()
     data = torch.from_numpy(windows.data).to(dtype)
-    lazy = WindowRows(data, torch.from_numpy(windows.base), torch.from_numpy(windows.offset))
+    lazy = Windows(data, torch.from_numpy(windows.base), torch.from_numpy(windows.offset))
     array = torch.from_numpy(windows[:]).to(dtype)
     center = array[:, array.shape[1] // 2].clone()
     y = torch.bucketize(center, torch.quantile(center, torch.linspace(0, 1, n_classes + 1).to(center)[1:-1]))
     weight = torch.rand(len(y), generator=generator(), dtype=dtype) + 0.5
-    return [Samples(x, y, weight, n_classes) for x in (lazy, array)]
+    return [class_samples(x, y, weight, n_classes) for x in (lazy, array)]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -41,7 +42,7 @@ def test_a_batch_of_windows_is_a_batch_of_rows(view, dtype):
     lazy, array = both(view, dtype)
     rows = torch.randint(len(lazy), (700,), generator=generator())
     assert torch.equal(lazy.batch(rows), array.batch(rows))
-    assert torch.equal(lazy.x.index_select(0, rows), array.batch(rows))
+    assert torch.equal(lazy.rows.batch(rows), array.batch(rows))
     assert lazy.n_features == array.n_features
 
 
@@ -85,7 +86,7 @@ def test_windows_trained_natively_equal_those_of_torch(monkeypatch):
     samples, _ = both(VIEWS[1])
     tree, plan = random_tree(FIGURE_1, samples.n_features, 3), Plan(epochs=2, batch_size=60, learning_rate=0.05)
     trainees = [WholeTree(tree, samples) for _ in range(2)]
-    assert can_train(trainees[0], samples)
+    assert NativeSteps.supports(trainees[0], samples)
     one, other = (
         trained(make, trainee, samples, plan, monkeypatch)
         for make, trainee in zip((NativeSteps, TorchSteps), trainees, strict=True)
@@ -98,7 +99,7 @@ def test_hard_routing_of_windows_is_that_of_the_tree(view):
     lazy, array = both(view)
     tree = random_tree(FIGURE_1, lazy.n_features, 3)
     everything = torch.arange(len(lazy))
-    assert torch.equal(leaves_of(tree, lazy, everything), tree.route(array.x))
+    assert torch.equal(leaves_of(tree, lazy, everything), tree.route(array.rows.values))
     assert torch.equal(hard_counts(tree, lazy), hard_counts(tree, array))
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from crisptree.splits import AbstractSplits, AxisCandidates, AxisSplits, ConvSplits, ModuleSplits, ObliqueSplits
+from crisptree.splits import AbstractSplits, AxisCandidates, AxisSplits, ConvNet, ModuleSplits, ObliqueSplits
 from tests.toys import generator
 
 
@@ -129,9 +129,9 @@ def test_a_module_that_cannot_split_is_refused_with_advice(factory, error, messa
 
 
 def test_the_papers_network_has_96_values_before_its_hidden_layer_on_28_by_28():
-    net = ConvSplits((1, 28, 28))
+    net = ConvNet((1, 28, 28))
     assert [tuple(value.shape) for value in net.parameters() if value.dim() == 2] == [(50, 96), (1, 50)]
-    assert ConvSplits((3, 16, 20))(torch.zeros(2, 3, 16, 20)).shape == (2, 1)
+    assert ConvNet((3, 16, 20))(torch.zeros(2, 3, 16, 20)).shape == (2, 1)
 
 
 def test_l2_reaches_the_weights_of_modules_and_not_their_offsets():

@@ -6,6 +6,7 @@ gradients lower it, ‖w‖² ≤ ν keeps it loose enough to have any. All leav
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import GAIN_DIGITS
 from crisptree.equations.routing import goes_right
-from crisptree.learning.adam import Adam
+from crisptree.learning.backends.adam import Adam
 from crisptree.learning.batches import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import AbstractSplits, ObliqueSplits
@@ -43,11 +44,11 @@ def trained_stumps(start: ObliqueSplits, task: Task, groups: Groups, nu: float) 
     splits = start.trainable()
     project(splits, nu)
     adam = Adam(splits, plan.learning_rate)
-    n_cells = len(groups.sizes) * samples.n_classes
+    n_cells = len(groups.sizes) * samples.target.n_values
     for epoch in range(plan.epochs):
         adam.learning_rate = learning_rate(plan.pace(epoch).learning_rate, nu, samples.n_features)
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)
-        loss = losses(counts.reshape(2, -1, samples.n_classes))
+        loss = losses(counts.reshape(2, -1, samples.target.n_values))
         for rows, group in groups.epoch(plan, task.generator):
             x, weight = samples.batch(rows), samples.weight[rows]
             paths = stump_paths(splits, x, samples.y[rows], group, loss)
@@ -70,9 +71,10 @@ def stump_paths(splits: ObliqueSplits, x: Tensor, y: Tensor, group: Tensor, loss
 def _gains(splits: AbstractSplits, task: Task, groups: Groups) -> Tensor:
     """The information gain of every split, −1 for those that leave too little on a side.  (n_groups,)"""
     samples = task.samples
-    leaves = samples.weight.new_zeros(2, len(groups.sizes) * samples.n_classes)
+    leaves = samples.weight.new_zeros(2, len(groups.sizes) * samples.target.n_values)
     outcome = Stumps(splits, leaves, groups).outcome(samples, task.least.rows, task.least.weight)
-    return torch.where(outcome.accepted, outcome.gains.round(decimals=GAIN_DIGITS), -1.0)
+    gains = np.where(outcome.accepted, outcome.gains.round(GAIN_DIGITS), -1.0)
+    return torch.from_numpy(gains).to(samples.device)
 
 
 def _where(condition: Tensor, these: ObliqueSplits, others: ObliqueSplits) -> ObliqueSplits:

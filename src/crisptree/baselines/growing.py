@@ -14,12 +14,12 @@ from crisptree.baselines.oc1 import oc1_splits
 from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import Least
-from crisptree.equations.em import leaf_distributions
 from crisptree.learning.batches import Groups
-from crisptree.learning.growing import Limits, grow_with
+from crisptree.learning.growing import grow_with, min_leaf_weight
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
+from crisptree.learning.spec import Limits
 from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
@@ -66,7 +66,7 @@ def grow_rival(
     on_epoch : callable, optional
         Hears once of every level, whose loss is the mean conditional entropy of the class after the split.
     """
-    least = Least(limits.min_samples_leaf, limits.min_leaf_weight(samples))
+    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
     find = _Rival(SEARCHES[name], Task(samples, plan, least, generator, nu), limits, on_epoch)
     return grow_with(find, tree, samples, limits)
 
@@ -85,15 +85,13 @@ class _Rival:
     @torch.no_grad()
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, least = self.task.samples, self.task.least
-        n_nodes, n_classes = len(groups.sizes), samples.n_classes
+        n_nodes, n_classes = len(groups.sizes), samples.target.n_values
         splits = self.search(self.task, groups)
         even = torch.full((2, n_nodes * n_classes), 1 / n_classes).to(samples.weight)
         stumps = Stumps(splits, even, groups)
         counts = stumps.hard_counts(samples)
-        tables = leaf_distributions(
-            counts.reshape(-1, n_classes), even.reshape(-1, n_classes), self.task.plan.leaf_prior
-        )
-        stumps.leaves = tables.reshape_as(even)
+        before, prior = even.reshape(-1, n_classes), self.task.plan.leaf_prior
+        stumps.leaves = samples.target.update(counts.reshape(-1, n_classes), before, prior).reshape_as(even)
         outcome = stumps.outcome(samples, least.rows, least.weight)
         if self.on_epoch is not None:
             self.on_epoch(self._record(counts.reshape(2, n_nodes, n_classes), level))

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from crisptree.baselines.bound import NUS, Paths, add_gradient, bounds, learning_rate, losses, project
-from crisptree.equations.em import leaf_distributions
 from crisptree.equations.routing import goes_right
-from crisptree.learning.adam import Adam
+from crisptree.learning.backends.adam import Adam
 from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
@@ -114,7 +113,8 @@ class _Run:
             bound = self._epoch(counts)
             tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
             counts = hard_counts(tree, self.samples)
-            tables = leaf_distributions(counts, torch.full_like(counts, 1 / counts.shape[1]), self.plan.leaf_prior)
+            even = torch.full_like(counts, 1 / counts.shape[1])
+            tables = self.samples.target.update(counts, even, self.plan.leaf_prior)
             tree = Tree(tree.structure, tree.splits, tables)
             now = NonGreedy(tree, self.nu, self._score(tree))
             if (now.score or 0.0) > (best.score or 0.0):

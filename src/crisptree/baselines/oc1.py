@@ -63,7 +63,7 @@ def oc1_splits(
     for portion in _portions([min(len(node.y), max_rows) for node in nodes], n_starts):
         part = [_some_rows(nodes[number], max_rows, random) for number in portion]
         cut = any(len(nodes[number].y) > max_rows for number in portion)
-        lines = _Lines(part, task.samples.n_classes, Least() if cut else task.least)
+        lines = _Lines(part, task.samples.target.n_values, Least() if cut else task.least)
         lines.start(axis.weight[portion], directions)
         lines.descend(picks[:, :, portion], jumps)
         for number, weights in zip(portion, lines.directions(), strict=True):
@@ -73,7 +73,7 @@ def oc1_splits(
 
 
 def _take_best(found: Hyperplanes, number: int, node: Node, candidates: npt.NDArray[np.float32], task: Task) -> None:
-    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.samples.n_classes, task.least)
+    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.samples.target.n_values, task.least)
     winner = best.winner()
     if winner is not None:
         found.weight[number], found.bias[number] = candidates[winner], -best.place[winner]

@@ -10,32 +10,13 @@ from torch import Tensor
 from crisptree.equations.routing import log_turns
 from crisptree.structure import TreeStructure
 
-SMALLEST_PROBABILITY = 1e-8
-"""No entry of a leaf table falls below this: a class of probability zero in every leaf would leave its samples
-without any responsible leaf (0/0), and a leaf could never take a class back."""
 
+def responsibilities(log_paths: Tensor, evidence: Tensor) -> Tensor:
+    """h_{n,ℓ} = p(y_n∣ℓ) μ_ℓ(x_n) / Σ_ℓ' p(y_n∣ℓ') μ_ℓ'(x_n): the leaf's posterior.  Two (n, n_leaves) → (n, n_leaves)
 
-def responsibilities(log_paths: Tensor, leaves: Tensor, y: Tensor) -> Tensor:
-    """h_{n,ℓ} = π_ℓ(y_n) μ_ℓ(x_n) / Σ_ℓ' π_ℓ'(y_n) μ_ℓ'(x_n): the leaf's posterior.  (n, n_leaves)"""
-    return torch.softmax(log_paths + leaves.log().T[y], dim=1)
-
-
-def class_counts(responsibilities: Tensor, y: Tensor, n_classes: int) -> Tensor:
-    """Σ_n 1(y_n = k) h_{n,ℓ}, where h may carry sample weights.  (n, n_leaves) → (n_leaves, n_classes)"""
-    counts = responsibilities.new_zeros(n_classes, responsibilities.shape[1])
-    return counts.index_add_(0, y, responsibilities).T
-
-
-def leaf_distributions(counts: Tensor, previous: Tensor, prior: float = 0.0) -> Tensor:
-    """π_ℓ(k) = (c_{ℓ,k} + α) / Σ_k' (c_{ℓ,k'} + α) with a Dirichlet prior α.  (n_leaves, n_classes)
-
-    Has no exact zeros; a leaf that nothing reached keeps its previous distribution.
+    The evidence is log p(y_n∣ℓ); for classes log π_ℓ(y_n).
     """
-    raised = counts + prior
-    totals = raised.sum(dim=1, keepdim=True)
-    occupied = counts.sum(dim=1, keepdim=True) > 0
-    tables = torch.where(occupied, raised / totals, previous).clamp_min(SMALLEST_PROBABILITY)
-    return tables / tables.sum(dim=1, keepdim=True)
+    return torch.softmax(log_paths + evidence, dim=1)
 
 
 def node_masses(responsibilities: Tensor, structure: TreeStructure) -> tuple[Tensor, Tensor]:

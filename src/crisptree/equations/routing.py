@@ -1,4 +1,4 @@
-"""Where a sample goes: turns, paths and the class probabilities at their ends."""
+"""Where a sample goes: turns, paths and what the leaves at their ends say together."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def log_class_probabilities(log_paths: Tensor, leaves: Tensor) -> Tensor:
     return ((log_paths - likeliest).exp() @ leaves).log() + likeliest
 
 
-def log_likelihoods(log_paths: Tensor, leaves: Tensor, y: Tensor) -> Tensor:
-    """log p(y_n∣x_n) of every sample.  (n, n_leaves) → (n,)"""
-    return torch.logsumexp(log_paths + leaves.log().T[y], dim=1)
+def log_likelihoods(log_paths: Tensor, evidence: Tensor) -> Tensor:
+    """log p(y_n∣x_n) = log Σ_ℓ p(y_n∣ℓ) μ_ℓ(x_n) of every sample.  Two (n, n_leaves) → (n,)"""
+    return torch.logsumexp(log_paths + evidence, dim=1)

@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.fast_lane import fast_leaves
-from crisptree.estimators.fitted import TreeEstimator
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument, check_parameters
@@ -169,19 +169,20 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         validation : (X, y), default=None
             Rows on which the deterministic tree is scored after every epoch of finetuning.
         """
-        check_parameters(self.PARAMETERS, self.get_params(deep=False))
+        parameters = self.get_params(deep=False)
+        check_parameters(self.PARAMETERS, parameters)
         earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
         data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
         self.image_shape_ = data.image_shape
-        held_out = None if validation is None else checks.check_validation(self, validation, data.classes)
+        held_out = None if validation is None else checks.check_validation(self, validation, data.classes).part
         if earlier is not None:
-            checks.check_warm_start(self, earlier.structure, self.classes_, data.classes, held_out is not None)
+            checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, held_out is not None)
         self._forget()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        from crisptree.estimators.fitting import fit_tree
+        from crisptree.estimators.fitting import fit_rows
 
-        fitted = fit_tree(self, data, held_out, earlier, seed)
-        self.classes_, self.history_ = data.classes, fitted.history
+        fitted, self.history_ = fit_rows(parameters, data, held_out, earlier, seed)
+        self.classes_ = data.classes
         self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
         if fitted.nu is not None:
             self.nu_ = fitted.nu

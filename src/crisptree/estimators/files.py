@@ -15,8 +15,8 @@ from crisptree.estimators.parameters import MOST_STAGES, NEVER, check_argument, 
 from crisptree.inference import CrispTree, FlatTree
 
 if TYPE_CHECKING:
+    from crisptree.estimators.base import TreeEstimator
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.estimators.fitted import TreeEstimator
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.export.model_file import ModelFile
     from crisptree.export.trees import ModuleReader

@@ -11,7 +11,7 @@ from sklearn import get_config
 from torch import Tensor
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.scaling import LARGEST
+from crisptree.scaling import scaled
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import ModuleTree, Tree
 
@@ -41,13 +41,8 @@ def apply(tree: CrispTree, X: Tensor) -> Tensor:
             rows = piece.float()
             if check and not bool(torch.isfinite(rows).all()):
                 raise ValueError("Input X contains NaN, infinity or a value too large for float32.")
-            leaves.append(soft.route(rows if scale is None else _scaled(rows, *scale)))
+            leaves.append(soft.route(rows if scale is None else scaled(rows, *scale).float()))
     return torch.cat(leaves) if leaves else torch.zeros(0, dtype=torch.long, device=X.device)
-
-
-def _scaled(rows: Tensor, center: Tensor, factor: Tensor) -> Tensor:
-    """As ``Scaling.apply``: in double precision, kept in single."""
-    return ((rows.double() - center) * factor).clamp(-LARGEST, LARGEST).float()
 
 
 def labels(classes: np.ndarray[Any, Any], tree: CrispTree, leaves: Tensor) -> Tensor:

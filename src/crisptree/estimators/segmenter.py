@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from crisptree.estimators import pictures as doors
-from crisptree.estimators.fitted import TreeEstimator
+from crisptree.estimators import image_validation as checks
+from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.parameters import SegmenterParameters, check_argument, check_parameters
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
-
-if TYPE_CHECKING:
-    pass
 
 
 class CrispSegmenter(SegmenterParameters, TreeEstimator):
@@ -132,23 +129,26 @@ annealing
         validation : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
-        check_parameters(self.PARAMETERS, self.get_params(deep=False))
-        given = self._normalised(doors.check_new_pictures(images, labels))
-        labelled = doors.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
+        parameters = self.get_params(deep=False)
+        check_parameters(self.PARAMETERS, parameters)
+        given = self._normalised(checks.check_new_images(images, labels))
+        labelled = checks.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
         view = self._view(given.channels or 1)
-        doors.check_reach(given, view)
+        checks.check_reach(given, view)
         other = self._checked_validation(validation, given.channels, view, labelled.classes)
         self._forget()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        from crisptree.estimators.fitting_images import Part, fit_stages
+        from crisptree.estimators.fitting_images import LabelledImages, fit_stages
 
-        stages = fit_stages(self, Part(given.images, labelled), None if other is None else Part(*other), seed)
+        held = None if other is None else LabelledImages(*other)
+        stages = fit_stages(parameters, LabelledImages(given.images, labelled), held, seed)
         self.classes_: npt.NDArray[Any] = labelled.classes
         self.channels_: int | None = given.channels
-        self.history_ = [record for fitted in stages for record in fitted.history]
-        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted in stages[:-1]]
-        self.greedy_tree_ = stages[-1].greedy
-        self._settle_on(stages[-1].tree)
+        self.history_ = [record for _, history in stages for record in history]
+        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
+        fitted, _ = stages[-1]
+        self.greedy_tree_ = fitted.greedy
+        self._settle_on(fitted.tree)
         return self
 
     def _settle_on(self, tree: CrispTree) -> None:
@@ -163,19 +163,19 @@ annealing
     def _view(self, channels: int) -> WindowView:
         return WindowView(*self._looks_at()[:2], channels)
 
-    def _normalised(self, given: doors.Pictures) -> doors.Pictures:
+    def _normalised(self, given: checks.Images) -> checks.Images:
         return given.normalised() if self.normalise_images else given
 
     def _checked_validation(
         self, validation: Any, channels: int | None, view: WindowView, classes: npt.NDArray[Any]
-    ) -> tuple[list[doors.Image], doors.Labelled] | None:
+    ) -> tuple[list[checks.Image], checks.Labelled] | None:
         if validation is None:
             return None
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError(f"`validation` must be a pair (images, labels); got {type(validation).__name__}.")
-        given = self._normalised(doors.check_pictures(validation[0], channels))
-        doors.check_reach(given, view)
-        return given.images, doors.check_held(given, validation[1], self.ignore_label, classes)
+        given = self._normalised(checks.check_images(validation[0], channels))
+        checks.check_reach(given, view)
+        return given.images, checks.check_held(given, validation[1], self.ignore_label, classes)
 
     def apply(self, images: Any) -> Any:
         """The number of the leaf that every pixel reaches; results come in the form of the images.
@@ -224,7 +224,7 @@ annealing
     def score(self, images: Any, labels: Any) -> float:
         """The share of labelled pixels that get their class."""
         given = self._checked(images)
-        truth, used = doors.labelled_pixels(given, labels, self.ignore_label)
+        truth, used = checks.labelled_pixels(given, labels, self.ignore_label)
         n_used = sum(np.count_nonzero(use) for use in used)
         if not n_used:
             raise ValueError("there must be at least one labelled pixel to score on; got none.")
@@ -239,10 +239,10 @@ annealing
         given = self._checked(images)
         return given.like_given([function(self._leaves(image)) for image in given.images])
 
-    def _checked(self, images: Any) -> doors.Pictures:
+    def _checked(self, images: Any) -> checks.Images:
         self._check_unchanged()
-        given = self._normalised(doors.check_pictures(images, self.channels_))
-        doors.check_reach(given, self._view(self.channels_ or 1))
+        given = self._normalised(checks.check_images(images, self.channels_))
+        checks.check_reach(given, self._view(self.channels_ or 1))
         return given
 
     def _check_unchanged(self) -> None:
@@ -262,10 +262,10 @@ annealing
         self._check_unchanged()
         super().save(path)
 
-    def _seen(self, image: doors.Image) -> doors.Image:
+    def _seen(self, image: checks.Image) -> checks.Image:
         return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)
 
-    def _leaves(self, image: doors.Image) -> npt.NDArray[np.int64]:
+    def _leaves(self, image: checks.Image) -> npt.NDArray[np.int64]:
         return leaf_numbers(self.tree_, self._seen(image), self.window, tuple(self.scales), self.n_jobs)
 
 

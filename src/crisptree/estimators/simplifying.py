@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.fitting import Held, device_of, plan_of, rates_of, samples_of, split_off, threads_for
+from crisptree.estimators.fitting import spec_of, split_off
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import listening
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.statistics import settled
-from crisptree.learning.finetuning import Finetuned
-from crisptree.learning.simplifying import Counted, Task, simplify
-from crisptree.learning.train import torch_threads
-from crisptree.splits import LINEAR, ObliqueSplits
-from crisptree.tree import Tree
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.simplifying import simplify
+from crisptree.targets import Classes
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
@@ -48,22 +44,25 @@ def simplify_tree(
         )
     data = checks.check_more_rows(estimator, X, y, sample_weight)
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-    held: Held
-    if validation is None:
-        if len(data.y) < 2:
-            raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
-        data, held = split_off(data, estimator.validation_fraction, seed)
+    if validation is not None:
+        held = checks.check_validation(estimator, validation, estimator.classes_).part
+    elif len(data.y) < 2:
+        raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
-        rows, labels = checks.check_validation(estimator, validation, estimator.classes_)
-        held = (rows, labels, np.ones(len(labels)))
+        data, held = split_off(data, estimator.validation_fraction, seed)
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     score = _accuracy(before, held, estimator.n_jobs)
     lowest = None if tolerance is None else score - tolerance
-    after, history = _simplified(estimator, before, data, held, max_terms, lowest, epochs, seed)
+    parameters = estimator.get_params(deep=False) | {"finetune_epochs": epochs, "grow": "keep"}
+    problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
+    spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
+    with listening(estimator.verbose, estimator.callbacks) as ears:
+        after = simplify(before, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=ears.hear)
+    assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
-    twin.history_ = [*estimator.history_, *history]
+    twin.history_ = [*estimator.history_, *ears.history]
     twin.simplification_ = Simplification(
         weights_before=int(np.count_nonzero(before.weight)),
         weights_after=int(np.count_nonzero(after.weight)),
@@ -75,65 +74,6 @@ def simplify_tree(
     return twin
 
 
-def _simplified(
-    estimator: Any,
-    before: FlatTree,
-    data: checks.TrainingData,
-    held: Held,
-    max_terms: int | None,
-    lowest: float | None,
-    epochs: int,
-    seed: int,
-) -> tuple[FlatTree, list[Any]]:
-    device, scaling = device_of(estimator.device), before.statistics.scaling
-    n_jobs, n_classes = estimator.n_jobs, len(data.classes)
-
-    def count(tree: Tree) -> Counted:
-        crisp = tree.crisp(scaling, 1.0)
-        training = (data.X, data.y, data.weight)
-        return Counted(*(_leaf_counts(crisp, rows, n_jobs) for rows in (training, held)))
-
-    with (
-        torch.enable_grad(),
-        torch_threads(threads_for(n_jobs, data.X.size)),
-        listening(estimator.verbose, estimator.callbacks) as ears,
-    ):
-        task = Task(
-            samples=samples_of(scaling, data.X, data.y, data.weight, n_classes, device, n_jobs),
-            plan=plan_of(
-                estimator,
-                data.image_shape,
-                epochs,
-                rates_of(estimator, data.X.shape[1])[1],
-                estimator.leaf_prior / float(data.weight.mean()),
-            ),
-            count=count,
-            spread=torch.as_tensor(scaling.spread * scaling.factor, dtype=torch.float32, device=device),
-        )
-        soft = Tree.soft(before, device, LINEAR.get(str(estimator.split), ObliqueSplits))
-        found = simplify(
-            Finetuned(soft, before.statistics.steepness),
-            task,
-            max_terms=max_terms,
-            lowest=lowest,
-            generator=torch.Generator().manual_seed(seed),
-            on_epoch=ears.hear,
-        )
-    if found.tree is soft:
-        return before, ears.history
-    crisp = found.tree.crisp(scaling, found.steepness)
-    assert isinstance(crisp, FlatTree)
-    return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, n_jobs), ears.history
-
-
-def _leaf_counts(tree: CrispTree, rows: Held, n_jobs: int | None) -> npt.NDArray[np.float64]:
-    X, y, weight = rows
-    counts = np.zeros_like(tree.leaves)
-    np.add.at(counts, (route_rows(tree, X, n_jobs), y), weight)
-    return counts
-
-
-def _accuracy(tree: CrispTree, rows: Held, n_jobs: int | None) -> float:
-    X, y, weight = rows
-    right = tree.labels(route_rows(tree, X, n_jobs)) == y
-    return float(weight @ right / weight.sum())
+def _accuracy(tree: CrispTree, rows: Part, n_jobs: int | None) -> float:
+    right = tree.labels(route_rows(tree, rows.X, n_jobs)) == rows.y
+    return float(rows.weight @ right / rows.weight.sum())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from crisptree.estimators.images import as_rows, check_image_shape, image_shape_
 from crisptree.estimators.rules import is_whole
 from crisptree.structure import TreeStructure
 
+if TYPE_CHECKING:
+    from crisptree.learning.problem import Part
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -33,6 +37,13 @@ class TrainingData:
     weight: npt.NDArray[np.float64]
     classes: npt.NDArray[Any]
     image_shape: tuple[int, ...] | None
+
+    @property
+    def part(self) -> Part:
+        """The rows as training takes them."""
+        from crisptree.learning.problem import Part
+
+        return Part(self.X, self.y, self.weight)
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
@@ -71,13 +82,13 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
 
 def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
     """Rows, labels and weights for a fitted estimator, whose columns and classes they must have."""
-    rows, numbers = check_validation(estimator, (X, y), estimator.classes_, "y")
-    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    data = check_validation(estimator, (X, y), estimator.classes_, "y")
+    weight = _check_sample_weight(sample_weight, data.X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * class_factors(estimator.class_weight, column_or_1d(y), weight)
     kept = weight > 0
     if not kept.any():
         raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
-    return TrainingData(rows[kept], numbers[kept], weight[kept], estimator.classes_, estimator.image_shape_)
+    return replace(data, X=data.X[kept], y=data.y[kept], weight=weight[kept])
 
 
 def class_factors(
@@ -101,8 +112,8 @@ def class_factors(
 
 def check_validation(
     estimator: Any, validation: Any, classes: npt.NDArray[Any], name: str = "validation labels"
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """The explicit validation rows and their class numbers."""
+) -> TrainingData:
+    """The explicit validation rows and their class numbers, all of one weight."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
     X = check_rows(estimator, validation[0])
@@ -114,17 +125,17 @@ def check_validation(
         raise ValueError(
             f"{name} must be among the training classes {classes.tolist()}; got {unknown} too. Leave those rows out."
         )
-    return X, np.searchsorted(classes, y)
+    return TrainingData(X, np.searchsorted(classes, y), np.ones(len(y)), classes, estimator.image_shape_)
 
 
-def holds_out(estimator: Any) -> bool:
+def holds_out(parameters: Mapping[str, Any]) -> bool:
     """Whether a fit needs validation rows, its own where it is given none."""
-    chooses_nu = estimator.algorithm == "non_greedy" and estimator.nu is None
-    return bool(estimator.finetune_epochs) and (bool(estimator.early_stopping) or chooses_nu)
+    chooses_nu = parameters["algorithm"] == "non_greedy" and parameters["nu"] is None
+    return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or chooses_nu)
 
 
 def check_warm_start(
-    estimator: Any,
+    parameters: Mapping[str, Any],
     known: TreeStructure,
     known_classes: npt.NDArray[Any],
     classes: npt.NDArray[Any],
@@ -137,15 +148,15 @@ def check_warm_start(
             f"{classes.tolist()}. Use a new estimator for other data."
         )
     for name, size in (("max_depth", known.depth), ("max_leaf_nodes", known.n_leaves)):
-        limit = getattr(estimator, name)
+        limit = parameters[name]
         if limit is not None and limit < size:
             raise ValueError(
                 f"`{name}` must be at least {size} with warm_start=True, because the tree that is there has as much; "
                 f"got {limit}. Use a new estimator for a smaller tree."
             )
-    if holds_out(estimator) and not has_validation and not is_whole(estimator.random_state):
+    if holds_out(parameters) and not has_validation and not is_whole(parameters["random_state"]):
         raise ValueError(
             "`random_state` must be a whole number for warm_start where rows are held out (early_stopping, or nu=None "
-            f"with algorithm='non_greedy'), so that they are the same again; got {estimator.random_state!r}. Or give "
-            "fit a validation set."
+            f"with algorithm='non_greedy'), so that they are the same again; got {parameters['random_state']!r}. Or "
+            "give fit a validation set."
         )

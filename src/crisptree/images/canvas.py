@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.images.smoothing import smoothed
 from crisptree.images.view import WindowView
-from crisptree.images.windows import Windows
+from crisptree.rows.windows import Windows
 
 Image = npt.NDArray[np.float32]
 
@@ -66,8 +66,4 @@ class Canvas:
         """The windows around some pixels, given by their places; around all of them, image by image, without any."""
         if base is None:
             base = np.concatenate([self.places(number).reshape(-1) for number in range(len(self.shapes))])
-        return Windows(self.pixels.reshape(-1), base, self.view.offsets(self.pixels.shape[1]))
-
-    def redrawn(self, pixels: npt.NDArray[np.float32]) -> Canvas:
-        """The same sheet with other values."""
-        return replace(self, pixels=pixels)
+        return Windows(self.pixels.reshape(-1), base, self.view.offsets(self.pixels.shape[1]), self.view.n_planes)

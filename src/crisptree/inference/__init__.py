@@ -4,7 +4,7 @@
 the fast way to the same leaf, ``statistics`` counts what the training rows did.
 """
 
+from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
-from crisptree.inference.routing import route_rows
 
 __all__ = ["CrispTree", "FlatTree", "Statistics", "route_rows"]

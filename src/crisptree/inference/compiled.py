@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads, row_blocks
-from crisptree.images.windows import Windows
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
+from crisptree.rows.windows import Windows
 from crisptree.warning import CrispTreeWarning
 
 WINDOWS_AT_ONCE = 2048

@@ -32,5 +32,5 @@ def cut(tree: SomeTree, depth: int, leaf_prior: float = 0.0) -> SomeTree:
         score_spread=before.score_spread[splits],
         soft_leaves=tree.structure.means_below(before.soft_leaves, held)[ends],
     )
-    leaves = leaf_tables(structure, node_counts, leaf_prior)
+    leaves = leaf_tables(tree.meaning, structure, node_counts, leaf_prior)
     return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **tree.parts_of(splits))

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.images.windows import Windows
 from crisptree.inference.summation import linear_scores
+from crisptree.rows.windows import Windows
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
+from crisptree.targets import TARGETS, Target
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -26,8 +27,8 @@ class Statistics:
 
     Parameters
     ----------
-    node_counts : ndarray of shape (n_nodes, n_classes)
-        Weighted training rows of every class that pass each node, splits first, then leaves.
+    node_counts : ndarray of shape (n_nodes, n_statistics)
+        What the training rows that pass each node add up to, splits first, then leaves: the weight of every class.
     gain : ndarray of shape (n_splits,)
         Information gain of each split in nats, from those counts.
     score_mean, score_spread : ndarray of shape (n_splits,)
@@ -56,6 +57,12 @@ class CrispTree(ABC):
     structure: TreeStructure
     leaves: Doubles
     statistics: Statistics
+    target: str = field(default="classes", kw_only=True)
+
+    @cached_property
+    def meaning(self) -> Target:
+        """What the numbers of a leaf mean."""
+        return TARGETS[self.target](self.leaves.shape[1])
 
     @property
     @abstractmethod
@@ -76,12 +83,12 @@ class CrispTree(ABC):
         return self.leaves.shape[1]
 
     @cached_property
-    def _majority(self) -> npt.NDArray[np.intp]:
-        return self.leaves.argmax(axis=1)
+    def _answers(self) -> npt.NDArray[Any]:
+        return self.meaning.answers(self.leaves)
 
-    def labels(self, leaf: Any = slice(None)) -> npt.NDArray[np.intp]:
-        """The number of the most frequent class of some leaves, or of all of them.  (b,) → (b,)"""
-        return self._majority[leaf]
+    def labels(self, leaf: Any = slice(None)) -> npt.NDArray[Any]:
+        """What some leaves predict, or all of them: the number of the most frequent class.  (b,) → (b,)"""
+        return self._answers[leaf]
 
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
         """What the tree says of rows that end in some leaves: class probabilities.  (b,) → (b, n_outputs)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.images.windows import Windows
 from crisptree.inference.compiled import score_moments
+from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.inference.reference import visits
-from crisptree.inference.routing import route_rows
+from crisptree.rows.windows import Windows
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
+from crisptree.targets import Target, gain
 
 Doubles = npt.NDArray[np.float64]
 SomeTree = TypeVar("SomeTree", bound=CrispTree)
@@ -24,7 +25,7 @@ SomeTree = TypeVar("SomeTree", bound=CrispTree)
 def settled(
     tree: SomeTree,
     X: npt.NDArray[np.float32] | Windows,
-    y: npt.NDArray[np.int64],
+    y: npt.NDArray[Any],
     sample_weight: Doubles,
     leaf_prior: float,
     n_jobs: int | None = None,
@@ -39,25 +40,26 @@ def settled(
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
     else:
         leaf = route_rows(tree, X, n_jobs)
-    counts = np.zeros_like(tree.leaves)
-    np.add.at(counts, (leaf, y), sample_weight)
+    counts = tree.meaning.tally(y, sample_weight, leaf, structure.n_leaves)
     mean, spread = _mean_and_spread(moments)
     node_counts = structure.sums_below(counts)
     statistics = replace(
         tree.statistics,
         node_counts=node_counts,
-        gain=_gains(structure, node_counts),
+        gain=_gains(tree.meaning, structure, node_counts),
         score_mean=mean,
         score_spread=spread,
     )
-    return replace(tree, leaves=leaf_tables(structure, node_counts, leaf_prior), statistics=statistics)
+    return replace(tree, leaves=leaf_tables(tree.meaning, structure, node_counts, leaf_prior), statistics=statistics)
 
 
-def unsettled(structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float) -> Statistics:
-    """Statistics before any row has been counted."""
+def unsettled(
+    structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float, n_statistics: int | None = None
+) -> Statistics:
+    """Statistics before any row has been counted; a row leaves as many numbers behind as a table has, if not others."""
     none = np.zeros(structure.n_splits)
     return Statistics(
-        node_counts=np.zeros((structure.n_nodes, soft_leaves.shape[1])),
+        node_counts=np.zeros((structure.n_nodes, n_statistics or soft_leaves.shape[1])),
         gain=none,
         score_mean=none,
         score_spread=none,
@@ -67,20 +69,18 @@ def unsettled(structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, 
     )
 
 
-def leaf_tables(structure: TreeStructure, node_counts: Doubles, prior: float) -> Doubles:
-    """Class frequencies with a Dirichlet prior; a leaf that no training row reaches takes those of the last split
-    above it that some row does reach.
+def leaf_tables(target: Target, structure: TreeStructure, node_counts: Doubles, prior: float) -> Doubles:
+    """The tables of the leaves; a leaf that no training row reaches takes that of the last split above it that some row
+    does reach.
     """
-    tables = _inherited(structure, node_counts)[structure.n_splits :] + prior
-    return tables / tables.sum(axis=1, keepdims=True)
+    return target.tables(_inherited(structure, node_counts)[structure.n_splits :], prior)
 
 
 def node_tables(tree: CrispTree) -> Doubles:
-    """Class frequencies of every node, splits first, then the leaf tables; a split that no training row reaches takes
-    those of the last one above it that some row does reach.  (n_nodes, n_classes)
+    """A table for every node, splits first, then those of the leaves; a split that no training row reaches takes that
+    of the last one above it that some row does reach.  (n_nodes, n_outputs)
     """
-    tables = _inherited(tree.structure, tree.statistics.node_counts)
-    tables /= np.maximum(tables.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    tables = tree.meaning.tables(_inherited(tree.structure, tree.statistics.node_counts))
     tables[tree.structure.n_splits :] = tree.leaves
     return tables
 
@@ -117,12 +117,5 @@ def _leaves_and_moments(
     return leaf, moments
 
 
-def _gains(structure: TreeStructure, node_counts: Doubles) -> Doubles:
-    totals = node_counts.sum(axis=1)
-    shares = node_counts / np.maximum(totals, np.finfo(float).tiny)[:, None]
-    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    weighted_entropy = totals * -(shares * logs).sum(axis=1)
-    splits = slice(structure.n_splits)
-    lost = weighted_entropy[structure.left_nodes] + weighted_entropy[structure.right_nodes]
-    gains = (weighted_entropy[splits] - lost) / np.maximum(totals[splits], np.finfo(float).tiny)
-    return np.maximum(gains, 0.0)
+def _gains(target: Target, structure: TreeStructure, node_counts: Doubles) -> Doubles:
+    return gain(target, node_counts[structure.left_nodes], node_counts[structure.right_nodes])

@@ -58,6 +58,11 @@ class Groups:
     rows: Tensor
     sizes: Tensor
 
+    @classmethod
+    def everything(cls, n_rows: int, device: torch.device) -> Groups:
+        """One group of all rows."""
+        return cls(torch.arange(n_rows, device=device), torch.tensor([n_rows], device=device))
+
     @cached_property
     def group(self) -> Tensor:
         """The group of each of ``rows``.  (n,)"""

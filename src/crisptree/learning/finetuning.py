@@ -12,7 +12,7 @@ from torch import Tensor
 from crisptree.learning.batches import Groups
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
-from crisptree.learning.routing import leaves_of, reads_in_place
+from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.train import EpochEnd, train
 from crisptree.splits import AbstractSplits
@@ -23,14 +23,15 @@ class WholeTree:
     """A tree in training: one group that holds all rows."""
 
     is_whole_tree = True
+    n_places = 1
 
     def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None) -> None:
         self.zeros = zeros
         self.structure = tree.structure
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
-        rows = torch.arange(len(samples), device=samples.device)
-        self.groups = Groups(rows, torch.tensor([len(samples)], device=samples.device))
+        self.target = tree.target
+        self.groups = Groups.everything(len(samples), samples.device)
         self.samples = samples
 
     @cached_property
@@ -40,25 +41,26 @@ class WholeTree:
         The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with them would
         count for more and more beside what they say.
         """
-        visits = self.structure.sums_below(self.hard_counts(self.samples).double().cpu().numpy()).sum(axis=1)
+        counts = self.structure.sums_below(self.hard_counts(self.samples).double().cpu().numpy())
+        visits = self.samples.target.weight(counts)
         shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / len(self.samples))
         return torch.from_numpy(shares).to(self.samples.device)
 
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits(x)
 
-    def labels(self, y: Tensor, group: Tensor) -> Tensor:
-        return y
+    def places(self, group: Tensor) -> None:
+        """One for all rows."""
 
     def tree(self) -> Tree:
         """The tree as it stands now."""
-        return Tree(self.structure, self.splits.detached(), self.leaves.detach().clone())
+        return Tree(self.structure, self.splits.detached(), self.leaves.detach().clone(), self.target)
 
     def hard_counts(self, samples: Samples) -> Tensor:
         return hard_counts(self.tree(), samples)
 
 
-class Finetuned(NamedTuple):
+class TrainedTree(NamedTuple):
     """A tree and the steepness γ at which it stood when its training ended."""
 
     tree: Tree
@@ -75,7 +77,7 @@ def finetune(
     validation: Samples | None = None,
     restore_best: bool = False,
     zeros: Tensor | None = None,
-) -> Finetuned:
+) -> TrainedTree:
     """Train the whole tree from where it stands.
 
     Parameters
@@ -97,7 +99,7 @@ def finetune(
     zeros : Tensor of shape (n_splits, n_features), bool, optional
         Weights of hyperplanes that are zero and stay so.
     """
-    start = Finetuned(tree, plan.steepness_at(0))
+    start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
     trainee = WholeTree(tree, samples, zeros)
@@ -110,7 +112,7 @@ def finetune(
             now = trainee.tree()
             score = hard_score(now, samples, validation)
             if best_score is None or score > best_score:
-                best, best_score = Finetuned(now, end.steepness), score
+                best, best_score = TrainedTree(now, end.steepness), score
         if on_epoch is not None:
             on_epoch(
                 EpochRecord(
@@ -127,23 +129,24 @@ def finetune(
             )
 
     train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning")
-    return best if restore_best and validation else Finetuned(trainee.tree(), plan.final_steepness)
+    return best if restore_best and validation else TrainedTree(trainee.tree(), plan.final_steepness)
 
 
 def hard_counts(tree: Tree, samples: Samples) -> Tensor:
-    """N_{ℓ,k}: the weight of every class in every leaf under deterministic routing.  (n_leaves, n_classes)"""
-    counts = torch.zeros(tree.structure.n_leaves, samples.n_classes, dtype=tree.leaves.dtype, device=samples.device)
+    """What the rows that reach every leaf under deterministic routing add up to.  (n_leaves, n_statistics)"""
+    target, n_leaves = samples.target, tree.structure.n_leaves
+    counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=samples.device)
     for rows in samples.pieces(in_place=reads_in_place(samples, tree.splits)):
         leaf = leaves_of(tree, samples, rows)
-        counts.index_put_((leaf, samples.y[rows]), samples.weight[rows], accumulate=True)
+        counts += target.tally(samples.y[rows], samples.weight[rows].to(counts), leaf, n_leaves)
     return counts
 
 
 def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
-    """Weighted accuracy on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
+    """The weighted mean score on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
     tables = tree.hard_tables(hard_counts(tree, samples))
-    right = torch.zeros((), dtype=torch.float64, device=validation.device)
+    total = torch.zeros((), dtype=torch.float64, device=validation.device)
     for rows in validation.pieces(in_place=reads_in_place(validation, tree.splits)):
-        correct = tables.argmax(dim=1)[leaves_of(tree, validation, rows)] == validation.y[rows]
-        right += (validation.weight[rows] * correct).sum()
-    return float(right / validation.weight.double().sum())
+        score = samples.target.score(tables, leaves_of(tree, validation, rows), validation.y[rows])
+        total += (validation.weight[rows] * score).sum()
+    return float(total / validation.weight.double().sum())

@@ -12,9 +12,10 @@ from torch import Tensor
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
-from crisptree.learning.routing import leaves_of, reads_in_place
+from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
-from crisptree.learning.stumps import Outcome, Stumps, random_tables
+from crisptree.learning.spec import Limits
+from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.learning.train import EpochEnd, train
 from crisptree.splits import AbstractSplits, SplitKind
 from crisptree.structure import TreeStructure
@@ -24,20 +25,9 @@ TRIES = 6
 """A stump that leaves one side empty starts again from another random direction: one try, and five more."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When a leaf stays a leaf; the names are scikit-learn's. Rows count as rows, whatever their weight."""
-
-    max_depth: int | None = None
-    max_leaf_nodes: int | None = None
-    min_samples_split: int = 2
-    min_samples_leaf: int = 1
-    min_weight_fraction_leaf: float = 0.0
-    min_impurity_decrease: float = 0.0
-
-    def min_leaf_weight(self, samples: Samples) -> float:
-        """The weight that each side of a split must keep."""
-        return self.min_weight_fraction_leaf * float(samples.weight.double().sum())
+def min_leaf_weight(limits: Limits, samples: Samples) -> float:
+    """The weight that each side of a split must keep."""
+    return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +55,17 @@ class Finder(Protocol):
 
 
 def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
-    """The tree before it grows: one leaf with the class frequencies."""
+    """The tree before it grows: one leaf for all rows."""
     splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
-    frequencies = samples.class_weights() / samples.class_weights().sum()
-    return Tree(TreeStructure.single_leaf(), splits, frequencies.to(samples.weight)[None])
+    return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
 
 
 def grow_balanced(samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator) -> Tree:
     """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
     structure = TreeStructure.balanced(depth)
-    tables = random_tables(structure.n_leaves, samples.n_classes, generator)
+    tables = samples.target.random_tables(structure.n_leaves, generator)
     splits = kind.initial(samples.mean().expand(structure.n_splits, -1), generator)
-    return Tree(structure, splits, tables.to(samples.weight))
+    return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
 
 
 def grow(
@@ -152,20 +141,20 @@ class _Growth:
 
     def _open(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> list[int]:
         """Leaves that are shallow, large and mixed enough."""
-        n_classes = self.samples.n_classes
-        cells = torch.bincount(leaf_of_row * n_classes + self.samples.y, minlength=structure.n_leaves * n_classes)
-        counts = cells.reshape(-1, n_classes).cpu().numpy()
-        limits = self.limits
-        enough = max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-        good = (counts.sum(axis=1) >= enough) & ((counts > 0).sum(axis=1) > 1)
+        samples, limits = self.samples, self.limits
+        rows = torch.bincount(leaf_of_row, minlength=structure.n_leaves).cpu().numpy()
+        ones = torch.ones(len(samples), dtype=torch.float64, device=samples.device)
+        there = samples.target.tally(samples.y, ones, leaf_of_row, structure.n_leaves).cpu().numpy()
+        good = rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+        good &= samples.target.is_mixed(there)
         if limits.max_depth is not None:
             good &= structure.leaf_depths < limits.max_depth
         return [leaf for leaf in fresh if good[leaf]]
 
     def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
         total = float(self.samples.weight.double().sum())
-        decreases = (outcome.gains * outcome.weights / total).tolist()
-        accepted = outcome.accepted.tolist()
+        decreases = outcome.gains * outcome.weights / total
+        accepted = outcome.accepted
         sizes = groups.sizes.tolist()
         pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
         for number, (rows, turns) in enumerate(pieces):
@@ -174,7 +163,7 @@ class _Growth:
                     leaf=leaves[number],
                     splits=outcome.splits.select([number]),
                     table=outcome.tables[number],
-                    decrease=decreases[number],
+                    decrease=float(decreases[number]),
                     right_rows=rows[turns],
                 )
 
@@ -196,7 +185,7 @@ class TrainedStumps:
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
         splits = self.kind.candidates(samples.group_means(groups.sampled(self.plan)), self.generator)
-        tables = random_tables(2 * n_nodes * n_candidates, samples.n_classes, self.generator)
+        tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
         stumps = Stumps(splits, tables.reshape(2, -1).to(samples.weight), groups, n_candidates)
 
         def report(end: EpochEnd) -> None:
@@ -215,4 +204,4 @@ class TrainedStumps:
                 )
 
         train(stumps, samples, self.plan, generator=self.generator, on_epoch=report, name=f"growth at level {level}")
-        return stumps.outcome(samples, self.limits.min_samples_leaf, self.limits.min_leaf_weight(samples))
+        return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))

@@ -1,4 +1,4 @@
-"""The training rows, seen a batch at a time."""
+"""The training rows with what is known of them, seen a batch at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from torch import Tensor
 
 from crisptree.learning.batches import Groups
 from crisptree.native import training
+from crisptree.rows.base import Rows
+from crisptree.rows.windows import Windows
+from crisptree.targets import Target
 
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
@@ -24,75 +27,35 @@ GROUPS_PER_PRODUCT = 32
 
 
 @dataclass(frozen=True, eq=False)
-class WindowRows:
-    """Rows that are windows of images: feature j of row r is ``data[base[r] + offset[j]]``.
-
-    Parameters
-    ----------
-    data : Tensor of shape (n_values,)
-        Scaled images after each other.
-    base : Tensor of shape (n,), int64
-        Where every row's pixel is.
-    offset : Tensor of shape (n_features,), int64
-        How far from it every feature is.
-    """
-
-    data: Tensor
-    base: Tensor
-    offset: Tensor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.base), len(self.offset)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.data.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.data.device
-
-    def is_contiguous(self) -> bool:
-        """Whether the kernels can read the images where they lie."""
-        return self.data.is_contiguous()
-
-    def index_select(self, dim: int, rows: Tensor) -> Tensor:
-        """Some rows as a tensor: the definition.  (b,) → (b, n_features)"""
-        assert dim == 0
-        return self.data[self.base[rows][:, None] + self.offset]
-
-
-@dataclass(frozen=True, eq=False)
 class Samples:
-    """Scaled rows, class numbers and weights on the training device.
+    """Scaled rows, their y and weights on the training device.
 
     Torch's steps and every pass over the rows ask ``batch`` for them; the fused steps read an array where it lies, and
     on the CPU windows too.
 
     Parameters
     ----------
-    x : Tensor of shape (n, n_features), or WindowRows
+    rows : Rows
         Scaled features, as an array or as windows of images.
-    y : Tensor of shape (n,), int64
-        Class numbers 0 … n_classes − 1.
+    y : Tensor of shape (n,)
+        What is to be predicted: for classes their numbers, int64.
     weight : Tensor of shape (n,)
         Positive sample weights.
-    n_classes : int
-        How many classes there are.
+    target : Target
+        What y is.
     """
 
-    x: Tensor | WindowRows
+    rows: Rows
     y: Tensor
     weight: Tensor
-    n_classes: int
+    target: Target
 
     def __len__(self) -> int:
         return len(self.y)
 
     @property
     def n_features(self) -> int:
-        return self.x.shape[1]
+        return self.rows.shape[1]
 
     @property
     def device(self) -> torch.device:
@@ -100,9 +63,9 @@ class Samples:
 
     def batch(self, rows: Tensor) -> Tensor:
         """The features of some rows.  (b,) → (b, n_features)"""
-        if self.native_rows is None or isinstance(self.x, Tensor):
-            return self.x.index_select(0, rows)
-        copies = torch.empty(len(rows), self.n_features, dtype=self.x.dtype)
+        if self.native_rows is None or not isinstance(self.rows, Windows):
+            return self.rows.batch(rows)
+        copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
         self.native_rows.gather(rows.numpy(), copies.numpy(), torch.get_num_threads())
         return copies
 
@@ -110,10 +73,12 @@ class Samples:
     def native_rows(self) -> Any:
         """The rows as the native kernels see them; None where they cannot read them."""
         kinds = {torch.float32: "SingleRows", torch.float64: "DoubleRows"}
-        if training is None or self.device.type != "cpu" or self.x.dtype not in kinds or not self.x.is_contiguous():
+        arrays = self.rows.arrays
+        if training is None or self.device.type != "cpu" or self.rows.dtype not in kinds:
             return None
-        arrays = (self.x,) if isinstance(self.x, Tensor) else (self.x.data, self.x.base, self.x.offset)
-        return getattr(training, kinds[self.x.dtype])(*(array.detach().numpy() for array in arrays))
+        if not arrays[0].is_contiguous():
+            return None
+        return getattr(training, kinds[self.rows.dtype])(*(array.detach().numpy() for array in arrays))
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""
@@ -122,8 +87,7 @@ class Samples:
 
     def mean(self) -> Tensor:
         """The weighted mean of all rows.  (n_features,)"""
-        rows = torch.arange(len(self), device=self.device)
-        return self.group_means(Groups(rows, torch.tensor([len(self)], device=self.device)))[0]
+        return self.group_means(Groups.everything(len(self), self.device))[0]
 
     def group_means(self, groups: Groups) -> Tensor:
         """The weighted mean of every group's rows.  (n_groups, n_features)"""
@@ -145,7 +109,8 @@ class Samples:
         totals = np.add.reduceat(self.weight[groups.rows].cpu().double().numpy(), np.cumsum(sizes) - sizes)
         return torch.from_numpy(totals / sizes).to(self.device)
 
-    def class_weights(self) -> Tensor:
-        """The total weight of every class.  (n_classes,)"""
-        totals = np.bincount(self.y.cpu(), weights=self.weight.cpu().double(), minlength=self.n_classes)
-        return torch.from_numpy(totals).to(self.device)
+    def table(self) -> Tensor:
+        """The table of one leaf that holds all rows.  (1, n_values)"""
+        place = np.zeros(len(self), dtype=np.int64)
+        totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), place, 1)
+        return torch.from_numpy(self.target.tables(totals)).to(self.weight)

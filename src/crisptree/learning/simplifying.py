@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from crisptree.learning.finetuning import Finetuned, finetune
+from crisptree.inference import CrispTree, route_rows
+from crisptree.learning.finetuning import TrainedTree
+from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.splits import ObliqueSplits
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
+from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 from crisptree.warning import CrispTreeWarning
@@ -33,45 +34,30 @@ class Counted(NamedTuple):
     training: Doubles
     validation: Doubles
 
+    @classmethod
+    def of(cls, tree: CrispTree, held: Part, n_jobs: int | None = None) -> Counted:
+        """From a tree that is settled on its training rows, and the rows that judge."""
+        structure = tree.structure
+        leaf = route_rows(tree, held.X, n_jobs)
+        judged = tree.meaning.tally(held.y, held.weight, leaf, structure.n_leaves)
+        return cls(tree.statistics.node_counts[structure.n_splits :], judged)
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a simplification works with.
-
-    Parameters
-    ----------
-    samples : Samples
-        The rows to refit on.
-    plan : Plan
-        The refit after every stage.
-    count : callable
-        ``count(tree)``: where training and validation rows end in the deterministic tree.
-    spread : Tensor of shape (n_features,)
-        How much each scaled feature varies; a weight counts by |w_j| · spread_j.
-    """
-
-    samples: Samples
-    plan: Plan
-    count: Callable[[Tree], Counted]
-    spread: Tensor
-
-    def score(self, tree: Tree) -> float:
+    def score(self, structure: TreeStructure) -> float:
         """The accuracy on the validation rows, with leaf tables from the training rows."""
-        counted = self.count(tree)
-        majority = _majorities(tree.structure, counted.training)[tree.structure.n_splits :]
-        right = counted.validation[np.arange(len(majority)), majority].sum()
-        return float(right / counted.validation.sum())
+        majority = _majorities(structure, self.training)[structure.n_splits :]
+        return float(self.validation[np.arange(len(majority)), majority].sum() / self.validation.sum())
 
 
 def simplify(
-    start: Finetuned,
-    task: Task,
+    tree: CrispTree,
+    spec: Spec,
+    problem: Problem,
+    held: Part,
     *,
     max_terms: int | None,
     lowest: float | None,
-    generator: torch.Generator,
     on_epoch: Listener | None = None,
-) -> Finetuned:
+) -> CrispTree:
     """First fewer weights, then fewer splits.
 
     Weights go by halves of the largest number that any split has, with a refit after each stage: a tree taken down in
@@ -79,30 +65,65 @@ def simplify(
 
     Parameters
     ----------
-    start : Finetuned
-        A tree with linear splits and its steepness; it is left as it is.
-    task : Task
-        Rows, plan and counts.
+    tree : CrispTree
+        With linear splits, on the problem's scale; it is left as it is, and returned where nothing is taken away.
+    spec : Spec
+        The refit after every stage, with ``grow="keep"``.
+    problem : Problem
+        Rows to refit on.
+    held : Part
+        Rows that judge.
     max_terms : int or None
         The most weights that a split may keep, whatever that costs.
     lowest : float or None
         The score down to which more may be taken away; None takes no more than ``max_terms`` asks for.
-    generator : torch.Generator
-        Shuffles the batches of refits.
     on_epoch : callable, optional
-        Hears of every epoch.
+        Called with a record of every epoch.
     """
-    now = start
-    for terms, must in _stages(start.tree, max_terms, go_on=lowest is not None):
-        thinner = _refitted(now.tree, terms, task, generator, on_epoch)
+    generator = torch.Generator().manual_seed(spec.seed)
+    soft = Tree.soft(tree, device_of(spec.device), LINEAR.get(str(spec.split), ObliqueSplits))
+    start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)
+    for terms, must in _stages(soft, max_terms, go_on=lowest is not None):
+        thinner = _refitted(now.soft.tree, terms, spec, problem, generator, on_epoch)
+        score = thinner.counted(problem, spec, held).score(soft.structure) if lowest is not None else 0.0
         if lowest is not None and terms == max_terms:
-            lowest = _within_reach(lowest, task.score(thinner.tree), terms)
-        if lowest is not None and not must and task.score(thinner.tree) < lowest - ROUNDING:
+            lowest = _within_reach(lowest, score, terms)
+        if lowest is not None and not must and score < lowest - ROUNDING:
             break
         now = thinner
-    if lowest is None:
-        return now
-    return Finetuned(_pruned(now.tree, task.count(now.tree), lowest), now.steepness)
+    if lowest is not None:
+        counted = now.counted(problem, spec, held)
+        now = now.without(weakest_links(soft.structure, counted, lowest), counted)
+    return tree if now is start else now.settled(problem, spec)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A tree on its way to fewer weights: soft, and crisp once it is settled on the training rows."""
+
+    soft: TrainedTree
+    crisp: CrispTree | None
+
+    def settled(self, problem: Problem, spec: Spec) -> CrispTree:
+        """The deterministic tree with tables and statistics from the rows of the refit."""
+        return self.crisp or crisp_tree(self.soft, spec, problem)
+
+    def counted(self, problem: Problem, spec: Spec, held: Part) -> Counted:
+        """Where training and validation rows end."""
+        return Counted.of(self.settled(problem, spec), held, spec.n_jobs)
+
+    def without(self, ends: list[int], counted: Counted) -> Stage:
+        """The tree in which some splits have become leaves."""
+        if not ends:
+            return self
+        tree = self.soft.tree
+        structure, nodes = tree.structure.pruned(ends)
+        splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :]
+        rows = counted.training.sum(axis=1)
+        tables = tree.structure.means_below(tree.leaves.double().cpu().numpy(), rows)[leaves]
+        kept = tree.splits.select(splits.tolist())
+        pruned = replace(tree, structure=structure, splits=kept, leaves=torch.from_numpy(tables).to(tree.leaves))
+        return Stage(TrainedTree(pruned, self.soft.steepness), None)
 
 
 def _stages(tree: Tree, max_terms: int | None, *, go_on: bool) -> Iterator[tuple[int, bool]]:
@@ -129,28 +150,21 @@ def _within_reach(lowest: float, reached: float, terms: int) -> float:
     return min(lowest, reached)
 
 
-def _refitted(tree: Tree, terms: int, task: Task, generator: torch.Generator, on_epoch: Listener | None) -> Finetuned:
+def _refitted(
+    tree: Tree, terms: int, spec: Spec, problem: Problem, generator: torch.Generator, on_epoch: Listener | None
+) -> Stage:
     """The tree with the largest terms of every split, all that is left trained jointly."""
     weight, bias = tree.splits.parameters["weight"], tree.splits.parameters["bias"]
-    influence = weight.abs() * task.spread
+    samples, _ = problem.on(weight.device, spec.n_jobs)
+    scaling = problem.scaling
+    influence = weight.abs() * torch.as_tensor(scaling.spread * scaling.factor).to(weight)
     largest = torch.argsort(influence, dim=1, descending=True, stable=True)[:, :terms]
     zeros = torch.ones_like(weight, dtype=torch.bool).scatter(1, largest, False) | (weight == 0)
     # The mean row's score stays as it was: what goes is replaced by its mean.
-    thinned = ObliqueSplits(weight.masked_fill(zeros, 0.0), bias + (weight * zeros) @ task.samples.mean())
-    start = Tree(tree.structure, thinned, tree.leaves)
-    return finetune(start, task.samples, task.plan, generator=generator, on_epoch=on_epoch, zeros=zeros)
-
-
-def _pruned(tree: Tree, counted: Counted, lowest: float) -> Tree:
-    """The tree without subtrees that the score can do without."""
-    ends = weakest_links(tree.structure, counted, lowest)
-    if not ends:
-        return tree
-    structure, nodes = tree.structure.pruned(ends)
-    splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :]
-    held = counted.training.sum(axis=1)
-    tables = tree.structure.means_below(tree.leaves.double().cpu().numpy(), held)[leaves]
-    return Tree(structure, tree.splits.select(splits.tolist()), torch.from_numpy(tables).to(tree.leaves))
+    thinned = ObliqueSplits(weight.masked_fill(zeros, 0.0), bias + (weight * zeros) @ samples.mean())
+    start = TrainedTree(replace(tree, splits=thinned), spec.finetuning.steepness_at(0))
+    fitted = fit_tree(spec, problem, start=start, zeros=zeros, generator=generator, on_epoch=on_epoch)
+    return Stage(fitted.soft, fitted.tree)
 
 
 def weakest_links(structure: TreeStructure, counted: Counted, lowest: float) -> list[int]:

@@ -1,7 +1,7 @@
 """Many stumps at once: all open leaves of a tree are one training problem.
 
 Each row belongs to exactly one node, so m stumps train in one loop as a batch of m splits. For the equations they are
-ONE stump whose labels are pairs (node, class): its leaf tables hold every node's classes side by side.
+ONE stump in which every row has a place, its node: the leaf tables of all nodes stand side by side.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crisptree.equations.alternating import hard_responsibilities
-from crisptree.equations.em import class_counts
-from crisptree.equations.gain import information_gain
 from crisptree.learning.batches import Groups
-from crisptree.learning.routing import reads_in_place, turns_of
+from crisptree.learning.row_routing import reads_in_place, turns_of
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
+from crisptree.targets import gain
 
 GAIN_DIGITS = 9
 """Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
@@ -32,7 +33,7 @@ class Stumps:
     ----------
     splits : AbstractSplits
         The split (or its candidates) of every node.
-    leaves : Tensor of shape (2, n_nodes · n_candidates · n_classes)
+    leaves : Tensor of shape (2, n_nodes · n_candidates · n_values)
         Left and right leaf tables.
     groups : Groups
         The rows of every node.
@@ -49,7 +50,10 @@ class Stumps:
         self.leaves = leaves
         self.groups = groups
         self.n_candidates = n_candidates
-        self.n_classes = leaves.shape[1] // (len(groups.sizes) * n_candidates)
+
+    @property
+    def n_places(self) -> int:
+        return len(self.groups.sizes) * self.n_candidates
 
     @property
     def penalty_shares(self) -> Tensor:
@@ -59,18 +63,18 @@ class Stumps:
     def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return splits.at(x, group).reshape(-1, 1)
 
-    def labels(self, y: Tensor, group: Tensor) -> Tensor:
-        candidate = torch.arange(self.n_candidates, device=y.device)
-        contest = group[:, None] * self.n_candidates + candidate
-        return (contest * self.n_classes + y[:, None]).reshape(-1)
+    def places(self, group: Tensor) -> Tensor:
+        candidate = torch.arange(self.n_candidates, device=group.device)
+        return (group[:, None] * self.n_candidates + candidate).reshape(-1)
 
     @torch.no_grad()
     def hard_counts(self, samples: Samples) -> Tensor:
-        counts = torch.zeros_like(self.leaves)
+        target = samples.target
+        counts = self.leaves.new_zeros(2, self.n_places * target.n_statistics)
         for rows, group, turned in self._turns(samples):
             h = hard_responsibilities(turned.reshape(-1, 1).to(counts), self.structure)
-            weight = samples.weight[rows].repeat_interleave(self.n_candidates)
-            counts += class_counts(h * weight[:, None], self.labels(samples.y[rows], group), counts.shape[1])
+            weight, y = (part[rows].repeat_interleave(self.n_candidates) for part in (samples.weight, samples.y))
+            counts += target.statistics(h * weight[:, None], y, self.places(group), self.n_places)
         return counts
 
     def _turns(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -82,37 +86,40 @@ class Stumps:
 
     @torch.no_grad()
     def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
-        """The best candidate of every node by information gain on hard counts, and what it does to the rows.
+        """The best candidate of every node by its gain on hard counts, and what it does to the rows.
 
         A split is accepted only if both sides keep ``min_rows`` rows that weigh ``min_weight`` together.
         """
-        n_nodes, n_candidates, n_classes = len(self.groups.sizes), self.n_candidates, self.n_classes
-        device = samples.device
-        right = torch.zeros(n_nodes * n_classes, n_candidates, dtype=torch.float64, device=device)
-        everyone = torch.zeros(n_nodes * n_classes, dtype=torch.float64, device=device)
+        target, device = samples.target, samples.device
+        n_nodes, n_candidates = len(self.groups.sizes), self.n_candidates
+        right = torch.zeros(n_nodes, n_candidates, target.n_statistics, dtype=torch.float64, device=device)
+        everyone = torch.zeros(n_nodes, target.n_statistics, dtype=torch.float64, device=device)
         n_right = torch.zeros(n_nodes, n_candidates, dtype=torch.long, device=device)
         turns = []
         for rows, group, turned in self._turns(samples):
-            weight, cell = samples.weight[rows].double(), group * n_classes + samples.y[rows]
-            _add_rows(right, cell, turned * weight[:, None])
-            everyone.index_add_(0, cell, weight)
-            _add_rows(n_right, group, turned.long())
+            y, weight = samples.y[rows], samples.weight[rows].double()
+            right += target.tally(y, turned * weight[:, None], group, n_nodes)
+            everyone += target.tally(y, weight, group, n_nodes)
+            if n_candidates == 1:  # torch adds numbers many times quicker than rows of one number
+                n_right[:, 0].index_add_(0, group, turned[:, 0].long())
+            else:
+                n_right.index_add_(0, group, turned.long())
             turns.append(turned)
-        right_counts = right.reshape(n_nodes, n_classes, n_candidates).transpose(1, 2)
-        all_counts = everyone.reshape(n_nodes, 1, n_classes)
-        gains = information_gain(all_counts - right_counts, right_counts).clamp_min(0.0)
-        right_weight, node_weight = right_counts.sum(dim=2), all_counts.sum(dim=2)
-        accepted = torch.minimum(n_right, self.groups.sizes[:, None] - n_right) >= min_rows
-        accepted &= torch.minimum(right_weight, node_weight - right_weight) >= min_weight
-        best = torch.where(accepted, gains.round(decimals=GAIN_DIGITS), -1.0).argmax(dim=1)
-        nodes = torch.arange(n_nodes, device=device)
-        tables = self.leaves.reshape(2, n_nodes, n_candidates, n_classes).permute(1, 2, 0, 3)
+        on_right, total = right.cpu().numpy(), everyone.cpu().numpy()[:, None]
+        gains = gain(target, total - on_right, on_right)
+        right_weight, node_weight = target.weight(on_right), target.weight(total)
+        many = n_right.cpu().numpy()
+        accepted = np.minimum(many, self.groups.host_sizes[:, None] - many) >= min_rows
+        accepted &= np.minimum(right_weight, node_weight - right_weight) >= min_weight
+        winner = np.where(accepted, gains.round(GAIN_DIGITS), -1.0).argmax(axis=1)
+        nodes, best = np.arange(n_nodes), torch.from_numpy(winner).to(device)
+        tables = self.leaves.reshape(2, n_nodes, n_candidates, -1).permute(1, 2, 0, 3)
         return Outcome(
             splits=self.splits.chosen(best).detached(),
-            tables=tables[nodes, best],
-            gains=gains[nodes, best],
+            tables=tables[torch.from_numpy(nodes).to(device), best],
+            gains=gains[nodes, winner],
             weights=node_weight[:, 0],
-            accepted=accepted[nodes, best],
+            accepted=accepted[nodes, winner],
             turns=torch.cat(turns).gather(1, best[self.groups.group][:, None])[:, 0],
         )
 
@@ -126,20 +133,7 @@ class Outcome:
 
     splits: AbstractSplits
     tables: Tensor
-    gains: Tensor
-    weights: Tensor
-    accepted: Tensor
+    gains: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+    accepted: npt.NDArray[np.bool_]
     turns: Tensor
-
-
-def _add_rows(total: Tensor, place: Tensor, rows: Tensor) -> None:
-    """Add every row to its place.  (m, k), (b,), (b, k)"""
-    if total.shape[1] == 1:  # torch adds numbers many times quicker than rows of one number
-        total, rows = total[:, 0], rows[:, 0]
-    total.index_add_(0, place, rows)
-
-
-def random_tables(n: int, n_classes: int, generator: torch.Generator) -> Tensor:
-    """Leaf distributions with uniformly random entries, normalised.  (n, n_classes)"""
-    raw = 1 - torch.rand(n, n_classes, generator=generator)  # in (0, 1]: no table starts with a zero
-    return raw / raw.sum(dim=1, keepdim=True)

@@ -11,14 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crisptree.equations.em import leaf_distributions
+from crisptree.learning.backends import Trainee, quickest
 from crisptree.learning.batches import Orders
-from crisptree.learning.cuda_steps import CudaSteps, can_train_on_cuda
-from crisptree.learning.graphed_steps import GraphedSteps, can_record
-from crisptree.learning.native_steps import NativeSteps, can_train
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Steps, TorchSteps, Trainee
+from crisptree.targets import Target
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def train(
         The phase, for error messages.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    steps = _quickest_steps(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         pace = plan.pace(epoch)
@@ -90,19 +87,9 @@ def train(
             raise _diverged(loss, finite, name, epoch, pace.steepness)
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
-        trainee.leaves = _updated_leaves(counts, trainee.leaves, samples.n_classes, plan.leaf_prior)
+        trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, pace.steepness, loss))
-
-
-def _quickest_steps(trainee: Trainee, samples: Samples, plan: Plan) -> Callable[..., Steps]:
-    if can_train(trainee, samples):
-        return NativeSteps
-    if can_train_on_cuda(trainee, samples, plan):
-        return CudaSteps
-    if can_record(trainee, samples):
-        return GraphedSteps
-    return TorchSteps
 
 
 @contextmanager
@@ -116,9 +103,9 @@ def torch_threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _updated_leaves(counts: Tensor, leaves: Tensor, n_classes: int, prior: float) -> Tensor:
-    tables = leaf_distributions(counts.reshape(-1, n_classes), leaves.reshape(-1, n_classes), prior)
-    return tables.reshape_as(leaves)
+def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:
+    statistics = counts.reshape(-1, target.n_statistics)
+    return target.update(statistics, leaves.reshape(-1, target.n_values), prior).reshape_as(leaves)
 
 
 def _diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:

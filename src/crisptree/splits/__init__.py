@@ -6,7 +6,7 @@ first dimension, so a level of stumps or a whole tree trains as one batch.
 
 from crisptree.splits.axis import AxisCandidates, AxisSplits
 from crisptree.splits.base import AbstractSplits, SplitKind, random_directions
-from crisptree.splits.conv import ConvSplits
+from crisptree.splits.conv import ConvNet
 from crisptree.splits.module import Factory, ModuleSplits
 from crisptree.splits.oblique import ObliqueSplits
 
@@ -16,7 +16,7 @@ KINDS = {
 }
 LINEAR: dict[str, type[ObliqueSplits] | type[AxisSplits]] = {"oblique": ObliqueSplits, "axis": AxisSplits}
 
-MODULES: dict[str, Factory] = {"conv": ConvSplits}
+MODULES: dict[str, Factory] = {"conv": ConvNet}
 """Split modules that a name stands for, in the estimator and in model files."""
 
 
@@ -35,7 +35,7 @@ __all__ = [
     "AbstractSplits",
     "AxisCandidates",
     "AxisSplits",
-    "ConvSplits",
+    "ConvNet",
     "Factory",
     "ModuleSplits",
     "ObliqueSplits",

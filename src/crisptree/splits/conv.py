@@ -8,7 +8,7 @@ SMALLEST_SIDE = 16
 """Two 5 × 5 convolutions, each followed by 2 × 2 pooling, leave nothing of a smaller image."""
 
 
-class ConvSplits(nn.Module):
+class ConvNet(nn.Module):
     """5×5 @ 3 → max-pool 2 → ReLU → 5×5 @ 6 → max-pool 2 → ReLU → 50 → ReLU → 1; 96 values before the 50 for 28 × 28.
 
     Parameters
@@ -19,7 +19,7 @@ class ConvSplits(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> ConvSplits((1, 28, 28))(torch.zeros(7, 1, 28, 28)).shape
+    >>> ConvNet((1, 28, 28))(torch.zeros(7, 1, 28, 28)).shape
     torch.Size([7, 1])
     """
 

@@ -1,6 +1,6 @@
 """The steps of an epoch on CUDA: a few fused kernels each, recorded once as a graph and then replayed.
 
-``steps.TorchSteps`` is the definition. There hundreds of small launches make a step; here an epoch is one launch. A
+``TorchSteps`` is the definition. There hundreds of small launches make a step; here an epoch is one launch. A
 tree is dense on this device: products of a batch with all splits are quicker there than finding the few that matter.
 """
 
@@ -13,12 +13,14 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from crisptree.learning.cuda_graphs import on_device, recorded
-from crisptree.learning.cuda_work import StumpWork, TreeWork, Work, kernels
+from crisptree.learning.backends.base import EpochResult, Trainee
+from crisptree.learning.backends.cuda_graphs import on_device, recorded
+from crisptree.learning.backends.cuda_work import StumpWork, TreeWork, Work, kernels
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import EpochResult, Trainee
+from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import ObliqueSplits
+from crisptree.targets import Classes
 from crisptree.warning import CrispTreeWarning
 
 LAUNCHES_AT_MOST = 50_000
@@ -31,26 +33,13 @@ MOST_CLASSES = 4096
 """A kernel holds the classes of several tasks at once."""
 
 
-def can_train_on_cuda(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-    """Whether Triton works here and knows this kind of split and these rows."""
-    return (
-        isinstance(trainee.splits, ObliqueSplits)
-        and samples.device.type == "cuda"
-        and samples.x.dtype in (torch.float32, torch.float64)
-        and samples.x.is_contiguous()
-        and samples.n_classes <= MOST_CLASSES
-        and (isinstance(samples.x, Tensor) or _copies_fit(trainee, samples, plan))
-        and _triton_works(samples.device)
-    )
-
-
 def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
     """Whether the windows of an epoch may be written down on the device."""
     # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
     _, total = torch.cuda.mem_get_info(samples.device)
     free = total - torch.cuda.memory_allocated(samples.device)
     values = int(trainee.groups.taken(plan).sum()) * samples.n_features
-    return values * samples.x.dtype.itemsize < SHARE_FOR_COPIES * free
+    return values * samples.rows.dtype.itemsize < SHARE_FOR_COPIES * free
 
 
 @cache
@@ -74,6 +63,21 @@ def _triton_works(device: torch.device) -> bool:
 
 class CudaSteps:
     """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Hyperplanes and classes on CUDA, where Triton works and an epoch's windows fit into memory."""
+        rows = samples.rows
+        return (
+            isinstance(trainee.splits, ObliqueSplits)
+            and isinstance(samples.target, Classes)
+            and samples.device.type == "cuda"
+            and rows.dtype in (torch.float32, torch.float64)
+            and rows.arrays[0].is_contiguous()
+            and samples.target.n_values <= MOST_CLASSES
+            and (isinstance(rows, ArrayRows) or _copies_fit(trainee, samples, plan))
+            and _triton_works(samples.device)
+        )
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan = trainee, samples, plan

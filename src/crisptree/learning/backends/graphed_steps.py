@@ -1,6 +1,6 @@
 """Torch's steps on split modules, on CUDA: an epoch is recorded once as graphs and then replayed.
 
-``steps.TorchSteps`` is the definition. A small network makes a step of hundreds of tiny launches, each of which takes
+``TorchSteps`` is the definition. A small network makes a step of hundreds of tiny launches, each of which takes
 the host longer than the device.
 """
 
@@ -14,23 +14,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.cuda_graphs import on_device, recorded
+from crisptree.learning.backends.base import EpochResult, Trainee, all_finite
+from crisptree.learning.backends.cuda_graphs import on_device, recorded
+from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import EpochResult, TorchSteps, Trainee
 from crisptree.splits import AbstractSplits, ModuleSplits
 from crisptree.warning import CrispTreeWarning
 
 UPDATES_PER_GRAPH = 64
 
 
-def can_record(trainee: Trainee, samples: Samples) -> bool:
-    """Whether the steps are those of modules on CUDA."""
-    return samples.device.type == "cuda" and isinstance(trainee.splits, ModuleSplits)
-
-
 class GraphedSteps(TorchSteps):
     """The same steps with everything in one place, so that a recorded graph finds it."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Split modules on CUDA."""
+        return samples.device.type == "cuda" and isinstance(trainee.splits, ModuleSplits)
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
@@ -38,7 +39,7 @@ class GraphedSteps(TorchSteps):
         self.order = trainee.groups.rows[: int(trainee.groups.taken(plan).sum())].clone()
         self.steepness = torch.zeros((), dtype=torch.float64, device=device)
         self.adam.learning_rate = torch.zeros_like(self.steepness)
-        self.leaves, self.counts = trainee.leaves.clone(), torch.zeros_like(trainee.leaves)
+        self.leaves, self.counts = trainee.leaves.clone(), self._no_counts()
         self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)
         self.total_weight = torch.zeros_like(self.log_likelihood)
         self.before = None if fresh else trainee.splits.detached()
@@ -58,7 +59,7 @@ class GraphedSteps(TorchSteps):
             else:
                 self._launch(range(len(self.updates)))
             self.n_epochs += 1
-            finite = all(bool(torch.isfinite(value).all()) for value in self.trainee.splits.parameters.values())
+            finite = all_finite(self.trainee.splits)
             if self.n_epochs == 1 and self.plan.epochs > 2 and self.samples.device.type == "cuda":
                 self.graphs = self._recorded()  # the first epoch has chosen algorithms and memory
             return EpochResult(*self.end(), finite)

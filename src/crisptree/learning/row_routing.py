@@ -19,7 +19,7 @@ def reads_in_place(samples: Samples, splits: AbstractSplits) -> bool:
     """Whether rows are routed where they lie, without a copy."""
     if not isinstance(splits, ObliqueSplits) or samples.native_rows is None:
         return False
-    return splits.parameters["weight"].dtype == samples.x.dtype
+    return splits.parameters["weight"].dtype == samples.rows.dtype
 
 
 @torch.no_grad()

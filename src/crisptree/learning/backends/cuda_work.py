@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.learning.backends.base import Trainee, Weighing, penalty_shares
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
-from crisptree.learning.steps import Trainee, Weighing, penalty_shares
+from crisptree.rows.arrays import ArrayRows
 
 kernels: Any
 try:
-    kernels = import_module("crisptree.learning.cuda_kernels")
+    kernels = import_module("crisptree.learning.backends.cuda_kernels")
 except ImportError:  # Triton comes with torch on the systems that have CUDA
     kernels = None
 
@@ -35,7 +36,7 @@ class Work(ABC):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
         self.samples, self.plan, self.fresh = samples, plan, fresh
-        self.device, self.dtype = samples.device, samples.x.dtype
+        self.device, self.dtype = samples.device, samples.rows.dtype
         weight, bias = (trainee.splits.parameters[name].detach() for name in ("weight", "bias"))
         self.n_splits, self.n_features = weight.shape
         copies = 1 if fresh else 2
@@ -50,8 +51,9 @@ class Work(ABC):
         self.moving = torch.ones_like(self.steps)
         n_taken = int(trainee.groups.taken(plan).sum())
         self.rows: Tensor
-        if isinstance(samples.x, Tensor):
-            self.rows, self.labels, self.row_weights = samples.x, samples.y, samples.weight
+        self.reads_in_place = isinstance(samples.rows, ArrayRows)
+        if isinstance(samples.rows, ArrayRows):
+            self.rows, self.labels, self.row_weights = samples.rows.values, samples.y, samples.weight
             self.order = trainee.groups.rows.new_empty(n_taken)
         else:  # the kernels read an array: the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
@@ -66,14 +68,14 @@ class Work(ABC):
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
         self.zeros = trainee.zeros
-        self.n_classes = samples.n_classes
+        self.n_classes = samples.target.n_values
         self.classes = 1 << (self.n_classes - 1).bit_length()
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
         self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
         self.tables.copy_(leaves)
-        if isinstance(self.samples.x, Tensor):
+        if self.reads_in_place:
             self.order.copy_(order)
             return
         for copies, some in zip(self.rows.split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):

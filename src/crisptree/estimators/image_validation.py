@@ -19,7 +19,7 @@ FORMS = "(height, width[, channels]), an array (n, height, width[, channels]), o
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
+class Images:
     """Checked images, each (height, width, channels), and how they came: as a "list", a "stack" or a "single" image.
 
     ``channels`` is None where the images had no axis for them.
@@ -29,7 +29,7 @@ class Pictures:
     form: str
     channels: int | None
 
-    def normalised(self) -> Pictures:
+    def normalised(self) -> Images:
         """Every image by its own mean and spread."""
         return replace(self, images=[normalised(image) for image in self.images])
 
@@ -58,7 +58,7 @@ class Labelled:
         return replace(self, used=used, y=self.y[keep], weight=self.weight[keep])
 
 
-def check_new_pictures(images: Any, labels: Any) -> Pictures:
+def check_new_images(images: Any, labels: Any) -> Images:
     """The images of a fit. What the axes of (a, b, c) mean is told by the labels: (a, b) or (a, b, c)."""
     if _is_list(images):
         return _checked(list(images), "list")
@@ -71,24 +71,24 @@ def check_new_pictures(images: Any, labels: Any) -> Pictures:
     return _checked(list(array), "stack")
 
 
-def check_pictures(images: Any, channels: int | None) -> Pictures:
+def check_images(images: Any, channels: int | None) -> Images:
     """Images to predict, with the channels of training."""
     if _is_list(images):
-        pictures = _checked(list(images), "list")
+        given = _checked(list(images), "list")
     else:
         array = _numbers(images)
         axes = 2 if channels is None else 3
         if array.ndim not in (axes, axes + 1):
             raise _other_channels(channels, f"an array of shape {array.shape}")
-        pictures = _checked([array], "single") if array.ndim == axes else _checked(list(array), "stack")
-    if pictures.channels != channels:
-        raise _other_channels(channels, "no axis for channels" if pictures.channels is None else pictures.channels)
-    return pictures
+        given = _checked([array], "single") if array.ndim == axes else _checked(list(array), "stack")
+    if given.channels != channels:
+        raise _other_channels(channels, "no axis for channels" if given.channels is None else given.channels)
+    return given
 
 
-def check_reach(pictures: Pictures, view: WindowView) -> None:
+def check_reach(given: Images, view: WindowView) -> None:
     """A window may reach beyond the border no further than the image goes on inside."""
-    for image in pictures.images:
+    for image in given.images:
         if min(image.shape[:2]) <= view.margin:
             raise ValueError(
                 f"images must have more than {view.margin} pixels on each side for window={view.window} with scales="
@@ -97,29 +97,29 @@ def check_reach(pictures: Pictures, view: WindowView) -> None:
             )
 
 
-def check_labels(pictures: Pictures, labels: Any, what: str = "labels") -> list[npt.NDArray[Any]]:
+def check_labels(given: Images, labels: Any, what: str = "labels") -> list[npt.NDArray[Any]]:
     """One label image per image, of its height and width."""
-    if pictures.form == "single":
-        given = [np.asarray(labels)]
+    if given.form == "single":
+        arrays = [np.asarray(labels)]
     elif _is_list(labels) or np.ndim(labels) > 0:
-        given = [np.asarray(image) for image in labels]
+        arrays = [np.asarray(image) for image in labels]
     else:
-        given = []
-    expected = [image.shape[:2] for image in pictures.images]
-    if [image.shape for image in given] != expected:
-        found = [image.shape for image in given]
+        arrays = []
+    expected = [image.shape[:2] for image in given.images]
+    found = [image.shape for image in arrays]
+    if found != expected:
         raise ValueError(
             f"{what} must have one value for every pixel, as images of shape {_few(expected)}; got {_few(found)}."
-            f"{_hint(pictures, found)}"
+            f"{_hint(given, found)}"
         )
-    return given
+    return arrays
 
 
-def _hint(pictures: Pictures, found: list[tuple[int, ...]]) -> str:
+def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
     """What may have been meant by labels that do not fit."""
     if any(len(shape) > 2 for shape in found):
         return " Leave the channels out: a pixel has one label."
-    if pictures.form == "single" and pictures.images[0].shape[1:] in found:
+    if given.form == "single" and given.images[0].shape[1:] in found:
         return (
             " Channels come last, (height, width, channels); several images (n, height, width) have labels of that "
             "same shape."
@@ -127,21 +127,21 @@ def _hint(pictures: Pictures, found: list[tuple[int, ...]]) -> str:
     return ""
 
 
-def check_mask(pictures: Pictures, mask: Any) -> list[npt.NDArray[np.bool_]] | None:
+def check_mask(given: Images, mask: Any) -> list[npt.NDArray[np.bool_]] | None:
     """Which pixels may be used; None for all of them."""
     if mask is None:
         return None
-    images = check_labels(pictures, mask, "mask")
+    images = check_labels(given, mask, "mask")
     for image in images:
         if image.dtype != bool and not np.isin(image, (0, 1)).all():
             raise ValueError(f"mask must be True where a pixel is to be used, or 0 and 1; got {image.dtype} values.")
     return [image.astype(bool) for image in images]
 
 
-def check_labelled(pictures: Pictures, labels: Any, mask: Any, ignore_label: Any, class_weight: Any) -> Labelled:
+def check_labelled(given: Images, labels: Any, mask: Any, ignore_label: Any, class_weight: Any) -> Labelled:
     """The labelled pixels of a fit."""
-    images = check_labels(pictures, labels)
-    used = _used(images, check_mask(pictures, mask), ignore_label)
+    images = check_labels(given, labels)
+    used = _used(images, check_mask(given, mask), ignore_label)
     values = np.concatenate([image[use] for image, use in zip(images, used, strict=True)])
     if not len(values):
         raise ValueError(
@@ -167,9 +167,9 @@ def _without_classes(labelled: Labelled) -> Labelled:
     return replace(rest, y=y.astype(np.int64), classes=labelled.classes[numbers])
 
 
-def check_held(pictures: Pictures, labels: Any, ignore_label: Any, classes: npt.NDArray[Any]) -> Labelled:
+def check_held(given: Images, labels: Any, ignore_label: Any, classes: npt.NDArray[Any]) -> Labelled:
     """Labelled pixels to be scored on, all of known classes."""
-    images = check_labels(pictures, labels)
+    images = check_labels(given, labels)
     used = _used(images, None, ignore_label)
     values = np.concatenate([image[use] for image, use in zip(images, used, strict=True)])
     if not len(values):
@@ -185,10 +185,10 @@ def check_held(pictures: Pictures, labels: Any, ignore_label: Any, classes: npt.
 
 
 def labelled_pixels(
-    pictures: Pictures, labels: Any, ignore_label: Any
+    given: Images, labels: Any, ignore_label: Any
 ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[np.bool_]]]:
     """Label images and which of their pixels count, for a score."""
-    images = check_labels(pictures, labels)
+    images = check_labels(given, labels)
     return images, _used(images, None, ignore_label)
 
 
@@ -236,7 +236,7 @@ def _numbers(values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _checked(images: list[Any], form: str) -> Pictures:
+def _checked(images: list[Any], form: str) -> Images:
     if not images:
         raise ValueError("there must be at least one image; got none.")
     arrays = [_numbers(image) for image in images]
@@ -254,7 +254,7 @@ def _checked(images: list[Any], form: str) -> Pictures:
             "images must hold finite numbers that float32 can hold; some are infinite or not a number. Replace them "
             "first."
         )
-    return Pictures(floats, form, channels.pop() if channels else None)
+    return Images(floats, form, channels.pop() if channels else None)
 
 
 def _other_channels(channels: int | None, found: Any) -> ValueError:

@@ -1,6 +1,6 @@
 """One optimiser step on hyperplanes, with the native kernel: scores, residuals, gradients and Adam in one pass.
 
-``steps.TorchSteps`` is the definition. A row of a tree goes down only where its label's probability may come from: a
+``TorchSteps`` is the definition. A row of a tree goes down only where its label's probability may come from: a
 subtree whose share of p(y∣x) stays below ``mass_threshold`` is neither evaluated nor differentiated.
 """
 
@@ -13,29 +13,31 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.steps import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
-
-
-def can_train(trainee: Trainee, samples: Samples) -> bool:
-    """Whether the kernel is there and knows this kind of split and these rows."""
-    return isinstance(trainee.splits, ObliqueSplits) and samples.native_rows is not None
+from crisptree.targets import Classes
 
 
 class NativeSteps(StepByStep):
     """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Hyperplanes and classes, where the kernel is there and can read the rows."""
+        linear = isinstance(trainee.splits, ObliqueSplits) and isinstance(samples.target, Classes)
+        return linear and samples.native_rows is not None
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
         for parameter in trainee.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
-        kind = "SingleTrainer" if samples.x.dtype == torch.float32 else "DoubleTrainer"
+        kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
             samples.native_rows,

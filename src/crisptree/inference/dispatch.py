@@ -7,9 +7,9 @@ from functools import singledispatch
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.images.windows import Windows
 from crisptree.inference import compiled, reference
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
+from crisptree.rows.windows import Windows
 
 
 @singledispatch

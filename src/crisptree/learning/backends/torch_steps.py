@@ -1,0 +1,130 @@
+"""One optimiser step on a trainee, with torch: the definition, for every kind of split, row, target and device."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crisptree.equations.em import node_masses, responsibilities, split_loss
+from crisptree.equations.penalties import l2, roughness
+from crisptree.equations.routing import log_likelihoods, log_path_probabilities
+from crisptree.learning.backends.adam import Adam
+from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
+from crisptree.learning.batches import Update
+from crisptree.learning.plan import Pace, Plan
+from crisptree.learning.samples import Samples
+from crisptree.splits import AbstractSplits, ObliqueSplits
+
+VALUES_AT_ONCE = 2**22
+"""A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
+
+
+class Prepared(NamedTuple):
+    """An update on the device: places in the order, and for each of them its group and its factors in loss and counts.
+
+    ``active`` are the splits that move; None for all.
+    """
+
+    places: Tensor
+    group: Tensor
+    in_loss: Tensor
+    in_counts: Tensor
+    active: Tensor | None
+
+
+class TorchSteps(StepByStep):
+    """Scores and their gradients by automatic differentiation."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Everything."""
+        return True
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
+        self.shares = penalty_shares(trainee, plan)
+        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
+        self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
+
+    def begin(self, pace: Pace) -> None:
+        self.steepness: float | Tensor = pace.steepness
+        self.adam.learning_rate = pace.learning_rate
+        self.before = None if self.fresh else self.trainee.splits.detached()
+        self.leaves = self.trainee.leaves
+        self.counts = self._no_counts()
+        self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
+        self.total_weight = torch.zeros_like(self.log_likelihood)
+
+    def _no_counts(self) -> Tensor:
+        n_columns = self.trainee.n_places * self.samples.target.n_statistics
+        return self.trainee.leaves.new_zeros(len(self.trainee.leaves), n_columns)
+
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        self._step(order, self._prepared(update, in_loss, in_counts))
+
+    def _prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
+        device, like = self.samples.device, self.samples.weight
+        active = None
+        if len(update.active) < len(self.trainee.groups.sizes):
+            active = torch.from_numpy(update.active).to(device)
+        return Prepared(
+            places=torch.from_numpy(update.places).to(device),
+            group=update.per_row(update.active).to(device),
+            in_loss=update.per_row(in_loss).to(like),
+            in_counts=update.per_row(in_counts).to(like),
+            active=active,
+        )
+
+    def _step(self, order: Tensor, update: Prepared) -> None:
+        self.adam.zero_grad()
+        rows = order[update.places]
+        weight = self.samples.weight[rows]
+        mass, once = weight * update.in_loss, weight * update.in_counts
+        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
+        for start in range(0, len(rows), self.piece):
+            part = slice(start, start + self.piece)
+            reached |= self._differentiate(rows[part], update.group[part], mass[part], once[part])
+        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
+        # A split of a tree that no row reaches rests.
+        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
+        self.adam.step(reached if rests else update.active)
+
+    def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return self.trainee.scores(splits, x, group)
+
+    def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
+        """Add the gradient of some rows; which splits any of them reaches.  (n_splits,)"""
+        trainee, target = self.trainee, self.samples.target
+        x, place = self.samples.batch(rows), trainee.places(group)
+        scores = self._scores(trainee.splits, x, group)
+        repeats = len(scores) // len(rows)
+        y = self.samples.y[rows].repeat_interleave(repeats)
+        with torch.no_grad():
+            basis = scores if self.before is None else self._scores(self.before, x, group)
+            log_paths = log_path_probabilities(basis, trainee.structure, self.steepness)
+            evidence = target.evidence(self.leaves, y, place)
+            h = responsibilities(log_paths, evidence)
+            each = once.repeat_interleave(repeats)
+            self.counts += target.statistics(h * each[:, None], y, place, trainee.n_places)
+            self.log_likelihood += (each * log_likelihoods(log_paths, evidence)).sum()
+            self.total_weight += each.sum()
+            left, right = node_masses(h, trainee.structure)
+            enough = left + right >= self.plan.mass_threshold
+            weight = mass.repeat_interleave(repeats)[:, None] * enough
+        split_loss(scores, left * weight, right * weight, self.steepness).backward()
+        return enough.any(dim=0)
+
+    def end(self) -> tuple[Tensor, float]:
+        return self.counts, float(-self.log_likelihood / self.total_weight)
+
+
+def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:
+    """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
+    if plan.l2:
+        for weight in splits.weights():
+            (plan.l2 * shares.to(weight) @ l2(weight)).backward()
+    if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
+        weight = splits.parameters["weight"]
+        (plan.roughness * shares.to(weight) @ roughness(weight, plan.image_shape)).backward()

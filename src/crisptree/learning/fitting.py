@@ -1,0 +1,217 @@
+"""The only way to train a tree: grow, finetune, make it crisp, settle it on its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from crisptree.baselines.growing import SEARCHES, grow_rival
+from crisptree.baselines.non_greedy import non_greedy
+from crisptree.blocks import n_threads
+from crisptree.inference import CrispTree
+from crisptree.inference.statistics import settled
+from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.growing import grow, grow_balanced, single_leaf
+from crisptree.learning.history import Listener
+from crisptree.learning.problem import Problem
+from crisptree.learning.samples import Samples
+from crisptree.learning.spec import Spec
+from crisptree.learning.train import torch_threads
+from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
+from crisptree.tree import Tree
+
+VALUES_FOR_THREADS = 2**22
+"""Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
+cores they wait for each other a hundred times as long as they work."""
+
+
+Start = CrispTree | TrainedTree | None
+"""Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
+
+
+class Fitted(NamedTuple):
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the rival's ν."""
+
+    greedy: CrispTree
+    tree: CrispTree
+    soft: TrainedTree
+    nu: float | None
+
+
+def fit_tree(
+    spec: Spec,
+    problem: Problem,
+    *,
+    start: Start = None,
+    zeros: Tensor | None = None,
+    generator: torch.Generator | None = None,
+    on_epoch: Listener | None = None,
+) -> Fitted:
+    """Train a tree.
+
+    Parameters
+    ----------
+    spec : Spec
+        How.
+    problem : Problem
+        On what.
+    start : CrispTree or TrainedTree, optional
+        A tree to grow on from, on the problem's own scale; ``grow="keep"`` leaves its structure as it is.
+    zeros : Tensor of shape (n_splits, n_features), bool, optional
+        Weights of hyperplanes that are zero and stay so.
+    generator : torch.Generator, optional
+        Where random numbers come from, if not from the spec's seed.
+    on_epoch : callable, optional
+        Called with a record of every epoch.
+    """
+    with training_on(spec, problem.training.X.size) as device:
+        samples, validation = problem.on(device, spec.n_jobs)
+        kind = kind_of(spec.split, spec.input_shape or (samples.n_features,))
+        generator = generator or torch.Generator().manual_seed(spec.seed)
+        work = _Work(spec, samples, kind, generator, on_epoch)
+        greedy = GROWERS[spec.grow](work, start)
+        tuned, nu = _tuned(work, greedy.tree, validation, zeros)
+    tree = crisp_tree(tuned, spec, problem)
+    is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
+    return Fitted(crisp_tree(greedy, spec, problem) if is_new else tree, tree, tuned, nu)
+
+
+def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
+    """The deterministic tree behind a soft one, with tables and statistics from the training rows."""
+    rows = problem.training
+    tree = soft.tree.crisp(problem.scaling, soft.steepness)
+    return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
+
+
+class _Work(NamedTuple):
+    """What the phases of a training share."""
+
+    spec: Spec
+    samples: Samples
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+
+
+def _begin(work: _Work, start: Start) -> Tree:
+    if isinstance(start, TrainedTree):
+        return start.tree
+    if start is not None:
+        return _taken_up(start, work)
+    return single_leaf(work.samples, work.kind, work.generator)
+
+
+def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
+    """The tree of an earlier fit, to be grown on with splits of the same kind."""
+    split = work.spec.split
+    try:
+        tree = Tree.soft(earlier, work.samples.device, LINEAR.get(str(split), ObliqueSplits))
+        fresh = single_leaf(work.samples, work.kind, work.generator).splits
+        if {name: value.shape[1:] for name, value in fresh.parameters.items()} != {
+            name: value.shape[1:] for name, value in tree.splits.parameters.items()
+        }:
+            raise ValueError("the splits have other parameters.")
+    except ValueError as error:
+        raise ValueError(
+            f"`warm_start` must go on with the same kind of split; the tree that is there cannot grow on with "
+            f"split={split!r}: {error} Use a new estimator."
+        ) from error
+    return tree
+
+
+def _greedily(work: _Work, start: Start) -> TrainedTree:
+    spec, plan = work.spec, work.spec.growth
+    tree = grow(
+        _begin(work, start),
+        work.samples,
+        plan,
+        spec.limits,
+        work.kind,
+        generator=work.generator,
+        on_epoch=work.on_epoch,
+    )
+    return TrainedTree(tree, plan.final_steepness)
+
+
+def _balanced(work: _Work, start: Start) -> TrainedTree:
+    tree = grow_balanced(work.samples, work.spec.limits.max_depth or 0, work.kind, work.generator)
+    return TrainedTree(tree, work.spec.growth.steepness_at(0))
+
+
+def _kept(work: _Work, start: Start) -> TrainedTree:
+    return TrainedTree(_begin(work, start), work.spec.finetuning.steepness_at(0))
+
+
+def _rival(work: _Work, start: Start) -> TrainedTree:
+    spec, plan = work.spec, work.spec.growth
+    tree = grow_rival(
+        spec.grow,
+        _begin(work, start),
+        work.samples,
+        plan,
+        spec.limits,
+        generator=work.generator,
+        nu=spec.nu,
+        on_epoch=work.on_epoch,
+    )
+    return TrainedTree(tree, plan.steepness_at(0))
+
+
+GROWERS: dict[str, Callable[[_Work, Start], TrainedTree]] = {
+    "greedy": _greedily,
+    "balanced": _balanced,
+    "keep": _kept,
+    **dict.fromkeys(SEARCHES, _rival),
+}
+
+
+def _tuned(
+    work: _Work, tree: Tree, validation: Samples | None, zeros: Tensor | None
+) -> tuple[TrainedTree, float | None]:
+    spec, plan = work.spec, work.spec.finetuning
+    common: dict[str, Any] = {
+        "generator": work.generator,
+        "on_epoch": work.on_epoch,
+        "validation": validation,
+        "restore_best": spec.restore_best,
+    }
+    if spec.algorithm != "non_greedy":
+        return finetune(tree, work.samples, plan, zeros=zeros, **common), None
+    if plan.epochs == 0:
+        return TrainedTree(tree, plan.steepness_at(0)), spec.nu
+    best = non_greedy(tree, work.samples, plan, spec.nu, **common)
+    return TrainedTree(best.tree, plan.steepness_at(0)), best.nu
+
+
+@contextmanager
+def training_on(spec: Spec, n_values: int) -> Iterator[torch.device]:
+    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
+    device = device_of(spec.device)
+    threads = n_threads(spec.n_jobs) if n_values > VALUES_FOR_THREADS else 1
+    # Gradients are needed whatever the caller has set, and modules may draw random numbers of their own.
+    with (
+        torch.enable_grad(),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        torch_threads(threads),
+    ):
+        torch.manual_seed(spec.seed)
+        yield device
+
+
+def device_of(name: str) -> torch.device:
+    """The device behind a name, if it is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ValueError(
+            f"`device` must be 'auto', 'cpu' or a device that torch finds here; got {name!r}. "
+            "Use 'auto' to take CUDA only where it is present."
+        ) from error
+    return device

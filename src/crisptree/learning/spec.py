@@ -1,0 +1,163 @@
+"""Everything about a training in one frozen object, built once from an estimator's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crisptree.learning.plan import Plan
+from crisptree.splits import Factory
+
+STEEPEST = 1e12
+
+RATE, FEATURES_AT_FULL_RATE = 0.02, 64
+"""What learning_rate="auto" means; see docs/results/defaults.md."""
+
+FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2")
+"""Ways of growing whose steps, if they take any, do not add up over the weights of a hyperplane."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a leaf stays a leaf; the names are scikit-learn's. Rows count as rows, whatever their weight."""
+
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How to train one tree.
+
+    Parameters
+    ----------
+    growth, finetuning : Plan
+        Every number of the two phases.
+    limits : Limits
+        When growth ends.
+    split : str or callable
+        What a split asks: a key of ``splits.KINDS`` or ``splits.MODULES``, or a factory of modules.
+    grow : str
+        How the structure is found; a key of ``fitting.GROWERS``.
+    algorithm : str
+        How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
+    nu : float or None
+        The rivals' bound.
+    restore_best : bool
+        Whether the epoch with the best validation score is kept.
+    leaf_prior : float
+        Pseudo-count of every class in the tables of the deterministic tree.
+    image_shape : tuple of int or None
+        The image that a row is.
+    device : str
+        Where to train.
+    n_jobs : int or None
+        Threads.
+    seed : int
+        Every random number follows from it.
+    """
+
+    growth: Plan
+    finetuning: Plan
+    limits: Limits
+    split: str | Factory
+    grow: str
+    algorithm: str
+    nu: float | None
+    restore_best: bool
+    leaf_prior: float
+    image_shape: tuple[int, ...] | None
+    device: str
+    n_jobs: int | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        *,
+        n_features: int,
+        mean_weight: float,
+        image_shape: tuple[int, ...] | None,
+        seed: int,
+    ) -> Spec:
+        """The spec behind an estimator's parameters, for rows of so many features and such a mean weight."""
+        growth_rate, rate = _rates(parameters, n_features)
+        common = {
+            "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
+            "decay": parameters["learning_rate_decay"],
+            "batch_size": min(parameters["batch_size"], np.iinfo(np.int32).max),
+            "rows_per_epoch": parameters.get("pixels_per_epoch"),
+            "leaf_prior": parameters["leaf_prior"] / mean_weight,
+            "image_shape": image_shape,
+            **{name: parameters[name] for name in SAME_NAMES},
+        }
+        return cls(
+            growth=_plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common),
+            finetuning=_plan(epochs=parameters["finetune_epochs"], learning_rate=rate, **common),
+            limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
+            split=parameters["split"],
+            grow=parameters["grow"],
+            algorithm=parameters["algorithm"],
+            nu=parameters.get("nu"),
+            restore_best=parameters["early_stopping"],
+            leaf_prior=parameters["leaf_prior"],
+            image_shape=image_shape,
+            device=parameters["device"],
+            n_jobs=parameters["n_jobs"],
+            seed=seed,
+        )
+
+    @property
+    def input_shape(self) -> tuple[int, int, int] | None:
+        """What a split module is given for one row that is an image: (channels, height, width)."""
+        if self.image_shape is None:
+            return None
+        height, width, *channels = self.image_shape
+        return channels[0] if channels else 1, height, width
+
+
+SAME_NAMES = (
+    "min_updates",
+    "steepness",
+    "steepness_step",
+    "annealing",
+    "l1",
+    "l2",
+    "roughness",
+    "mass_threshold",
+)
+"""Parameters that a plan takes over as they are."""
+
+
+def _plan(**numbers: Any) -> Plan:
+    plan = Plan(**numbers)
+    if plan.final_steepness > STEEPEST:
+        raise ValueError(
+            f"`steepness` must stay below {STEEPEST:g}; {plan.epochs} epochs of annealing={plan.annealing!r} with "
+            f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
+        )
+    return plan
+
+
+def _rates(parameters: Mapping[str, Any], n_features: int) -> tuple[float, float]:
+    """The learning rates of growth and of finetuning.
+
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with their number. A
+    split on one feature has one; the rivals' bound brings a scale of its own.
+    """
+    rate = parameters["learning_rate"]
+    if rate != "auto":
+        return rate, rate
+    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / n_features)
+    one_feature = parameters["split"] == "axis"
+    growth_is_free = one_feature or parameters["grow"] in FREE_GROWTH
+    tuning_is_free = one_feature or parameters["algorithm"] == "non_greedy"
+    return RATE if growth_is_free else shared, RATE if tuning_is_free else shared
