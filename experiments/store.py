@@ -69,7 +69,7 @@ class Store:
     def _lines(self) -> dict[Key, str]:
         """The lines by key, read again where the file is not the one that was read last. The later of two counts."""
         try:
-            with self.path.open(encoding="utf-8", newline="\n") as file:
+            with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
                 if stamp != self._stamp:
@@ -78,18 +78,19 @@ class Store:
             self._held, self._stamp = {}, None
         return self._held
 
-    def _parsed(self, text: str) -> dict[Key, str]:
+    def _parsed(self, content: bytes) -> dict[Key, str]:
         # Not splitlines(): JSON may hold other characters that end a line, as they are.
-        *whole, last = text.split("\n")
+        lines = content.split(b"\n")
         found = {}
-        for number, line in enumerate((*whole, last), start=1):
-            if not line:
+        for number, raw in enumerate(lines, start=1):
+            if not raw:
                 continue
             try:
+                line = raw.decode()
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
-                if number > len(whole):
-                    break  # a copy that was broken off; whoever made it wrote no such line
+            except (UnicodeDecodeError, json.JSONDecodeError) as error:
+                if number == len(lines):
+                    break  # a copy that was broken off, perhaps within a letter
                 raise ValueError(
                     f"{self.path.name}: every line must be a JSON object; line {number} is not ({error}). Take the "
                     "line out, and the command that makes it will run it again."
