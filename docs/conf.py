@@ -28,8 +28,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = [
-    "results/paper",
-    "results/cnn",
     "results/segmentation",
     "auto_examples/**/*.ipynb",
     "auto_examples/*.py.md5",

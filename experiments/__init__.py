@@ -1,1 +1,1 @@
-"""The paper's section 4.1 as a command: configurations (toml) to results (json) to a figure, tables and claims."""
+"""The paper's experiments as commands: configurations (toml) to results (JSON lines) to figures, tables and claims."""

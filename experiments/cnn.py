@@ -1,7 +1,6 @@
 """Section 4.4 of the paper: a small convolutional network at each of nine splits, on MNIST.
 
-``python -m experiments.cnn`` trains what has not been trained, one JSON file for every row and seed, and writes the
-page.
+``python -m experiments.cnn`` trains what has not been trained, one record for every row and seed, and writes the page.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from torch.nn.functional import affine_grid, grid_sample
 from crisptree import CrispTreeClassifier, explain
 from crisptree.datasets import load_mnist
 from crisptree.splits import ConvNet
-from experiments import cells, provenance
+from experiments import provenance
+from experiments.store import Record, store_of
 from experiments.table import Summary
 
 Images = npt.NDArray[np.float32]
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "cnn"
+RESULTS, DATA = provenance.RESULTS / "cnn", "mnist"
 COMMON = {"max_depth": None, "max_leaf_nodes": 10, "scale": "global", "min_updates": 0, "batch_size": 1000}
 COPIES = 5
 TURN, SIZE, MOVE = 0.2, 0.1, 0.1
@@ -122,8 +122,11 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, list[dict[str, Any]]]) -> str:
+def page(results: Path) -> str:
     """The table of all finished rows, in Markdown."""
+    found: dict[str, list[Record]] = {}
+    for record in store_of("cnn", results, DATA).records():
+        found.setdefault(record["row"], []).append(record)
     lines = [
         "# CNN splits on MNIST",
         "",
@@ -136,32 +139,33 @@ def page(found: dict[str, list[dict[str, Any]]]) -> str:
         "| the paper's figure | | | 98.2 ± 0.3 | | | | |",
     ]
     for name, (title, _, _) in ROWS.items():
-        if not (results := found.get(name)):
+        if not (seeds := found.get(name)):
             lines.append(f"| {title} | — | — | — | — | — | — | — |")
             continue
         parts = [
-            str(Summary(tuple(100 * result["metrics"][metric] for result in results)))
+            str(Summary(tuple(100 * record["metrics"][metric] for record in seeds)))
             for metric in ("test_greedy", "test_hard", "test_soft", "train_hard")
         ]
-        visited = np.mean([result["cnns_per_image"] for result in results])
-        seconds = np.median([result["seconds"] for result in results])
-        where = results[0]["machine"]["gpu"] or results[0]["machine"]["cpu"]
-        lines.append(f"| {title} | {len(results)} | {' | '.join(parts)} | {visited:.2f} | {seconds:.0f} ({where}) |")
+        visited = np.mean([record["cnns_per_image"] for record in seeds])
+        seconds = np.median([record["seconds"] for record in seeds])
+        where = seeds[0]["machine"]["gpu"] or seeds[0]["machine"]["cpu"]
+        lines.append(f"| {title} | {len(seeds)} | {' | '.join(parts)} | {visited:.2f} | {seconds:.0f} ({where}) |")
     lines += ["", "One-vs-rest would evaluate 10 networks for every image, one-vs-one 45.", "", *_blamed(found)]
     return "\n".join(lines)
 
 
-def _blamed(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+def _blamed(found: dict[str, list[Record]]) -> list[str]:
     """Which splits of one tree cause its errors (the remark of section 4.4)."""
-    results = found.get("regularised") or found.get("paper")
-    if not results:
+    seeds = found.get("regularised") or found.get("paper")
+    if not seeds:
         return []
+    first = seeds[0]
     rows = [
         f"| {'nobody' if split < 0 else split} | {errors} | {100 * share:.0f} % |"
-        for split, errors, share in results[0]["blame"]
+        for split, errors, share in first["blame"]
     ]
     return [
-        f"## Which split errs ({results[0]['row']}, seed {results[0]['seed']})",
+        f"## Which split errs ({first['row']}, seed {first['seed']})",
         "",
         "| split | errors on the test images | share |",
         "| --- | --- | --- |",
@@ -181,19 +185,14 @@ def main() -> None:
     given = parser.parse_args()
     console = Console()
     commit = given.commit or provenance.commit(given.results)
+    store = store_of("cnn", given.results, DATA)
     for seed in map(int, given.seeds.split(",")):
         for name in given.rows.split(","):
-            file = given.results / f"{name}-seed-{seed}.json"
-            if cells.read(file) is None:
-                result = run(name, seed, given.device, commit)
-                cells.write(file, result)
-                console.print(f"{name}, seed {seed}: {result['metrics']} in {result['seconds']} s")
-    found: dict[str, list[dict[str, Any]]] = {}
-    for file in sorted(given.results.glob("*-seed-*.json")):
-        result = cells.read(file)
-        assert result is not None
-        found.setdefault(result["row"], []).append(result)
-    given.results.with_suffix(".md").write_text(page(found), encoding="utf-8")
+            if store.get(name, seed) is None:
+                record = run(name, seed, given.device, commit)
+                store.put(record)
+                console.print(f"{name}, seed {seed}: {record['metrics']} in {record['seconds']} s")
+    given.results.with_suffix(".md").write_text(page(given.results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from experiments import cells, methods
 from experiments.cells import Cell
 from experiments.configs import Ours
 from experiments.session import Session, hard_accuracy
+from experiments.store import as_json
 from experiments.trees import Grown, grow, timed, train_on
 
 
@@ -87,32 +87,18 @@ def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:
     return max(epochs, key=lambda number: scores[str(number)])
 
 
-def selection_path(folder: Path, cell: Cell) -> Path:
-    """Where the choice for a method and a depth is recorded."""
-    return folder / "selection" / f"{cell.method}-depth-{cell.depth:02d}.json"
-
-
 def _scores(session: Session, cell: Cell) -> dict[str, float]:
     """Trials of an earlier run with the same configuration."""
-    found = cells.read(selection_path(session.folder, cell))
-    if found is None or found["config"] != cells.as_json(_selection_config(session, cell)):
+    found = session.found(cell, cells.SELECTION)
+    if found is None or found["config"] != as_json(_selection_config(session, cell)):
         return {}
     return found["validation_hard"]
 
 
 def _record(session: Session, cell: Cell, scores: dict[str, float], epochs: tuple[int, ...]) -> None:
     whole = all(str(number) in scores for number in epochs)
-    content = {
-        "data": session.config.data,
-        "method": cell.method,
-        "depth": cell.depth,
-        "seed": cell.seed,
-        "validation_hard": scores,
-        "epochs": best(scores, epochs) if whole else None,
-        "config": _selection_config(session, cell),
-        **session.origin(),
-    }
-    cells.write(selection_path(session.folder, cell), content)
+    outcome = {"validation_hard": scores, "epochs": best(scores, epochs) if whole else None}
+    session.record(cell, outcome, _selection_config(session, cell), cells.SELECTION)
 
 
 def _selection_config(session: Session, cell: Cell) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from experiments.figure import draw, save
 from experiments.methods import METHODS
 from experiments.table import MISSING, Results
 
+RESULTS = provenance.RESULTS / "paper"
 TABLES = {
     "test_hard": "Test accuracy of the hard tree",
     "train_hard": "Accuracy of the hard tree on the rows it was trained on",
@@ -24,7 +25,7 @@ TABLES = {
 INTRODUCTION = """\
 # The paper's depth curves
 
-Made by `python -m experiments.report` from the JSON files of `python -m experiments.run`; experiments/README.md says
+Made by `python -m experiments.report` from the records of `python -m experiments.run`; experiments/README.md says
 how. Single unpruned trees without regularisation, features of zero mean and unit variance. The number of epochs of our
 trees is chosen on validation rows; final trees are trained on training and validation rows together. Accuracy in %,
 mean ± standard deviation over seeds where there are several. **Hard** is the deterministic tree that predicts: one
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Read cells, write a page and its figure."""
     parser = argparse.ArgumentParser(prog="experiments.report", description="Figure, tables and claims.")
     parser.add_argument("configs", nargs="*", help="names or TOML files; all of the paper's for none")
-    parser.add_argument("--results", type=Path, default=provenance.RESULTS / "paper", help="where the JSON files are")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--output", type=Path, help="the page (.md); the figure lies beside it")
     given = parser.parse_args(arguments)
     console = Console(highlight=False, soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,7 @@ def _choose_nu(session: Session, rivals: Rivals, cap: float) -> dict[int, float 
     todo = []
     for cell in (Cell("non_greedy", depth, seed) for depth in depths):
         config = _selection_config(session, rivals, cell)
-        found = cells.read(_selection_path(session.folder, cell))
+        found = session.found(cell, cells.SELECTION)
         if cells.is_settled(found, config, cap):
             chosen[cell.depth] = found["nu"]
             session.skip(cell)
@@ -98,9 +97,7 @@ def _choose_nu(session: Session, rivals: Rivals, cap: float) -> dict[int, float 
             todo.append(cell)
 
     def record(cell: Cell, outcome: dict[str, Any]) -> None:
-        config = _selection_config(session, rivals, cell)
-        place = {"data": session.config.data, "method": cell.method, "depth": cell.depth, "seed": cell.seed}
-        cells.write(_selection_path(session.folder, cell), place | outcome | {"config": config} | session.origin())
+        session.record(cell, outcome, _selection_config(session, rivals, cell), cells.SELECTION)
         chosen[cell.depth] = outcome["nu"]
 
     def train(cell: Cell, grown: Grown) -> None:
@@ -193,10 +190,6 @@ def _config(session: Session, model: Any, depth: int, part: str = "all") -> dict
 def _epochs(rivals: Rivals, name: str) -> int | None:
     """Only CO2 follows gradients while it grows."""
     return rivals.epochs if name == "co2" else None
-
-
-def _selection_path(folder: Path, cell: Cell) -> Path:
-    return folder / "selection" / f"{cell.method}-depth-{cell.depth:02d}.json"
 
 
 def _selection_config(session: Session, rivals: Rivals, cell: Cell) -> dict[str, Any]:

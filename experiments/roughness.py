@@ -1,8 +1,8 @@
 """Section 4.2 of the paper: weight images with and without the spatial penalty, and what it does to the accuracy.
 
-``python -m experiments.roughness`` trains what has not been trained, one JSON file each, and writes the table. λ is
+``python -m experiments.roughness`` trains what has not been trained, one record each, and writes the table. λ is
 chosen on validation rows; then trees with that λ and with none are trained on all rows but the test's. The windows of
-ISBI's slices are trained by ``python -m experiments.segmentation``; the table takes their numbers from its files.
+ISBI's slices are trained by ``python -m experiments.segmentation``; the table takes their numbers from its records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from rich.console import Console
 
 from crisptree import CrispTreeClassifier, load
 from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
-from experiments import cells, provenance
+from experiments import provenance
+from experiments.store import ENDING, Record, store_of
 from experiments.table import Summary
 
 RESULTS = provenance.RESULTS / "roughness"
@@ -105,13 +106,14 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
 def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console) -> None:
     """All fits of one data set that are not there yet."""
     data, commit = LOADERS[name](), given.commit or provenance.commit(given.results)
+    store = store_of("roughness", given.results, name)
 
-    def result(way: str, part: str, roughness: float, seed: int) -> dict[str, Any]:
+    def result(way: str, part: str, roughness: float, seed: int) -> Record:
         fit = Fit(name, way, part, roughness, seed)
-        if (found := cells.read(given.results / f"{fit}.json")) is None:
+        if (found := store.get(way, part, roughness, seed)) is None:
             found = measured(fit, data, given.device, KEPT / f"{fit}.crisp")
             found |= {"commit": commit, "machine": provenance.machine(given.device)}
-            cells.write(given.results / f"{fit}.json", found)
+            store.put(found)
             console.print(f"{fit}: {found['hard']:.4f}")
         return found
 
@@ -180,17 +182,16 @@ def page(results: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def _groups(results: Path, part: str) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
+def _groups(results: Path, part: str) -> dict[tuple[str, str, float], list[Record]]:
     """The finished fits of one part by data, training and λ."""
-    groups: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
-    for file in sorted(results.glob(f"*-{part}-*.json")):
-        found = cells.read(file)
-        assert found is not None
-        groups.setdefault((found["data"], found["way"], found["roughness"]), []).append(found)
+    groups: dict[tuple[str, str, float], list[Record]] = {}
+    for file in sorted(results.glob(f"*{ENDING}")):
+        for found in store_of("roughness", results, file.stem).records(part=part):
+            groups.setdefault((found["data"], found["way"], found["roughness"]), []).append(found)
     return dict(sorted(groups.items()))
 
 
-def _spread(found: list[dict[str, Any]], metric: str) -> str:
+def _spread(found: list[Record], metric: str) -> str:
     return str(Summary(tuple(100 * one[metric] for one in found)))
 
 
@@ -212,8 +213,7 @@ def _windows(results: Path) -> list[str]:
     ]
     before = len(lines)
     for roughness, row in WINDOWS.items():
-        found = [one for file in sorted(results.glob(f"{row}-seed-*.json")) if (one := cells.read(file)) is not None]
-        if found:
+        if found := store_of("segmentation", results, "isbi").records(row=row):
             scores = [
                 Summary(tuple(100 * one["test"][metric] for one in found)) for metric in ("pixel_accuracy", "roc_auc")
             ]

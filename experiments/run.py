@@ -19,6 +19,7 @@ from experiments import configs, ours, provenance, rivals
 from experiments.methods import METHODS
 from experiments.progress import Progress
 from experiments.session import Filter, Session
+from experiments.store import store_of
 from experiments.trees import Shelf
 
 RESULTS = provenance.RESULTS / "paper"
@@ -66,7 +67,7 @@ def _run_all(
     session = Session(
         config=config,
         data=data,
-        folder=given.results / config.data,
+        store=store_of("paper", given.results, config.data),
         shelf=Shelf(trees),
         progress=Progress(0, console),
         commit=commit,
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--methods", type=_several(_method), help="only these, with commas: " + ", ".join(METHODS))
     parser.add_argument("--depths", type=_several(int), help="only these, with commas")
     parser.add_argument("--seeds", type=_several(int), help="only these, with commas")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--trees", type=Path, default=TREES, help="where grown trees are kept for a resumed run")
     parser.add_argument("--commit", help="what to record where git cannot say it")
     parser.add_argument("--time-cap", type=float, help="seconds for a rival's growth, a rival's training, a soft tree")

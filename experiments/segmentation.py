@@ -1,6 +1,6 @@
 """Membranes in electron microscopy (ISBI 2012): `python -m experiments.segmentation [--which …] [--seeds 0,1]`.
 
-Slices 0–19 are trained on, 20–24 are for choices, 25–29 are tested. Each row and seed is one JSON file; the page is
+Slices 0–19 are trained on, 20–24 are for choices, 25–29 are tested. Each row and seed is one record; the page is
 written from those that are there.
 """
 
@@ -16,12 +16,13 @@ from sklearn.ensemble import RandomForestClassifier
 
 from crisptree import CrispSegmenter, metrics
 from crisptree.datasets import Dataset, load_isbi
-from experiments import cells, methods, provenance
+from experiments import methods, provenance
 from experiments.roughness import draw as draw_weights
 from experiments.roughness import neighbour_correlation, save
+from experiments.store import as_json, store_of
 
 PAGE = provenance.RESULTS / "segmentation.md"
-FOLDER = provenance.RESULTS / "segmentation"
+FOLDER, DATA = provenance.RESULTS / "segmentation", "isbi"
 FIGURE = provenance.ROOT / "docs" / "images" / "segmentation.png"
 KEPT = provenance.ROOT / "build" / "segmentation"
 MEMBRANE, CELL = 0, 1
@@ -158,19 +159,19 @@ def measure(model: Model, images: np.ndarray, truth: np.ndarray) -> dict[str, fl
 
 
 def run(name: str, seed: int, data: Dataset) -> None:
-    """Train and measure one row, unless its file answers for the same configuration."""
-    path, config = FOLDER / f"{name}-seed-{seed}.json", {**ROWS[name], "seed": seed}
-    found = cells.read(path)
-    if found is not None and found["config"] == cells.as_json(methods.told(config)):
+    """Train and measure one row, unless its record answers for the same configuration."""
+    store, config = store_of("segmentation", FOLDER, DATA), methods.told({**ROWS[name], "seed": seed})
+    found = store.get(name, seed)
+    if found is not None and found["config"] == as_json(config):
         return
     started = time.perf_counter()
     model = MODELS[name](data, ROWS[name], seed, KEPT / f"{name}-seed-{seed}.crisp")
     seconds = time.perf_counter() - started
-    cells.write(
-        path,
+    store.put(
         {
             "row": name,
-            "config": methods.told(config),
+            "seed": seed,
+            "config": config,
             "seconds": seconds,
             "neighbour_correlation": model.neighbour_correlation(),
             "validation": measure(model, data.X_valid, data.y_valid),
@@ -182,7 +183,7 @@ def run(name: str, seed: int, data: Dataset) -> None:
     )
 
 
-def write_page() -> None:
+def page() -> str:
     """A table of test numbers, mean ± spread over seeds, and the validation numbers that choices were made on."""
     lines = [
         "# Segmentation: membranes in electron microscopy (ISBI 2012)",
@@ -192,19 +193,19 @@ def write_page() -> None:
         "seeds.",
         "",
     ]
+    store = store_of("segmentation", FOLDER, DATA)
     for part in ("test", "validation"):
         lines += [f"## {part.capitalize()} slices", "", "| row | seeds | " + " | ".join(COLUMNS.values()) + " |"]
         lines.append("|" + "---|" * (len(COLUMNS) + 2))
         for name in ROWS:
-            found = [cells.read(path) for path in sorted(FOLDER.glob(f"{name}-seed-*.json"))]
-            if found:
+            if found := store.records(row=name):
                 values = [_spread([cell[part][key] for cell in found]) for key in COLUMNS]
                 lines.append(f"| {WHAT[name]} | {len(found)} | " + " | ".join(values) + " |")
         lines.append("")
     lines += ["![four panels](../images/segmentation.png)", ""]
     notes = FOLDER / "notes.md"
     lines += notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
-    PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _spread(values: list[float | None]) -> str:
@@ -242,8 +243,8 @@ def main() -> None:
     for seed in map(int, options.seeds.split(",")):
         for name in options.which.split(",") if options.which else []:
             run(name, seed, data)
-            write_page()
-    write_page()
+            PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
     draw(data)
 
 

@@ -1,11 +1,10 @@
-"""One data set's run: which cells are wanted, which are there, and how a result becomes a file."""
+"""One data set's run: which cells are wanted, which are there, and how a result becomes a record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from experiments import cells, methods, provenance
 from experiments.cells import Cell
 from experiments.configs import Config
 from experiments.progress import Progress
+from experiments.store import Record, Store
 from experiments.trees import Rows, Shelf
 
 PARTS = {"train": "training rows", "all": "training and validation rows"}
@@ -41,7 +41,7 @@ class Session:
 
     config: Config
     data: Dataset
-    folder: Path
+    store: Store
     shelf: Shelf
     progress: Progress
     commit: str
@@ -80,42 +80,36 @@ class Session:
         }
 
     def is_settled(self, cell: Cell, config: dict[str, Any], time_cap: float | None = None) -> bool:
-        """Whether the cell's file answers for this configuration."""
-        return cells.is_settled(cells.read(cell.path(self.folder)), config, time_cap)
+        """Whether the cell's record answers for this configuration."""
+        return cells.is_settled(self.found(cell), config, time_cap)
+
+    def found(self, cell: Cell, kind: str = cells.CELL) -> Record | None:
+        """What an earlier run recorded."""
+        return self.store.get(kind, cell.method, cell.depth, cell.seed)
+
+    def record(self, cell: Cell, outcome: dict[str, Any], config: dict[str, Any], kind: str = cells.CELL) -> None:
+        """Write what came out, with what it came from."""
+        place = {"kind": kind, "data": self.config.data, **asdict(cell)}
+        machine, versions = provenance.machine(self.device), provenance.versions()
+        origin = {"commit": self.commit, "machine": machine, "versions": versions}
+        self.store.put({**place, **outcome, "config": config, **origin})
 
     def finish(
         self, cell: Cell, config: dict[str, Any], model: CrispTreeClassifier, seconds: float, **more: Any
     ) -> None:
         """Score a trained cell and write it."""
         metrics = self._metrics(model, with_soft=methods.METHODS[cell.method].family != "rivals")
-        self._write(cell, config, {"status": cells.DONE, **more, "seconds": round(seconds, 3), "metrics": metrics})
+        self.record(cell, {"status": cells.DONE, **more, "seconds": round(seconds, 3), "metrics": metrics}, config)
         self.progress.step(f"{self.config.data}: {cell}", f"test {100 * metrics['test_hard']:.2f} in {seconds:.1f} s")
 
     def give_up(self, cell: Cell, config: dict[str, Any], time_cap: float) -> None:
         """Record that a cell was not run, because it or a shallower one takes too long."""
-        self._write(cell, config, {"status": cells.TIME_CAP, "time_cap": time_cap, "seconds": None, "metrics": None})
+        self.record(cell, {"status": cells.TIME_CAP, "time_cap": time_cap, "seconds": None, "metrics": None}, config)
         self.progress.step(f"{self.config.data}: {cell}", f"not run: time cap of {time_cap:g} s")
 
     def skip(self, cell: Cell) -> None:
         """Pass by a cell that is there already."""
         self.progress.skip(f"{self.config.data}: {cell}")
-
-    def _write(self, cell: Cell, config: dict[str, Any], outcome: dict[str, Any]) -> None:
-        content = {
-            "data": self.config.data,
-            "method": cell.method,
-            "depth": cell.depth,
-            "seed": cell.seed,
-            **outcome,
-            "config": config,
-            **self.origin(),
-        }
-        cells.write(cell.path(self.folder), content)
-
-    def origin(self) -> dict[str, Any]:
-        """Commit, machine and versions."""
-        machine, versions = provenance.machine(self.device), provenance.versions()
-        return {"commit": self.commit, "machine": machine, "versions": versions}
 
     def _metrics(self, model: CrispTreeClassifier, with_soft: bool) -> dict[str, Any]:
         parts = {"train": self.rows("all"), "test": (self.data.X_test, self.data.y_test)}

@@ -13,6 +13,7 @@ import numpy as np
 from experiments import cells
 from experiments.configs import Config
 from experiments.methods import METHODS, STAGES
+from experiments.store import store_of
 
 MISSING = "—"
 
@@ -71,8 +72,8 @@ class Results:
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
-        """The results in a folder that holds one folder per data set."""
-        return cls.of(config, cells.read_all(folder / config.data))
+        """The results in a folder that holds one file per data set."""
+        return cls.of(config, store_of("paper", folder, config.data).records(kind=cells.CELL))
 
     @property
     def methods(self) -> list[str]:

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from crisptree import CrispTreeClassifier, load
-from experiments import cells
+from experiments.store import Store
 
 Rows = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
@@ -44,21 +45,27 @@ class Shelf:
 
     def get(self, key: dict[str, Any]) -> Grown | None:
         """The tree that was grown under this key."""
-        file = self._path(key).with_suffix(".crisp")
-        if (found := cells.read(self._path(key))) is None or not file.exists():
+        if (found := self._store.get(_name(key))) is None or not self._path(key).exists():
             return None
-        model = load(file)
+        model = load(self._path(key))
         return Grown(model, {int(level): seconds for level, seconds in found["seconds"].items()})
 
     def put(self, key: dict[str, Any], grown: Grown) -> None:
         """Keep a tree. The model comes first: a key without one would be worth nothing."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        grown.model.save(self._path(key).with_suffix(".crisp"))
-        cells.write(self._path(key), {"key": key, "seconds": grown.seconds})
+        grown.model.save(self._path(key))
+        self._store.put({"name": _name(key), "key": key, "seconds": grown.seconds})
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store(self.folder / "trees.jsonl", ("name",))
 
     def _path(self, key: dict[str, Any]) -> Path:
-        text = json.dumps(key, sort_keys=True).encode()
-        return self.folder / f"{hashlib.sha256(text).hexdigest()[:20]}.json"
+        return self.folder / f"{_name(key)}.crisp"
+
+
+def _name(key: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def grow(model: CrispTreeClassifier, rows: Rows) -> Grown:

@@ -1,5 +1,6 @@
 import pytest
 from experiments.run import main
+from experiments.store import store_of
 
 TINY = """
 data = "digits"
@@ -36,4 +37,5 @@ def tiny(tmp_path):
         return main([str(path), *places, "--device", "cpu", "--commit", "abc", *arguments])
 
     run.path, run.results = path, tmp_path / "results"
+    run.store = store_of("paper", run.results, "digits")
     return run

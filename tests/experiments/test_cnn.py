@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from experiments.store import store_of
 
 from crisptree.datasets import Dataset
 from experiments import cnn
@@ -20,18 +21,22 @@ def few(monkeypatch):
     monkeypatch.setattr(cnn, "ROWS", rows)
 
 
-def test_every_row_becomes_a_file_and_a_line_of_the_page(few, tmp_path, monkeypatch):
+def test_every_row_becomes_a_record_and_a_line_of_the_page_and_none_runs_twice(few, tmp_path, monkeypatch):
     arguments = ["cnn", "--seeds", "0", "--device", "cpu", "--results", str(tmp_path / "cnn"), "--commit", "none"]
     monkeypatch.setattr("sys.argv", arguments)
     cnn.main()
-    assert {file.name for file in (tmp_path / "cnn").iterdir()} == {"paper-seed-0.json", "regularised-seed-0.json"}
+    assert [file.name for file in (tmp_path / "cnn").iterdir()] == ["mnist.jsonl"]
+    records = store_of("cnn", tmp_path / "cnn", "mnist").records()
+    assert [(record["row"], record["seed"]) for record in records] == [("paper", 0), ("regularised", 0)]
     page = (tmp_path / "cnn.md").read_text()
     assert "| — |" not in page
     assert "one-vs-one 45" in page
+    monkeypatch.setattr(cnn, "run", None)
+    cnn.main()
 
 
-def test_a_row_that_has_not_run_is_shown_as_missing():
-    assert cnn.page({}).count("| — | — |") >= len(cnn.ROWS)
+def test_a_row_that_has_not_run_is_shown_as_missing(tmp_path):
+    assert cnn.page(tmp_path).count("| — | — |") >= len(cnn.ROWS)
 
 
 def test_copies_stand_after_the_images_and_differ_from_them():

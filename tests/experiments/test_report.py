@@ -1,7 +1,7 @@
 """Claims, tables and the figure on fabricated cells."""
 
 import pytest
-from experiments.cells import DONE, TIME_CAP, Cell, write
+from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
 from experiments.configs import Config, Ours, Rivals, Soft
 from experiments.figure import draw
 from experiments.table import Results
@@ -18,6 +18,7 @@ def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE):
     metrics = {"test_hard": test, "train_hard": train, "test_soft": soft, "train_soft": soft}
     machine = {"cpu": "a processor", "cores": 2, "gpu": None}
     return {
+        "kind": CELL,
         "method": method,
         "depth": depth,
         "seed": seed,
@@ -147,9 +148,8 @@ def test_the_figure_has_test_above_train_and_rivals_dashed():
     assert figure.axes[2].get_lines()[0].get_ydata().tolist() == pytest.approx([99, 99, 99])
 
 
-def test_the_report_reads_files_and_writes_a_page_beside_its_figure(tmp_path, tiny, capsys):
-    made = cell("axis_aligned", 1, 0, 0.5)
-    write(Cell("axis_aligned", 1, 0).path(tiny.results / "digits"), made)
+def test_the_report_reads_cells_and_writes_a_page_beside_its_figure(tmp_path, tiny, capsys):
+    tiny.store.put(cell("axis_aligned", 1, 0, 0.5), cell("axis_aligned", 1, 0, 0.9) | {"kind": SELECTION})
     assert report.main([str(tiny.path), "--results", str(tiny.results)]) == 0
     page = (tmp_path / "results.md").read_text()
     assert "| Axis-aligned | 50.00 | — |" in page

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from experiments.store import store_of
 
 from crisptree.datasets import Dataset
-from experiments import cells, roughness
+from experiments import roughness
 
 
 @pytest.fixture
@@ -25,11 +26,13 @@ def few(tmp_path, monkeypatch):
     return results
 
 
-def test_every_fit_becomes_a_file_every_group_a_line_and_none_runs_twice(few, monkeypatch):
+def test_every_fit_becomes_a_record_every_group_a_line_and_none_runs_twice(few, monkeypatch):
     roughness.main()
     n_choices = len(roughness.WAYS) * len(roughness.STRENGTHS) * len(roughness.CHOOSING_SEEDS)
-    assert len(list(few.glob("*-validation-*.json"))) == n_choices
-    assert len(list(few.glob("*-test-*.json"))) == len(roughness.WAYS) * 2 * 2
+    assert [file.name for file in few.iterdir()] == ["toy.jsonl"]
+    store = store_of("roughness", few, "toy")
+    assert len(store.records(part="validation")) == n_choices
+    assert len(store.records(part="test")) == len(roughness.WAYS) * 2 * 2
     page = (few.parent / roughness.PAGE).read_text()
     for way in roughness.WAYS:
         assert page.count(f"| toy | {way} | 0 | 2 |") == 1
@@ -47,20 +50,15 @@ def test_the_strength_of_the_test_is_the_best_on_validation_rows(few):
             for (_, name, strength), found in roughness._groups(few, "validation").items()
             if name == way
         }
-        tested = {one["roughness"] for file in few.glob(f"*-{way}-test-*.json") if (one := cells.read(file))}
+        tested = {one["roughness"] for one in store_of("roughness", few, "toy").records(way=way, part="test")}
         assert tested == {0.0, max(means, key=lambda strength: means[strength])}
 
 
 def test_windows_of_the_segmentation_stand_in_the_table(few):
     roughness.main()
     for row, correlation in (("unsmoothed", 0.1), ("finetuned", 0.9)):
-        cell = {"test": {"pixel_accuracy": 0.88, "roc_auc": 0.91}, "neighbour_correlation": correlation}
-        cells.write(few.parent / "segmentation" / f"{row}-seed-0.json", cell)
+        numbers = {"test": {"pixel_accuracy": 0.88, "roc_auc": 0.91}, "neighbour_correlation": correlation}
+        store_of("segmentation", few.parent / "segmentation", "isbi").put({"row": row, "seed": 0, **numbers})
     page = roughness.page(few)
     assert "| 0 | 1 | 88.00 | 91.00 | 0.10 |" in page
     assert "| 0.01 | 1 | 88.00 | 91.00 | 0.90 |" in page
-
-
-def test_the_page_in_the_repository_is_that_of_the_files_beside_it():
-    written = (roughness.RESULTS.parent / roughness.PAGE).read_text(encoding="utf-8")
-    assert written == roughness.page(roughness.RESULTS)

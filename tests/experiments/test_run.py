@@ -1,35 +1,37 @@
 """A tiny experiment from configuration to cells: resumed, changed, capped, interrupted."""
 
 import ast
-import json
+import importlib
 from pathlib import Path
 
 import pytest
-from experiments.cells import Cell
 from experiments.run import main
 from experiments.table import expected
 from experiments.trees import TimeCapReached
 
 import experiments
-from experiments import cells, configs, ours, provenance, rivals
-
-
-def files_of(run):
-    return {path.relative_to(run.results).as_posix(): path.stat().st_mtime_ns for path in run.results.rglob("*.*")}
+from experiments import cells, configs, ours, provenance, rivals, store
 
 
 def cell_of(run, method, depth, seed):
-    return json.loads(Cell(method, depth, seed).path(run.results / "digits").read_text())
+    return run.store.get(cells.CELL, method, depth, seed)
 
 
-def test_every_cell_of_a_configuration_becomes_one_file_and_is_not_run_again(tiny):
+def choice_of(run, method, depth, seed):
+    return run.store.get(cells.SELECTION, method, depth, seed)
+
+
+def cells_of(run):
+    return {(cell["method"], cell["depth"], cell["seed"]): cell for cell in run.store.records(kind=cells.CELL)}
+
+
+def test_every_cell_of_a_configuration_becomes_one_record_and_is_not_run_again(tiny):
     assert tiny() == 0
-    config = configs.read(tiny.path)
-    wanted = {f"digits/{name}/depth-{depth:02d}-seed-{seed}.json" for name, depth, seed in expected(config)}
-    before = files_of(tiny)
-    assert {name for name in before if "selection" not in name} == wanted
+    assert [path.name for path in tiny.results.iterdir()] == ["digits.jsonl"]
+    assert set(cells_of(tiny)) == set(expected(configs.read(tiny.path)))
+    before = tiny.store.path.stat().st_mtime_ns
     assert tiny() == 0
-    assert files_of(tiny) == before
+    assert tiny.store.path.stat().st_mtime_ns == before
 
     cell = cell_of(tiny, "finetuned_em", 2, 4)
     assert set(cell["metrics"]) == {
@@ -39,33 +41,33 @@ def test_every_cell_of_a_configuration_becomes_one_file_and_is_not_run_again(tin
     assert cell["metrics"]["mean_path_length"] == 2
     assert cell["config"]["rows"] == 1437
     assert cell_of(tiny, "co2", 2, 0)["metrics"]["test_soft"] is None
-    chosen = json.loads((tiny.results / "digits/selection/finetuned_em-depth-02.json").read_text())
+    chosen = choice_of(tiny, "finetuned_em", 2, 3)
     assert chosen["epochs"] == cell["epochs"] == ours.best(chosen["validation_hard"], (1, 2))
     assert chosen["config"]["rows"] == 1149
-    nu = json.loads((tiny.results / "digits/selection/non_greedy-depth-02.json").read_text())["nu"]
-    assert cell_of(tiny, "non_greedy", 2, 0)["nu"] == nu
+    assert cell_of(tiny, "non_greedy", 2, 0)["nu"] == choice_of(tiny, "non_greedy", 2, 0)["nu"]
 
 
 def test_filters_leave_the_rest_for_later_and_give_the_same_cells(tiny):
     tiny("--methods", "greedy_em,axis_aligned", "--depths", "1", "--seeds", "0,3")
-    names = [name for name in files_of(tiny) if "selection" not in name]
-    assert sorted(names) == ["digits/axis_aligned/depth-01-seed-0.json", "digits/greedy_em/depth-01-seed-3.json"]
-    before = files_of(tiny)
-    tiny("--methods", "greedy_em,axis_aligned")
-    after = files_of(tiny)
+    before = cells_of(tiny)
+    assert set(before) == {("axis_aligned", 1, 0), ("greedy_em", 1, 3)}
+    tiny("--methods", "greedy_em,axis_aligned", "--commit", "later")
+    after = cells_of(tiny)
     assert len(after) > len(before)
-    assert all(after[name] == time for name, time in before.items())
+    assert {key for key, cell in after.items() if cell["commit"] == "abc"} == set(before)
+    assert all(after[key] == cell for key, cell in before.items())
 
 
 def test_a_cell_of_another_configuration_is_run_again(tiny):
     names = ("--methods", "axis_aligned,co2")
     tiny(*names)
-    before = files_of(tiny)
+    before = cells_of(tiny)
     tiny.path.write_text(
         tiny.path.read_text().replace("epochs = 1\ntime_cap = 100\n\n[soft]", "epochs = 2\ntime_cap = 100\n\n[soft]")
     )
-    tiny(*names)
-    assert all(files_of(tiny)[name] != time for name, time in before.items())
+    tiny(*names, "--commit", "later")
+    assert set(cells_of(tiny)) == set(before)
+    assert {cell["commit"] for cell in cells_of(tiny).values()} == {"later"}
     assert cell_of(tiny, "co2", 1, 0)["config"]["parameters"]["epochs"] == 2
 
 
@@ -79,13 +81,14 @@ def test_depths_reached_before_the_time_cap_count_and_deeper_ones_are_missing(ti
     assert [cell_of(tiny, "co2", depth, 0)["status"] for depth in (1, 2)] == [cells.DONE, cells.TIME_CAP]
     assert [cell_of(tiny, "non_greedy", depth, 0)["status"] for depth in (1, 2)] == [cells.DONE, cells.TIME_CAP]
     assert cell_of(tiny, "co2", 2, 0)["metrics"] is None
-    before = files_of(tiny)
+    before = tiny.store.path.stat().st_mtime_ns
     tiny(*names)
-    assert files_of(tiny) == before
+    assert tiny.store.path.stat().st_mtime_ns == before
     monkeypatch.undo()
-    tiny(*names, "--time-cap", "1000")
-    assert cell_of(tiny, "non_greedy", 2, 0)["status"] == cells.DONE
-    assert files_of(tiny)["digits/co2/depth-01-seed-0.json"] == before["digits/co2/depth-01-seed-0.json"]
+    tiny(*names, "--time-cap", "1000", "--commit", "later")
+    deeper = cell_of(tiny, "non_greedy", 2, 0)
+    assert (deeper["status"], deeper["commit"]) == (cells.DONE, "later")
+    assert cell_of(tiny, "co2", 1, 0)["commit"] == "abc"
 
 
 def test_a_time_cap_stops_rivals_and_the_soft_tree_but_not_ours(tiny):
@@ -95,26 +98,26 @@ def test_a_time_cap_stops_rivals_and_the_soft_tree_but_not_ours(tiny):
     assert cell_of(tiny, "greedy_em", 2, 3)["status"] == cells.DONE
 
 
-def test_an_interruption_leaves_whole_files_and_the_next_run_goes_on(tiny, monkeypatch, capsys):
-    replace, calls = cells.os.replace, []
+def test_an_interruption_leaves_whole_records_and_the_next_run_goes_on(tiny, monkeypatch, capsys):
+    replace, calls = store.os.replace, []
 
     def interrupted(*paths):
         calls.append(paths)
-        if len(calls) == 5:
+        if len(calls) == 12:
             raise KeyboardInterrupt
         replace(*paths)
 
     names = ("--methods", "greedy_em,axis_aligned")
-    monkeypatch.setattr(cells.os, "replace", interrupted)
+    monkeypatch.setattr(store.os, "replace", interrupted)
     assert tiny(*names) == 130
     assert "the same command goes on" in capsys.readouterr().out
-    before = files_of(tiny)
-    assert before
-    assert all(name.endswith(".json") and json.loads((tiny.results / name).read_text()) for name in before)
+    assert [path.name for path in tiny.results.iterdir()] == ["digits.jsonl"]
+    before = cells_of(tiny)
     monkeypatch.undo()
-    assert tiny(*names) == 0
-    finished = {name for name in before if "selection" not in name}
-    assert all(files_of(tiny)[name] == before[name] for name in finished)
+    assert tiny(*names, "--commit", "later") == 0
+    after = cells_of(tiny)
+    assert 0 < len(before) < len(after)
+    assert {key for key, cell in after.items() if cell["commit"] == "abc"} == set(before)
 
 
 def test_data_that_is_not_there_is_named_and_left_out(tmp_path, monkeypatch, capsys):
@@ -171,3 +174,8 @@ def test_experiments_use_the_public_interface_only():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "crisptree":
                 assert node.module in PUBLIC, f"{path.name} imports {node.module}"
+                names = {name.name for name in node.names}
+                assert names <= set(importlib.import_module(node.module).__all__), f"{path.name} imports {names}"
+            elif isinstance(node, ast.Import):
+                ours = {name.name for name in node.names if name.name.split(".")[0] == "crisptree"}
+                assert ours <= set(PUBLIC), f"{path.name} imports {ours}"

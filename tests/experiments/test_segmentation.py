@@ -1,9 +1,8 @@
 """The experiment with segmentation on a handful of small images."""
 
-import json
-
 import numpy as np
 import pytest
+from experiments.store import store_of
 
 from crisptree.datasets import Dataset
 from experiments import segmentation
@@ -29,18 +28,30 @@ def few(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_row_and_seed_becomes_a_file_and_every_row_a_line_and_none_runs_twice(few, monkeypatch):
+def test_every_row_and_seed_becomes_a_record_and_every_row_a_line_and_none_runs_twice(few, monkeypatch):
     segmentation.main()
-    names = {path.name for path in (few / "cells").iterdir()}
-    assert names == {f"{row}-seed-{seed}.json" for row in segmentation.ROWS for seed in (0, 1)}
+    assert [path.name for path in (few / "cells").iterdir()] == ["isbi.jsonl"]
+    store = store_of("segmentation", few / "cells", "isbi")
+    found = [(record["row"], record["seed"]) for record in store.records()]
+    assert found == [(row, seed) for row in sorted(segmentation.ROWS) for seed in (0, 1)]
     page = (few / "page.md").read_text()
     assert all(page.count(f"| {what} | 2 |") == 2 for what in segmentation.WHAT.values())
-    cell = json.loads((few / "cells" / "stacked-seed-1.json").read_text())
-    assert cell["test"]["pixel_accuracy"] > 0.9
-    assert cell["config"]["stages"] == 2
+    record = store.get("stacked", 1)
+    assert record["test"]["pixel_accuracy"] > 0.9
+    assert record["config"]["stages"] == 2
     assert (few / "figure.png").stat().st_size > 1000
     monkeypatch.setattr(segmentation, "MODELS", {})
     segmentation.main()
+
+
+def test_a_row_of_another_configuration_is_run_again_and_replaces_its_record(few, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["segmentation", "--which", "greedy"])
+    segmentation.main()
+    changed = {"greedy": segmentation.ROWS["greedy"] | {"max_depth": 1}}
+    monkeypatch.setattr(segmentation, "ROWS", segmentation.ROWS | changed)
+    segmentation.main()
+    (record,) = store_of("segmentation", few / "cells", "isbi").records()
+    assert record["config"]["max_depth"] == 1
 
 
 def test_the_numbers_of_a_perfect_model_are_perfect():

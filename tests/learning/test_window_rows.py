@@ -86,7 +86,7 @@ def test_windows_trained_natively_equal_those_of_torch(monkeypatch):
     samples, _ = both(VIEWS[1])
     tree, plan = random_tree(FIGURE_1, samples.n_features, 3), Plan(epochs=2, batch_size=60, learning_rate=0.05)
     trainees = [WholeTree(tree, samples) for _ in range(2)]
-    assert NativeSteps.supports(trainees[0], samples)
+    assert NativeSteps.supports(trainees[0], samples, Plan())
     one, other = (
         trained(make, trainee, samples, plan, monkeypatch)
         for make, trainee in zip((NativeSteps, TorchSteps), trainees, strict=True)
