@@ -1,11 +1,14 @@
-"""Trained trees as plain arrays."""
+"""Trained trees as plain arrays.
+
+Annotations name the sides of every array; model files are written and checked by them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +43,12 @@ class Statistics:
         γ of the last epoch.
     """
 
-    node_counts: Doubles
-    gain: Doubles
-    score_mean: Doubles
-    score_spread: Doubles
+    node_counts: Annotated[Doubles, "nodes", "outputs"]
+    gain: Annotated[Doubles, "splits"]
+    score_mean: Annotated[Doubles, "splits"]
+    score_spread: Annotated[Doubles, "splits"]
     scaling: Scaling
-    soft_leaves: Doubles
+    soft_leaves: Annotated[Doubles, "leaves", "outputs"]
     steepness: float
 
 
@@ -54,7 +57,7 @@ class CrispTree(ABC):
     """A trained tree that sends every row down one path: its structure, leaf tables and statistics."""
 
     structure: TreeStructure
-    leaves: Doubles
+    leaves: Annotated[Doubles, "leaves", "outputs"]
     statistics: Statistics
 
     @property
@@ -113,8 +116,8 @@ class FlatTree(CrispTree):
         Their offsets.
     """
 
-    weight: Singles = field(kw_only=True)
-    bias: Singles = field(kw_only=True)
+    weight: Annotated[Singles, "splits", "features"] = field(kw_only=True)
+    bias: Annotated[Singles, "splits"] = field(kw_only=True)
 
     @property
     def left(self) -> npt.NDArray[np.int32]:

@@ -1,0 +1,102 @@
+"""Any number of trees as sections of a model file, and back: checked, so that nothing in them makes prediction fail."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from crisptree.inference.flat import CrispTree, FlatTree, Statistics
+from crisptree.persistence.arrays import Arrays, CheckedArrays, arrays_of
+from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.model_file import ModelFile, Section, Sections
+from crisptree.structure import TreeStructure
+
+MODULE = "module/"
+"""What the names of the parameters of split modules start with."""
+
+SHARED = "estimator"
+"""The section that describes the split modules of all trees whose own sections do not."""
+
+
+def known_sections(kinds: Iterable[str]) -> set[str]:
+    """The sections of trees with these names, with or without numbers, for ``read``."""
+    return {"statistics"}.union(*((kind, f"{kind}_statistics") for kind in kinds))
+
+
+def trees_to_sections(trees: Mapping[str, CrispTree], split: Any = None, optional: Collection[str] = ()) -> Sections:
+    """The sections of trees, by their names.
+
+    Parameters
+    ----------
+    trees : mapping of str to CrispTree
+        As many as there are.
+    split : str or callable, default=None
+        What builds their split modules, where they have some; only a name is kept.
+    optional : collection of str
+        Trees that a reader may do without.
+    """
+    sections: Sections = {}
+    for name, tree in trees.items():
+        module, arrays = _parts(tree, split)
+        sections[name] = Section(module, arrays, name not in optional)
+        sections[_statistics_of(name)] = Section({}, arrays_of(tree.statistics), name not in optional)
+    return sections
+
+
+def trees_from_file(file: ModelFile, names: Iterable[str], n_outputs: int, split: Any = None) -> dict[str, CrispTree]:
+    """Trees whose sections ``trees_to_sections`` made, by their names.
+
+    Parameters
+    ----------
+    file : ModelFile
+        The file.
+    names : iterable of str
+        Which trees; each must be there.
+    n_outputs : int
+        How many numbers a leaf says.
+    split : callable, default=None
+        What builds split modules, for those that have no name.
+    """
+    return {name: _tree(file, name, n_outputs, split) for name in names}
+
+
+def _parts(tree: CrispTree, split: Any) -> tuple[dict[str, Any], Arrays]:
+    """What a file says of a tree's split modules, where it has some, and all of its arrays."""
+    arrays = arrays_of(tree, without=("statistics", "splits"))
+    if isinstance(tree, FlatTree):
+        return {}, arrays
+    from crisptree.persistence.modules import describe
+
+    module, parameters = describe(tree, split)
+    return {"module": module}, arrays | {MODULE + name: value for name, value in parameters.items()}
+
+
+def _tree(file: ModelFile, name: str, n_outputs: int, split: Any) -> CrispTree:
+    own = file.section(name)
+    arrays = CheckedArrays(name, own.arrays | file.section(_statistics_of(name)).arrays, {"outputs": n_outputs})
+    structure = arrays.build(TreeStructure)
+    arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
+    statistics = arrays.build(Statistics)
+    shared = file.sections[SHARED].content if SHARED in file.sections else {}
+    module = own.content.get("module", shared.get("module"))
+    if module is None:
+        tree: CrispTree = arrays.build(FlatTree, structure=structure, statistics=statistics)
+    else:
+        from crisptree.persistence.modules import read_splits
+        from crisptree.tree import ModuleTree
+
+        found = {key: arrays.take(key, np.float32) for key in own.arrays if key.startswith(MODULE)}
+        parameters = {key.removeprefix(MODULE): value for key, value in found.items()}
+        splits = read_splits(parameters, arrays.sizes, module, split, file.path)
+        tree = arrays.build(ModuleTree, structure=structure, statistics=statistics, splits=splits)
+    for what, table in (("leaves", tree.leaves), ("soft_leaves", statistics.soft_leaves)):
+        if (table < 0).any() or not np.allclose(table.sum(axis=1), 1, atol=1e-4):
+            raise ModelFileError(f"the section {name!r} holds {what} that are not probabilities.")
+    return tree
+
+
+def _statistics_of(name: str) -> str:
+    """Statistics of "tree" stand in "statistics", those of any other section in "other_statistics"."""
+    return "statistics" if name == "tree" else f"{name}_statistics"
