@@ -1,7 +1,4 @@
-"""Trained trees as plain arrays.
-
-Annotations name the sides of every array; model files are written and checked by them.
-"""
+"""Trained trees as plain arrays; by the sides that annotations name, model files are written and checked."""
 
 from __future__ import annotations
 

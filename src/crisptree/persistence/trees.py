@@ -26,16 +26,9 @@ def known_sections(kinds: Iterable[str]) -> set[str]:
 
 
 def trees_to_sections(trees: Mapping[str, CrispTree], split: Any = None, optional: Collection[str] = ()) -> Sections:
-    """The sections of trees, by their names.
+    """The sections of any number of trees, by their names; a reader may do without those that are ``optional``.
 
-    Parameters
-    ----------
-    trees : mapping of str to CrispTree
-        As many as there are.
-    split : str or callable, default=None
-        What builds their split modules, where they have some; only a name is kept.
-    optional : collection of str
-        Trees that a reader may do without.
+    ``split`` builds their split modules, where they have some; of a function nothing is kept.
     """
     sections: Sections = {}
     for name, tree in trees.items():
@@ -46,18 +39,9 @@ def trees_to_sections(trees: Mapping[str, CrispTree], split: Any = None, optiona
 
 
 def trees_from_file(file: ModelFile, names: Iterable[str], n_outputs: int, split: Any = None) -> dict[str, CrispTree]:
-    """Trees whose sections ``trees_to_sections`` made, by their names.
+    """The trees of these names, which must all be there; a leaf of theirs says ``n_outputs`` numbers.
 
-    Parameters
-    ----------
-    file : ModelFile
-        The file.
-    names : iterable of str
-        Which trees; each must be there.
-    n_outputs : int
-        How many numbers a leaf says.
-    split : callable, default=None
-        What builds split modules, for those that have no name.
+    ``split`` builds the split modules that have no name.
     """
     return {name: _tree(file, name, n_outputs, split) for name in names}
 
