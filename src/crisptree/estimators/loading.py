@@ -224,9 +224,8 @@ def _labels_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
 def _labels_from_json(content: Any) -> npt.NDArray[Any]:
     try:
         values, kind = list(content["values"]), LABEL_TYPES[content["type"]]
-        if not all(isinstance(label, str | int | float | bool) for label in values) or not 0 < len(set(values)) == len(
-            values
-        ):
+        plain = all(isinstance(label, str | int | float | bool) for label in values)
+        if not plain or not 0 < len(set(values)) == len(values):
             raise ModelFileError("the class labels of a model file must be a list of different values.")
         if kind is str:
             limits.check_labels(values)
