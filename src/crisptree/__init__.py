@@ -30,8 +30,8 @@ _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispTreeWarning": "crisptree.warning",
-    "ModelFileError": "crisptree.export.model_file",
-    "load": "crisptree.estimators.files",
+    "ModelFileError": "crisptree.persistence.errors",
+    "load": "crisptree.estimators.loading",
 }
 
 _ROOMS = ("explain", "export", "metrics")
@@ -40,9 +40,9 @@ _ROOMS = ("explain", "export", "metrics")
 if TYPE_CHECKING:
     from crisptree import explain, export, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
-    from crisptree.estimators.files import load
+    from crisptree.estimators.loading import load
     from crisptree.estimators.segmenter import CrispSegmenter
-    from crisptree.export.model_file import ModelFileError
+    from crisptree.persistence.errors import ModelFileError
     from crisptree.warning import CrispTreeWarning
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,10 @@ class Scaling:
     ``mean`` and ``spread`` are the weighted mean and standard deviation of the training rows, whatever the scale is.
     """
 
-    center: Doubles
-    factor: Doubles
-    mean: Doubles
-    spread: Doubles
+    center: Annotated[Doubles, "features"]
+    factor: Annotated[Doubles, "features"]
+    mean: Annotated[Doubles, "features"]
+    spread: Annotated[Doubles, "features"]
 
     @classmethod
     def learn(cls, X: Floats, sample_weight: Floats, kind: str | None, n_jobs: int | None = 1) -> Scaling:

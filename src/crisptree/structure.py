@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,8 @@ class TreeStructure:
     [(0, False), (1, True), (3, False)]
     """
 
-    left: Ints
-    right: Ints
+    left: Annotated[Ints, "splits"]
+    right: Annotated[Ints, "splits"]
 
     def __init__(self, left: npt.ArrayLike, right: npt.ArrayLike) -> None:
         for name, children in (("left", left), ("right", right)):

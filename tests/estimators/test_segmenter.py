@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispSegmenter, ModelFileError
-from crisptree.estimators import files
+from crisptree.estimators import loading
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import reference
 
@@ -240,11 +240,11 @@ def test_modules_survive_a_file_too(tmp_path):
 
 def test_a_file_whose_windows_do_not_fit_is_refused(tmp_path, model):
     twin = pickle.loads(pickle.dumps(model)).set_params(window=7)
-    files.save(twin, tmp_path / "x.crisp")
+    loading.save(twin, tmp_path / "x.crisp")
     with pytest.raises(ModelFileError, match="other windows"):
         crisptree.load(tmp_path / "x.crisp")
     twin = pickle.loads(pickle.dumps(model)).set_params(stages=2)
-    files.save(twin, tmp_path / "x.crisp")
+    loading.save(twin, tmp_path / "x.crisp")
     with pytest.raises(ModelFileError, match="stage_0"):
         crisptree.load(tmp_path / "x.crisp")
 

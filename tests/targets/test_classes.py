@@ -62,5 +62,5 @@ def test_the_gain_is_never_negative_and_nothing_without_rows():
 
 def test_tables_that_are_no_probabilities_are_found_out():
     assert Classes(2).check(np.array([[0.5, 0.5]])) is None
-    assert Classes(2).check(np.array([[0.5, 0.6]])) == "they are not probabilities"
+    assert Classes(2).check(np.array([[0.5, 0.6]])) == "not probabilities"
     assert Classes(2).check(np.array([[-0.5, 1.5]])) is not None

@@ -13,8 +13,8 @@ from rich.text import Text
 import crisptree
 from crisptree.cli import options
 from crisptree.cli.speaking import Speaker
-from crisptree.export.model_file import FORMAT
 from crisptree.inference import CrispTree, FlatTree
+from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import listed
 from crisptree.tables.preprocessing import VERSION, Preprocessing
 

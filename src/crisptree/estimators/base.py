@@ -71,6 +71,6 @@ class TreeEstimator(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file that ``crisptree.load`` reads."""
         check_is_fitted(self, "tree_")
-        from crisptree.estimators.files import save
+        from crisptree.estimators.loading import save
 
         save(self, path)

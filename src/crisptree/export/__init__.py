@@ -1,4 +1,4 @@
-"""A trained tree in other forms: the model file, rules as text, Graphviz source."""
+"""A trained tree as people read it: rules as text, Graphviz source."""
 
 from crisptree.export.graphviz import dot
 from crisptree.export.rules import text

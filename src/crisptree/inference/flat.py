@@ -1,11 +1,11 @@
-"""Trained trees as plain arrays."""
+"""Trained trees as plain arrays; by the sides that annotations name, model files are written and checked."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +35,18 @@ class Statistics:
         Weighted mean and standard deviation of f(x) over the training rows that visit each split.
     scaling : Scaling
         Mean and spread of every feature in training, and how they were brought to one scale.
-    soft_leaves : ndarray of shape (n_leaves, n_classes)
+    soft_leaves : ndarray of shape (n_leaves, n_outputs)
         Leaf tables of the probabilistic tree.
     steepness : float
         γ of the last epoch.
     """
 
-    node_counts: Doubles
-    gain: Doubles
-    score_mean: Doubles
-    score_spread: Doubles
+    node_counts: Annotated[Doubles, "nodes", "statistics"]
+    gain: Annotated[Doubles, "splits"]
+    score_mean: Annotated[Doubles, "splits"]
+    score_spread: Annotated[Doubles, "splits"]
     scaling: Scaling
-    soft_leaves: Doubles
+    soft_leaves: Annotated[Doubles, "leaves", "outputs"]
     steepness: float
 
 
@@ -55,7 +55,7 @@ class CrispTree(ABC):
     """A trained tree that sends every row down one path: its structure, leaf tables and statistics."""
 
     structure: TreeStructure
-    leaves: Doubles
+    leaves: Annotated[Doubles, "leaves", "outputs"]
     statistics: Statistics
     target: str = field(default="classes", kw_only=True)
 
@@ -120,8 +120,8 @@ class FlatTree(CrispTree):
         Their offsets.
     """
 
-    weight: Singles = field(kw_only=True)
-    bias: Singles = field(kw_only=True)
+    weight: Annotated[Singles, "splits", "features"] = field(kw_only=True)
+    bias: Annotated[Singles, "splits"] = field(kw_only=True)
 
     @property
     def left(self) -> npt.NDArray[np.int32]:

@@ -90,7 +90,7 @@ class Target(ABC):
 
     @abstractmethod
     def check(self, tables: Doubles) -> str | None:
-        """Why some numbers cannot be tables, or None where they can; files are not trusted."""
+        """What some numbers are instead of tables ("not probabilities"), or None; files are not trusted."""
 
 
 def gain(target: Target, left: Doubles, right: Doubles) -> Doubles:

@@ -99,5 +99,5 @@ class Classes(Target):
 
     def check(self, tables: Doubles) -> str | None:
         if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):
-            return "they are not probabilities"
+            return "not probabilities"
         return None

@@ -8,82 +8,74 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
+
+from crisptree.persistence.arrays import Arrays
+from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.limits import check_header
+from crisptree.persistence.writing import written_whole
 
 FORMAT = 1
 KEY, DIGEST = "crisptree", "sha256"
 NO_DIGEST = "0" * 64
 """Stands in the place of the checksum while the checksum of the whole file is taken."""
 
-Arrays = dict[str, npt.NDArray[Any]]
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A JSON object and named arrays; a reader that does not know a section passes over it unless it is required."""
+
+    content: dict[str, Any]
+    arrays: Arrays = field(default_factory=dict)
+    required: bool = True
 
 
-class ModelFileError(ValueError):
-    """A file that is not a whole and sound model; the message says what is wrong with it."""
+Sections = dict[str, Section]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """What a file holds: a JSON object for every section, and arrays named ``section/name``."""
+    """The sections of a file, and where it was read."""
 
-    sections: dict[str, dict[str, Any]]
-    arrays: Arrays
+    path: str | PathLike[str]
+    sections: Sections
 
-    def section(self, name: str) -> dict[str, Any]:
-        """The JSON object of a section."""
-        content = self.sections.get(name)
-        if not isinstance(content, dict):
+    def section(self, name: str) -> Section:
+        """A section that must be there."""
+        if name not in self.sections:
             raise ModelFileError(f"the section {name!r} is missing.")
-        return content
-
-    def arrays_of(self, section: str) -> Arrays:
-        """The arrays of a section, by their own names."""
-        start = section + "/"
-        return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
+        return self.sections[name]
 
 
-def write(path: str | PathLike[str], model: ModelFile, optional: Collection[str] = ()) -> None:
-    """Write atomically: a crash half-way leaves an earlier file as it was."""
-    sections = {name: {"required": name not in optional, **content} for name, content in model.sections.items()}
-    header = json.dumps({"format": FORMAT, "sections": sections}, allow_nan=False)
-    arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
+def write(path: str | PathLike[str], sections: Sections) -> None:
+    """Write a file whole: a crash half-way leaves an earlier one as it was."""
+    contents = {name: {"required": section.required, **section.content} for name, section in sections.items()}
+    arrays = {
+        f"{name}/{own}": np.ascontiguousarray(array)
+        for name, section in sections.items()
+        for own, array in section.arrays.items()
+    }
+    header = json.dumps({"format": FORMAT, "sections": contents}, allow_nan=False)
     data = save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST})
-    data = _with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest())
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with written_whole(path) as temporary:
+        temporary.write_bytes(_with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest()))
 
 
 def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
-    """Read a whole, unchanged file whose required sections are all among the ``known`` ones."""
+    """Read a whole, unchanged file whose required sections are all among the ``known`` ones.
+
+    Sections may be numbered: who knows "stage" knows "stage_0" and all that follow.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -91,27 +83,32 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
     try:
         metadata = _metadata(data)
         header, digest = json.loads(metadata[KEY]), metadata[DIGEST]
-        form, sections = header["format"], header["sections"]
-        required = [name for name, content in sections.items() if content["required"]]
+        form = header["format"]
+        sections = {name: Section(content, {}, content["required"]) for name, content in header["sections"].items()}
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a crisptree model file, or its header is damaged.") from error
     if form != FORMAT:
         raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
     if not _is_digest(digest) or _checksum(data, digest) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
-    unknown = sorted(set(required) - set(known))
+    required = {name for name, section in sections.items() if section.required}
+    unknown = sorted(name for name in required if name not in known and re.sub(r"_\d+", "", name) not in known)
     if unknown:
         raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree. Update it.")
     try:
-        return ModelFile(sections, load_arrays(data))
+        arrays = load_arrays(data)
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} holds arrays that cannot be read: {error}.") from error
+    for name, array in arrays.items():
+        section, _, own = name.partition("/")
+        if section in sections:
+            sections[section].arrays[own] = array
+    return ModelFile(path, sections)
 
 
 def _metadata(data: bytes) -> dict[str, str]:
     length = int.from_bytes(data[:8], "little")
-    if length > len(data) - 8:
-        raise ValueError("the file is shorter than its header says")
+    check_header(length, len(data) - 8)
     return dict(json.loads(data[8 : 8 + length])["__metadata__"])
 
 

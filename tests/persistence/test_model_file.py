@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_arrays
 
 import crisptree
 from crisptree import CrispTreeClassifier, ModelFileError
-from crisptree.export import model_file
+from crisptree.persistence import model_file
 from tests.toys import checkerboard, clouds
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}

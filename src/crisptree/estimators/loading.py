@@ -1,0 +1,231 @@
+"""Estimators to model files and back: a file gives trees, the trees and the file's header give an estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.classifier import CrispTreeClassifier
+from crisptree.estimators.images import check_image_shape
+from crisptree.estimators.parameters import NEVER, check_argument, check_parameters
+from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
+from crisptree.images import WindowView
+from crisptree.inference import CrispTree
+from crisptree.persistence import limits
+from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.model_file import ModelFile, Section, read, write
+from crisptree.persistence.trees import SHARED as ESTIMATOR
+from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
+from crisptree.tables.errors import TableError
+from crisptree.tables.preprocessing import Preprocessing
+
+TREE, GREEDY, STAGE = "tree", "greedy", "stage"
+"""The tree that predicts, the one before finetuning, and those of a segmenter's earlier stages, with their numbers."""
+
+PREPROCESSING = "preprocessing"
+"""What the command line did to a table before the tree saw it; whoever has rows of numbers does without."""
+
+KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE))}
+
+ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispSegmenter]] = {
+    kind.__name__: kind for kind in (CrispTreeClassifier, CrispSegmenter)
+}
+"""What a file may hold."""
+
+LABEL_TYPES: dict[str, Any] = {
+    "bool": bool,
+    "object": object,
+    "str": str,
+    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: np.dtype(name) for name in ("float16", "float32", "float64")},
+}
+"""What class labels may be in a file; a type from a file is never built from its name."""
+
+
+def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator; see ``load``."""
+    known, parameters = estimator.__dict__, estimator.get_params(deep=False)
+    names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")
+    trees = {TREE: estimator.tree_, GREEDY: estimator.greedy_tree_}
+    trees |= {f"{STAGE}_{number}": tree for number, tree in enumerate(known.get("earlier_trees_", []))}
+    sections = trees_to_sections(trees, parameters["split"], optional=(GREEDY,))
+    header = {
+        "class": type(estimator).__name__,
+        "parameters": _parameters_to_json(parameters),
+        "classes": _labels_to_json(estimator.classes_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
+        "channels": known.get("channels_"),
+        "module": sections[TREE].content.pop("module", None),  # here the first files say it
+    }
+    sections[ESTIMATOR] = Section(header)
+    if preprocessing is not None:
+        content, arrays = preprocessing.section()
+        sections[PREPROCESSING] = Section(content, arrays, required=False)
+    write(path, sections)
+
+
+def load(
+    path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None
+) -> CrispTreeClassifier | CrispSegmenter:
+    """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
+
+    Parameters
+    ----------
+    path : str or path
+        The model file.
+    split : callable, default=None
+        The function that builds the split modules, needed for trees with modules of one's own and for no others.
+
+    Examples
+    --------
+    >>> import crisptree, numpy as np, tempfile, pathlib
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["low", "low", "high", "high"])
+    >>> model = crisptree.CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(pathlib.Path(folder) / "x.crisp")
+    ...     crisptree.load(pathlib.Path(folder) / "x.crisp").predict(X).tolist()
+    ['low', 'low', 'high', 'high']
+    """
+    file = read(path, KNOWN)
+    header = file.section(ESTIMATOR).content
+    classes = _labels_from_json(header.get("classes"))
+    model = _unfitted(header, split, path)
+    stages = [f"{STAGE}_{number}" for number in range(getattr(model, "stages", 1) - 1)]
+    names = [TREE, *([GREEDY] if GREEDY in file.sections else []), *stages]
+    trees = trees_from_file(file, names, len(classes), split)
+    model.tree_, model.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
+    if model.greedy_tree_.n_features != model.tree_.n_features:
+        raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
+    model.classes_, model.n_features_in_, model.history_ = classes, model.tree_.n_features, []
+    model.image_shape_ = _image_shape(header.get("image_shape", getattr(model, "image_shape", None)), model.tree_)
+    if isinstance(model, CrispSegmenter):
+        _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
+    if header.get("feature_names") is not None:
+        model.feature_names_in_ = _feature_names(header["feature_names"], model.tree_)
+    if PREPROCESSING in file.sections:
+        model.__dict__["preprocessing_"] = _preprocessing(file, model.tree_)
+    return model
+
+
+def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> CrispTreeClassifier | CrispSegmenter:
+    """The estimator with its parameters, held to their rules."""
+    name, content = header.get("class"), header.get("parameters")
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise ModelFileError(f"{path} holds a {name!r}, unknown to this version of crisptree. Update it.")
+    if not isinstance(content, dict):
+        raise ModelFileError("the model file must hold the estimator's parameters; it does not.")
+    declared = ESTIMATORS[name].PARAMETERS
+    before = {name: one.default if one.before is NEVER else one.before for name, one in declared.items()}
+    try:
+        given = {name: _parameter_from_json(value) for name, value in content.items()}
+        parameters = before | {name: value for name, value in given.items() if name in declared}
+        if split is not None:
+            parameters["split"] = split
+        check_parameters(declared, parameters)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
+    return ESTIMATORS[name](**parameters)
+
+
+def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
+    """The channels of a segmenter's images and the trees of its earlier stages, all fitting each other."""
+    limits.check_channels(channels, path)
+    model.channels_, model.earlier_trees_ = channels, []
+    for tree in stages:
+        if tree.n_features != _window_view(model).n_features:
+            raise ModelFileError(f"{path} holds a stage that looks at other windows than its parameters say.")
+        model.earlier_trees_.append(tree)
+    if model.image_shape_ != _window_view(model).image_shape:
+        raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
+    model.looks_at_ = (model.window, tuple(model.scales), model.normalise_images)
+
+
+def _window_view(model: CrispSegmenter) -> WindowView:
+    return WindowView(model.window, tuple(model.scales), seen_channels(model))
+
+
+def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
+    section = file.section(PREPROCESSING)
+    try:
+        preprocessing = Preprocessing.from_section(section.content, section.arrays)
+    except TableError as error:
+        raise ModelFileError(f"{file.path}: {error}") from error
+    if preprocessing.n_features != tree.n_features:
+        raise ModelFileError(
+            f"{file.path} holds a preprocessing for {preprocessing.n_features} features and a tree for "
+            f"{tree.n_features}."
+        )
+    return preprocessing
+
+
+def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
+    try:
+        check_argument("image_shape", sides)
+        shape = None if sides is None else tuple(int(side) for side in sides)
+        check_image_shape(shape, tree.n_features)
+    except ValueError as error:
+        raise ModelFileError(
+            f"the model file says of what shape its images are, and that cannot be: {error}"
+        ) from error
+    return shape
+
+
+def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
+    if not isinstance(names, list) or len(names) != tree.n_features or not all(isinstance(n, str) for n in names):
+        raise ModelFileError(f"the model file must name its {tree.n_features} columns; it does not.")
+    return np.array(names, dtype=object)
+
+
+def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Plain values as they are, class weights as pairs; functions, generators and the like are left out."""
+    plain: dict[str, Any] = {}
+    for name, value in parameters.items():
+        scalar = _item(value)
+        if isinstance(scalar, float) and not math.isfinite(scalar):
+            plain[name] = {"float": repr(scalar)}  # an ignore_label; JSON has no number for it
+        elif scalar is None or isinstance(scalar, bool | int | float | str):
+            plain[name] = scalar
+        elif isinstance(scalar, tuple | list) and all(isinstance(side, int | np.integer) for side in scalar):
+            plain[name] = [int(side) for side in scalar]
+        elif isinstance(scalar, dict):
+            plain[name] = {"pairs": [[_item(key), _item(weight)] for key, weight in scalar.items()]}
+    return plain
+
+
+def _parameter_from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return float(value["float"]) if "float" in value else dict(value["pairs"])
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _labels_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
+    kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
+    if kind not in LABEL_TYPES:
+        raise TypeError(f"class labels of type {classes.dtype} cannot be saved; use numbers, booleans or strings.")
+    return {"values": [_item(label) for label in classes.tolist()], "type": kind}
+
+
+def _labels_from_json(content: Any) -> npt.NDArray[Any]:
+    try:
+        values, kind = list(content["values"]), LABEL_TYPES[content["type"]]
+        plain = all(isinstance(label, str | int | float | bool) for label in values)
+        if not plain or not 0 < len(set(values)) == len(values):
+            raise ModelFileError("the class labels of a model file must be a list of different values.")
+        if kind is str:
+            limits.check_labels(values)
+        return np.array(values, dtype=kind)
+    except ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError("the model file must hold class labels; it does not.") from error
