@@ -6,7 +6,6 @@ from rich.console import Console
 from crisptree.cli import speaking
 from crisptree.cli.epochs import epoch_bar
 from crisptree.cli.speaking import Bar
-from crisptree.cli.whole import whole_file
 from crisptree.learning.history import EpochRecord
 
 
@@ -71,23 +70,3 @@ def test_epochs_move_the_bar_phase_by_phase(clock):
         ("growing", 0.375, "(level 2) loss 0.7000"),
         ("finetuning", 1.0, "loss 0.2000, validation 0.9000"),
     ]
-
-
-def interrupted(path):
-    with whole_file(path) as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
-
-
-def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "ä file.txt"
-    with whole_file(path) as temporary:
-        assert temporary.parent == tmp_path
-        assert temporary.suffix == ".txt"
-        temporary.write_text("new")
-        assert not path.exists()
-    assert path.read_text() == "new"
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["ä file.txt"]
-    assert path.read_text() == "new"

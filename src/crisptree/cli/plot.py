@@ -12,8 +12,9 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
 from crisptree.cli.speaking import Speaker
-from crisptree.cli.whole import check_output, whole_file
+from crisptree.cli.whole import check_output
 from crisptree.inference import FlatTree
+from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError
 
 Kind = Literal["tree", "weights", "confusion", "regions"]
@@ -71,7 +72,7 @@ def plot(
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     figure = _drawn(kind, estimator, max_depth, labelled)
-    with whole_file(output) as temporary:
+    with written_whole(output) as temporary:
         figure.savefig(temporary, dpi=dpi)
     speaker.show(str(output))
     speaker.finish({"model": str(model), "kind": kind, "output": str(output)})

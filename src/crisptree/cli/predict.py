@@ -17,8 +17,9 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, open_rows, preprocessing_of
 from crisptree.cli.speaking import Bar, Speaker
-from crisptree.cli.whole import check_output, whole_file
+from crisptree.cli.whole import check_output
 from crisptree.inference import route_rows
+from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
 
@@ -132,7 +133,7 @@ def _writer(path: Path | None) -> Iterator[TableWriter]:
         yield writer
         sys.stdout.buffer.flush()
         return
-    with whole_file(path) as temporary, temporary.open("wb") as file:
+    with written_whole(path) as temporary, temporary.open("wb") as file:
         writer = WRITERS[path.suffix.lower()](file)
         yield writer
         writer.close()

@@ -11,7 +11,7 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT
 from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
 from crisptree.cli.speaking import Speaker
-from crisptree.cli.whole import check_output, whole_file
+from crisptree.cli.whole import check_output
 
 
 def report(
@@ -48,7 +48,6 @@ def report(
     known = rows.truth >= 0
     names = list(preprocessing_of(estimator).feature_names)
     labels = estimator.classes_[rows.truth[known]]
-    with whole_file(output) as temporary:
-        write(unnamed(estimator), temporary, rows.X[known], labels, feature_names=names)
+    write(unnamed(estimator), output, rows.X[known], labels, feature_names=names)
     speaker.show(str(output))
     speaker.finish({"model": str(model), "data": str(data), "rows": int(known.sum()), "output": str(output)})

@@ -14,8 +14,9 @@ import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, TRAINING, TREE
 from crisptree.cli.speaking import Bar, Speaker
-from crisptree.cli.whole import check_output, whole_file
+from crisptree.cli.whole import check_output
 from crisptree.datasets.pictures import Picture, read_pictures, write_png
+from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
 
 app = typer.Typer(
@@ -198,7 +199,7 @@ def _write_one(
     if leaf:
         parts[f"{picture.name}.leaf.png"] = np.round(255 * model.leaf_image([picture.array])[0]).astype(np.uint8)
     for name, array in parts.items():
-        with whole_file(folder / name) as temporary:
+        with written_whole(folder / name) as temporary:
             if name.endswith(".npy"):
                 np.save(temporary, array)
             else:

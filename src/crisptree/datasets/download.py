@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 from crisptree.datasets import unpacking
 from crisptree.datasets.catalog import PublishedFile
 from crisptree.datasets.errors import DataFormatError
+from crisptree.persistence.writing import written_whole
 
 TIMEOUT = 30.0
 """Seconds without a byte before the server counts as silent."""
@@ -80,17 +80,11 @@ def fetch(
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f".{file.name}.{os.getpid()}.part"
-        try:
+        with written_whole(path) as part:
             with part.open("wb") as target:
                 _copy(file, url or file.url, target, on_bytes)
-                target.flush()
-                os.fsync(target.fileno())
             verified = _verify(file, part, unverified)
             receipt = Receipt(path, digest(part, "sha256"), verified, fresh=True)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
     return receipt

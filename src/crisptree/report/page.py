@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
+from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
 from crisptree.report.given import Rows, Subject, check_max_samples, check_rows, check_subject
 from crisptree.report.words import cards, notes, subtitle
@@ -89,7 +90,9 @@ def write(
     subject = check_subject(model, class_names, feature_names)
     budget = check_max_samples(max_samples)
     rows = check_rows(subject, X, y)
-    target.write_text(_render(environment, subject, rows, title or "Decision tree", budget), encoding="utf-8")
+    page = _render(environment, subject, rows, title or "Decision tree", budget)
+    with written_whole(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
     return target
 
 
