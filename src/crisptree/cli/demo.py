@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import crisptree
+from crisptree.cli.rows import accuracies
 from crisptree.datasets import Dataset, load_digits
 
 
@@ -55,8 +56,8 @@ def _scores(model: crisptree.CrispTreeClassifier, X: np.ndarray, y: np.ndarray, 
     for name, tree in (("greedy", model.greedy()), ("finetuned", model)):
         cells = []
         for rows, labels in ((X, y), (digits.X_test, digits.y_test)):
-            soft = tree.classes_[tree.soft_predict_proba(rows).argmax(axis=1)]
-            cells += [f"{tree.score(rows, labels):.3f}", f"{np.mean(soft == labels):.3f}"]
+            scores = accuracies(tree, rows, np.searchsorted(tree.classes_, labels))
+            cells += [f"{score:.3f}" for score in scores.values()]
         table.add_row(name, *cells)
     return table
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.blocks import n_threads, row_blocks
-from crisptree.estimators.progress import listening
+from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.images import Windows
 from crisptree.inference import CrispTree
@@ -120,15 +120,15 @@ def trained(estimator: Any, problem: Problem, earlier: CrispTree | None, seed: i
     )
     kind = kind_of(estimator.split, _input_shape(image_shape, samples.n_features))
     generator = torch.Generator().manual_seed(seed)
-    with listening(estimator.verbose, estimator.callbacks) as ears:
-        greedy = _grown(estimator, earlier, samples, plan, kind, generator, ears.hear)
-        tuned = _tuned(estimator, greedy, samples, finetuning, generator, ears.hear, problem.validation)
+    with recording(estimator.verbose, estimator.callbacks) as recorder:
+        greedy = _grown(estimator, earlier, samples, plan, kind, generator, recorder.record)
+        tuned = _tuned(estimator, greedy, samples, finetuning, generator, recorder.record, problem.validation)
     steepness = plan.final_steepness if estimator.grow == "greedy" else plan.steepness_at(0)
     crisp_greedy = _crisp(greedy, steepness, problem, estimator)
     if tuned.tree is greedy:
-        return Fitted(crisp_greedy, crisp_greedy, ears.history, tuned.nu)
+        return Fitted(crisp_greedy, crisp_greedy, recorder.history, tuned.nu)
     crisp = _crisp(tuned.tree, tuned.steepness, problem, estimator)
-    return Fitted(crisp_greedy, crisp, ears.history, tuned.nu)
+    return Fitted(crisp_greedy, crisp, recorder.history, tuned.nu)
 
 
 class _Tuned(NamedTuple):

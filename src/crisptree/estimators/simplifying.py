@@ -14,7 +14,7 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.fitting import Held, device_of, plan_of, rates_of, samples_of, split_off, threads_for
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
-from crisptree.estimators.progress import listening
+from crisptree.estimators.progress import recording
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import Finetuned
@@ -96,7 +96,7 @@ def _simplified(
     with (
         torch.enable_grad(),
         torch_threads(threads_for(n_jobs, data.X.size)),
-        listening(estimator.verbose, estimator.callbacks) as ears,
+        recording(estimator.verbose, estimator.callbacks) as recorder,
     ):
         task = Task(
             samples=samples_of(scaling, data.X, data.y, data.weight, n_classes, device, n_jobs),
@@ -117,13 +117,13 @@ def _simplified(
             max_terms=max_terms,
             lowest=lowest,
             generator=torch.Generator().manual_seed(seed),
-            on_epoch=ears.hear,
+            on_epoch=recorder.record,
         )
     if found.tree is soft:
-        return before, ears.history
+        return before, recorder.history
     crisp = found.tree.crisp(scaling, found.steepness)
     assert isinstance(crisp, FlatTree)
-    return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, n_jobs), ears.history
+    return settled(crisp, data.X, data.y, data.weight, estimator.leaf_prior, n_jobs), recorder.history
 
 
 def _leaf_counts(tree: CrispTree, rows: Held, n_jobs: int | None) -> npt.NDArray[np.float64]:

@@ -1,0 +1,66 @@
+"""What a command prints: results on stdout, notes and progress on stderr; with --json one document on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console, RenderableType
+
+from crisptree.estimators.progress import ProgressDisplay
+
+
+class Output:
+    """Prints for a person, or keeps what is to be printed for one JSON document."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.notes: list[str] = []
+        self.stdout, self.stderr = Console(), Console(stderr=True)
+
+    def note(self, text: str) -> None:
+        """Something that the user should know, on stderr; JSON holds it as well."""
+        self.notes.append(text)
+        self.stderr.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def note_all(self, texts: Iterable[str]) -> None:
+        """Several notes."""
+        for text in texts:
+            self.note(text)
+
+    def progress(self) -> ProgressDisplay:
+        """How far the work is, on stderr."""
+        return ProgressDisplay(self.stderr)
+
+    def show(self, result: RenderableType) -> None:
+        """A part of the result for a person."""
+        if not self.as_json:
+            markup = not isinstance(result, str)
+            self.stdout.print(result, markup=markup, highlight=False, soft_wrap=isinstance(result, str))
+
+    def finish(self, document: dict[str, Any]) -> None:
+        """The whole result for a machine."""
+        if self.as_json:
+            escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+            print(json.dumps({**document, "notes": self.notes}, indent=2, ensure_ascii=escaped, default=_plain))
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Warnings of the library become notes."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            finally:
+                self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value)
