@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from crisptree.cli import options
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, table_of
 from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled, without_names
 
 Numbers = npt.NDArray[np.int64]
@@ -99,8 +98,7 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     from crisptree.explain import blame
 
-    known = rows.truth >= 0
-    table = blame(without_names(model), rows.X[known], model.classes_[rows.truth[known]]).table()
+    table = blame(without_names(model), *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 
@@ -133,20 +131,15 @@ def _show(out: Output, document: dict[str, Any], classes: list[str]) -> None:
 
 
 def _class_table(entries: list[dict[str, Any]]) -> Table:
-    table = Table()
-    for column in ("class", "rows", "precision", "recall", "F1"):
-        table.add_column(column, justify="left" if column == "class" else "right")
-    for entry in entries:
-        scores = ["–" if entry[name] is None else f"{entry[name]:.3f}" for name in ("precision", "recall", "f1")]
-        table.add_row(Text(str(entry["class"])), f"{entry['rows']:,}", *scores)
-    return table
+    def cell(score: float | None) -> str:
+        return "–" if score is None else f"{score:.3f}"
+
+    scores = [[cell(entry[name]) for name in ("precision", "recall", "f1")] for entry in entries]
+    rows = [[str(entry["class"]), f"{entry['rows']:,}", *cells] for entry, cells in zip(entries, scores, strict=True)]
+    return table_of(("class", "rows", "precision", "recall", "F1"), rows)
 
 
 def _confusion_table(confusion: list[list[int]], classes: list[str]) -> Table:
-    table = Table()
-    table.add_column("true \\ predicted")
-    for label in classes:
-        table.add_column(Text(label), justify="right")
-    for label, counts in zip([*classes, "(unknown)"], confusion, strict=False):
-        table.add_row(Text(label), *(f"{count:,}" if count else "·" for count in counts))
-    return table
+    lines = zip([*classes, "(unknown)"], confusion, strict=False)
+    rows = [[label, *(f"{count:,}" if count else "·" for count in counts)] for label, counts in lines]
+    return table_of(["true \\ predicted", *classes], rows)

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from crisptree.cli import options
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
 from crisptree.cli.rows import accuracies
 from crisptree.cli.training import Request, TrainingTable, class_weights, read_training, read_validation, train
@@ -102,18 +101,14 @@ def _show(
     seconds: float,
     output: Path,
 ) -> None:
-    shown = Table()
-    for column in ("accuracy on", "hard", "soft"):
-        shown.add_column(column, justify="left" if column == "accuracy on" else "right")
-    for name, score in scores.items():
-        shown.add_row(name, f"{score['hard']:.4f}", f"{score['soft']:.4f}")
+    shown = [[name, f"{score['hard']:.4f}", f"{score['soft']:.4f}"] for name, score in scores.items()]
     columns, n_features = table.preprocessing.columns, table.X.shape[1]
     out.show(
         f"{counted(len(table.y), 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
         f"{len(model.classes_)} classes · trained in {seconds:.1f} s"
     )
     out.show("hard: one path per row, as it predicts · soft: all leaves, for comparison")
-    out.show(shown)
+    out.show(table_of(("accuracy on", "hard", "soft"), shown))
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
     out.finish(
         {

@@ -12,7 +12,7 @@ from rich.text import Text
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, table_of
 from crisptree.export.model_file import FORMAT
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.tables.errors import listed
@@ -139,10 +139,10 @@ def _show(out: Output, document: dict[str, Any]) -> None:
     if document["preprocessing"] is not None:
         _show_preprocessing(out, document["preprocessing"])
     else:
-        out.show(_unprepared(document))
+        out.show(_required_input(document))
 
 
-def _unprepared(document: dict[str, Any]) -> str:
+def _required_input(document: dict[str, Any]) -> str:
     """What a model without preprocessing must be given."""
     if "stages" not in document:
         return "No preprocessing: rows must be numbers."
@@ -152,25 +152,20 @@ def _unprepared(document: dict[str, Any]) -> str:
 
 
 def _importance_table(importances: list[dict[str, Any]]) -> Table:
-    table = Table()
-    table.add_column("what it looks at")
-    table.add_column("share of the gain", justify="right")
-    for entry in importances:
-        table.add_row(Text(entry["column"]), f"{entry['share']:.1%}")
-    return table
+    rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in importances]
+    return table_of(("what it looks at", "share of the gain"), rows)
 
 
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
     where = "by name" if preprocessing["by_name"] else "by place"
     out.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
-    table = Table()
-    for name in ("column", "kind", "missing", "values"):
-        table.add_column(name)
+    rows = []
     for column in preprocessing["columns"][:MOST_COLUMNS_SHOWN]:
         values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"
         missing = "own feature" if column["missing_in_training"] else "none in training"
-        table.add_row(Text(column["name"]), column["kind"], missing, Text(values))
-    out.show(table)
+        rows.append([column["name"], column["kind"], missing, values])
+    names = ("column", "kind", "missing", "values")
+    out.show(table_of(names, rows, left=names))
     more = len(preprocessing["columns"]) - MOST_COLUMNS_SHOWN
     if more > 0:
         out.show(f"and {more:,} more columns; --json has all")

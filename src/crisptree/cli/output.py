@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from crisptree.estimators.progress import ProgressDisplay
 
@@ -58,6 +60,16 @@ class Output:
                 yield
             finally:
                 self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str] = ()) -> Table:
+    """A table of texts as they are; numbers to the right, the first column and those in ``left`` to the left."""
+    table = Table()
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if not place or column in left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _plain(value: Any) -> Any:

@@ -17,16 +17,7 @@ from crisptree.cli.options import TRAINING, TREE
 from crisptree.estimators.parameters import Declared, Parameter
 from crisptree.estimators.rules import Rule, is_whole, whole
 
-OF_THE_TREE = (
-    "window",
-    "scales",
-    "normalise_images",
-    "stages",
-    "max_depth",
-    "max_leaf_nodes",
-    "split",
-    "image_shape",
-)
+OF_THE_TREE = ("window", "scales", "normalise_images", "stages", "max_depth", "max_leaf_nodes", "split", "image_shape")
 """These come first, in this order and under a heading of their own; the others are about training."""
 
 PANELS = {**dict.fromkeys(OF_THE_TREE, TREE), "n_jobs": None}
@@ -64,28 +55,27 @@ class ParameterOption:
 
     @property
     def argument(self) -> Argument:
-        """The argument from which typer makes the option; but for flags and choices its value is a text."""
+        """The argument from which typer makes the option; but for switches and choices its value is a text."""
         declared, default = self.declared, self.declared.default
         names = [name for name in (declared.flag, SHORT.get(self.name)) if name]
         words = tuple(word for word in declared.rule.words if word) if declared.rule else ()
         shown: dict[str, Any] = {"help": declared.help, "rich_help_panel": PANELS.get(self.name, TRAINING)}
         kind: Any = str | None
+        unless_given: str | bool | None = None
         if bool in self.kinds:
-            return self._argument(bool, False, typer.Option(*names, **shown))
-        if any(get_origin(kind) is dict for kind in self.kinds):
+            kind, unless_given = bool, False
+        elif any(get_origin(kind) is dict for kind in self.kinds):
             kind = list[str] | None
         elif words:
             kind = Literal[words] | None
         else:
             shown["metavar"] = WRITTEN.get(self.name) or self._metavar()
         if "default" in NARROWED.get(self.name, {}):
-            return self._argument(kind, str(default), typer.Option(*names, **shown))
-        text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        shown["show_default"] = False if default is None else text
-        return self._argument(kind, None, typer.Option(*names, **shown))
-
-    def _argument(self, kind: Any, default: Any, option: Any) -> Argument:
-        return Argument(self.name, Argument.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+            unless_given = str(default)
+        elif kind is not bool and default is not None:
+            shown["show_default"] = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        option = typer.Option(*names, **shown)
+        return Argument(self.name, Argument.KEYWORD_ONLY, default=unless_given, annotation=Annotated[kind, option])
 
     def _metavar(self) -> str:
         kinds = [kind.__name__ for kind in self.kinds if kind in (int, float, str)] or ["int"]

@@ -73,8 +73,7 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
         return plots.plot_tree(model, max_depth=max_depth).get_figure(root=True)
     if kind == "weights":
         return plots.plot_weights(model).flat[0].get_figure(root=True)
-    known = labelled.truth >= 0
-    X, y = labelled.X[known], model.classes_[labelled.truth[known]]
+    X, y = labelled.known(model.classes_)
     if kind == "regions":
         names = preprocessing_of(model).feature_names
         return plots.plot_regions(without_names(model), X, y, feature_names=names).get_figure(root=True)

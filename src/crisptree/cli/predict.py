@@ -68,7 +68,8 @@ def predict(
     for name in keep:
         source.column(name, "--keep")
     predictions = _Predictions(estimator, proba, leaf, explain, jobs)
-    taken = set(keep) & set(predictions.columns(np.zeros((0, estimator.tree_.n_features), np.float32)))
+    empty = predictions.columns(np.zeros((0, estimator.tree_.n_features), np.float32))
+    taken = set(keep) & set(empty)
     if taken:
         raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
     n_rows = 0
@@ -79,8 +80,7 @@ def predict(
             n_rows += len(X)
             progress.update(f"predicting {data.name}", source.fraction_read())
         if not n_rows:
-            empty = np.zeros((0, estimator.tree_.n_features), dtype=np.float32)
-            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **predictions.columns(empty)})
+            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **empty})
     out.note_all(encoder.notes())
     if path is not None:
         out.show(f"{counted(n_rows, 'row')} → {path}")

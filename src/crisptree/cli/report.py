@@ -40,9 +40,8 @@ def report(
     )
     from crisptree.report import write
 
-    known = rows.truth >= 0
+    X, y = rows.known(estimator.classes_)
     names = list(preprocessing_of(estimator).feature_names)
-    labels = estimator.classes_[rows.truth[known]]
-    write(without_names(estimator), output, rows.X[known], labels, feature_names=names)
+    write(without_names(estimator), output, X, y, feature_names=names)
     out.show(str(output))
-    out.finish({"model": str(model), "data": str(data), "rows": int(known.sum()), "output": str(output)})
+    out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

@@ -35,6 +35,11 @@ class Labelled:
     X: npt.NDArray[np.float32]
     truth: npt.NDArray[np.int64]
 
+    def known(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
+        """The rows of classes that the model knows, and their labels."""
+        known = self.truth >= 0
+        return self.X[known], classes[self.truth[known]]
+
 
 def load_classifier(path: Path) -> Any:
     """A classifier from its file."""
