@@ -127,7 +127,10 @@ def with_parameters(
             try:
                 command(**given, parameters=parameters)
             except ValueError as error:
-                raise ValueError(_with_flags(str(error), options)) from error
+                said = _with_flags(str(error), options)
+                if said != str(error):
+                    error.args = (said, *error.args[1:])
+                raise
 
         hints = get_type_hints(command, include_extras=True)
         arguments: list[Argument] = []
