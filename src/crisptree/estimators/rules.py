@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Rule(NamedTuple):
-    """``holds(value)``, how to say it ("`name` must be ``sentence``"), and the words to choose from where it has some."""
+    """``holds(value)``, how to say it ("`name` must be ``sentence``"), and the words to choose from, if any."""
 
     holds: Callable[[Any], bool]
     sentence: str
