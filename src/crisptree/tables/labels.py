@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.labels import class_numbers
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
@@ -86,8 +87,10 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
     >>> numbers_of(np.array(["2", "1.0", "7"], dtype=object), np.array([1, 2])).tolist()
     [1, 0, -1]
     """
-    places = {_text(label): number for number, label in enumerate(classes.tolist())}
-    table = {label: places.get(_normal(str(label), classes.dtype.kind), -1) for label in set(labels.tolist())}
+    different, kind = list(set(labels.tolist())), classes.dtype.kind
+    known = [_text(label) for label in classes.tolist()]
+    places = class_numbers(np.array([_normal(str(label), kind) for label in different], dtype=object), known)
+    table = dict(zip(different, places.tolist(), strict=True))
     return np.array([table[label] for label in labels.tolist()], dtype=np.int64)
 
 
