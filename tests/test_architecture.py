@@ -71,7 +71,7 @@ LIBRARIES = {
     "pyarrow": {"tables", "cli"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
-    "PIL": {"datasets/stacks.py"},
+    "PIL": {"datasets/image_files.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }
 

@@ -85,4 +85,6 @@ def _read_pairs(rows: list[bytes]) -> Any:
     try:
         return read(rows)
     except ValueError:  # scikit-learn takes ascending indices only; anything else that is wrong stays so
-        return read([b" ".join(sorted(pairs.split(), key=lambda pair: int(pair.split(b":")[0]))) for pairs in rows])
+        return read(
+            [b" ".join(sorted(pairs.split(), key=lambda pair: int(bytes(pair).split(b":")[0]))) for pairs in rows]
+        )

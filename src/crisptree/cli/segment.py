@@ -15,7 +15,7 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, TRAINING, TREE
 from crisptree.cli.speaking import Bar, Speaker
 from crisptree.cli.whole import check_output, whole_file
-from crisptree.datasets.pictures import Picture, read_pictures, write_png
+from crisptree.datasets.image_files import NamedImage, read_images, write_png
 from crisptree.tables.errors import TableError, counted
 
 app = typer.Typer(
@@ -173,7 +173,7 @@ def predict_images(
     values = _grey_values(segmenter.classes_)
     if not np.array_equal(values, segmenter.classes_):
         speaker.note(f"classes are written as 0 … {len(values) - 1}, in the order {segmenter.classes_.tolist()}.")
-    pictures = read_pictures(images)
+    pictures = read_images(images)
     output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
     with Bar(speaker.err) as bar:
@@ -188,7 +188,7 @@ def predict_images(
 
 
 def _write_one(
-    model: Any, picture: Picture, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
+    model: Any, picture: NamedImage, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
 ) -> list[str]:
     # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
     leaves = model.apply([picture.array])[0]
@@ -215,7 +215,7 @@ def _grey_values(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
     """Images and their labels, by name where all names agree, else by order."""
-    pictures, truths = read_pictures(images), read_pictures(labels, labels=True)
+    pictures, truths = read_images(images), read_images(labels, labels=True)
     if len(pictures) != len(truths):
         raise TableError(
             f"there must be as many labels as images; {images} holds {counted(len(pictures), 'image')} and {labels} "
@@ -233,7 +233,7 @@ def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[np
     return [picture.array for picture in pictures], [truth.array for truth in truths]
 
 
-def _size(picture: Picture) -> str:
+def _size(picture: NamedImage) -> str:
     return " × ".join(map(str, picture.array.shape[:2]))
 
 
