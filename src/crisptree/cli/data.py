@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from crisptree.cli.flags import with_flags
 from crisptree.datasets.catalog import CATALOG, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
@@ -77,7 +78,7 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+                errors.print(f"{name}: {with_flags(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
                 failed += 1
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)

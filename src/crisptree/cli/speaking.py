@@ -15,6 +15,8 @@ import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from crisptree.cli.flags import with_flags
+
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_JUDGE = 1.0
 
@@ -29,6 +31,7 @@ class Speaker:
 
     def note(self, text: str) -> None:
         """Something that the user should know, on stderr; JSON holds it as well."""
+        text = with_flags(text)
         self.notes.append(text)
         self.err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError
 from crisptree.tables.text import TextSource
 
@@ -32,10 +33,11 @@ class Delimited(TextSource):
         with self.opened() as file:
             names = _header(file, path, delimiter)
         if len(names) == 1 and any(other in names[0] for other in ";,\t|"):
-            other = next(other for other in ";,\t|" if other in names[0])
+            other = Remedy("delimiter", next(other for other in ";,\t|" if other in names[0]))
             raise TableError(
                 f"{path} must have its columns separated by {delimiter!r}; its header is {names[0][:60]!r}. "
-                f"Say --delimiter {other!r}."
+                f"Say {other}.",
+                other,
             )
         self.block = max(BLOCK, BLOCK_PER_HEADER * sum(len(name.encode()) + 1 for name in names))
         super().__init__(path, names)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
@@ -121,9 +122,11 @@ class Encoder:
         mask = number_mask(values)
         value = values.array[int(np.argmin(mask))].as_py()
         what = "true or false" if column.kind == "boolean" else "numbers"
+        missing = Remedy("missing", [value])
         return TableError(
             f"{self._shown(column)} must hold {what}, as in training; row {first_row(~mask, values, start)} has "
-            f"{value!r}. If that means a missing value, say --missing {value!r}."
+            f"{value!r}. If that means a missing value, say {missing}.",
+            missing,
         )
 
     def _shown(self, column: Column) -> str:
@@ -167,8 +170,10 @@ def _matched(preprocessing: Preprocessing, source: Source, without: Collection[s
     given = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
     if len(given) != len(wanted):
         what = "columns by name" if preprocessing.named else "features by their place"
+        drop = Remedy("drop", ["NAME"])
         raise TableError(
             f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {what}"
-            + ("." if preprocessing.named else "; leave out what is none with --drop.")
+            + ("." if preprocessing.named else f"; leave out what is none with {drop}."),
+            drop,
         )
     return given

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.remedies import Note, Remedy
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.source import Source
@@ -72,9 +72,12 @@ class _Seen:
     is_row_number: bool = True
 
     @property
-    def quoted(self) -> str:
-        """The name as one types it in a shell."""
-        return quote(self.name)
+    def drop(self) -> Remedy:
+        return Remedy("drop", [self.name])
+
+    @property
+    def categorical(self) -> Remedy:
+        return Remedy("categorical", [self.name])
 
     def add(self, values: Values, start: int) -> None:
         self.n_missing += len(values.present) - len(values.array)
@@ -119,7 +122,8 @@ class _Seen:
             raise TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
                 f"has {found[int(np.argmax(wild))]}. Correct it"
-                + (f", or leave the column out with --drop {self.quoted}." if self.may_drop else ".")
+                + (f", or leave the column out with {self.drop}." if self.may_drop else "."),
+                self.drop,
             )
         self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
         if self.n_numbers and self.high + 1 != found[0]:
@@ -135,7 +139,8 @@ class _Seen:
         if "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category):
             raise TableError(
                 f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
-                f"of them first (a year, a weekday, days since an event), or leave it out with --drop {self.quoted}."
+                f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}.",
+                self.drop,
             )
         if self.as_category:
             return self._category()
@@ -147,14 +152,18 @@ class _Seen:
             row, value = self.bad
             raise TableError(
                 f"{self.shown} must hold numbers with a point and no marks of thousands, such as 1234.5; row {row} has "
-                f"{value!r}. Write them so; or, if they are names of categories, say --categorical {self.quoted}."
+                f"{value!r}. Write them so; or, if they are names of categories, say {self.categorical}.",
+                self.categorical,
             )
         if 2 * self.n_numbers > self.n_values and self.bad is not None:
             row, value = self.bad
+            missing = Remedy("missing", [value])
             raise TableError(
                 f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but row {row} "
-                f"has {value!r}. If that means a missing value, say --missing {value!r}; if the column holds names of "
-                f"categories, say --categorical {self.quoted}."
+                f"has {value!r}. If that means a missing value, say {missing}; if the column holds names of "
+                f"categories, say {self.categorical}.",
+                missing,
+                self.categorical,
             )
         return self._category()
 
@@ -164,10 +173,13 @@ class _Seen:
         rare = different and self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
         if many or rare:
             what = "hardly any value twice" if rare else f"more than {self.most} different values"
-            more = "" if rare else f", or allow so many features with --max-categories {10 * self.most}"
+            more_features = Remedy("max_categories", 10 * self.most)
+            more = "" if rare else f", or allow so many features with {more_features}"
             raise TableError(
                 f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. Leave it out with "
-                f"--drop {self.quoted}{more}."
+                f"{self.drop}{more}.",
+                self.drop,
+                more_features,
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
@@ -240,8 +252,10 @@ def survey(
         else:
             columns.append(column)
             if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                how = "" if source.matrix else f": --drop {quote(name)}"
-                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
+                how = "" if source.matrix else f" with {what.drop}"
+                notes.append(
+                    Note(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.", what.drop)
+                )
     if not columns:
         raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
     preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -88,9 +88,11 @@ def _kind(kind: pa.DataType, name: str) -> str:
         return "text"
     if types.is_date(kind) or types.is_timestamp(kind):
         return "date"
+    drop = Remedy("drop", [name])
     raise TableError(
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
-        f"Leave it out with --drop {quote(name)}."
+        f"Leave it out with {drop}.",
+        drop,
     )
 
 
