@@ -81,9 +81,9 @@ def _header(file: Any, path: Path, delimiter: str) -> list[str]:
         text.detach()  # the file is closed by whoever opened it
 
 
-def _reason(said: str) -> str:
-    if "UTF8" in said:
+def _reason(message: str) -> str:
+    if "UTF8" in message:
         return NOT_UTF8
-    if "straddl" in said or "block" in said:
+    if "straddl" in message or "block" in message:
         return "has a line that is far longer than its header, or a quotation mark that is never closed."
-    return f"cannot be read as a table: {said.removeprefix('CSV parse error: ')}"
+    return f"cannot be read as a table: {message.removeprefix('CSV parse error: ')}"

@@ -16,7 +16,7 @@ SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
 
 
 def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
-    r"""A file of rows, ready to be gone through.
+    r"""A file of rows, ready to be read.
 
     Parameters
     ----------

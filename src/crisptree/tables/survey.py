@@ -48,7 +48,7 @@ class Choices:
 
 
 @dataclass
-class _Seen:
+class _ColumnSurvey:
     """All that was seen of one column so far."""
 
     name: str
@@ -95,7 +95,7 @@ class _Seen:
             return
         self.is_row_number = False
         if values.kind == "text":
-            self._add_words(values, start)
+            self._add_texts(values, start)
 
     def _count_texts(self, values: Values) -> None:
         """Count the different values, while they are not too many; that is all one needs to know then."""
@@ -106,7 +106,7 @@ class _Seen:
         for entry in counts[: self.most + 1].to_pylist():
             self.counts[entry["values"]] += entry["counts"]
 
-    def _add_words(self, values: Values, start: int) -> None:
+    def _add_texts(self, values: Values, start: int) -> None:
         self.all_boolean = self.all_boolean and booleans(values) is not None
         self.all_dates = self.all_dates and matches(values, DATE)
         mask = number_mask(values)
@@ -116,12 +116,12 @@ class _Seen:
             self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
 
     def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
-        wild = np.abs(found) > LARGEST
-        if wild.any() and not self.as_category:
-            row = first_row(wild, values, start)
+        too_large = np.abs(found) > LARGEST
+        if too_large.any() and not self.as_category:
+            row = first_row(too_large, values, start)
             raise TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
-                f"has {found[int(np.argmax(wild))]}. Correct it"
+                f"has {found[int(np.argmax(too_large))]}. Correct it"
                 + (f", or leave the column out with {self.drop}." if self.may_drop else "."),
                 self.drop,
             )
@@ -223,7 +223,7 @@ def survey(
     """
     missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
     seen = {
-        name: _Seen(
+        name: _ColumnSurvey(
             name,
             f"{source.path}: column {name!r}",
             choices.max_categories,
@@ -262,7 +262,7 @@ def survey(
     twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
     if twice:
         raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
-    return preprocessing, notes + _said(left_out, columns)
+    return preprocessing, notes + _notes(left_out, columns)
 
 
 def _nothing_left(left_out: dict[str, str]) -> str:
@@ -270,13 +270,13 @@ def _nothing_left(left_out: dict[str, str]) -> str:
     return ", ".join(reasons) or "it has none"
 
 
-def _said(left_out: dict[str, str], columns: list[Column]) -> list[str]:
+def _notes(left_out: dict[str, str], columns: list[Column]) -> list[str]:
     notes = []
     for why in ("constant", NO_VALUES):
         names = [name for name, reason in left_out.items() if reason == why]
         if names:
             notes.append(f"left out, {'constant' if why == 'constant' else 'without any value'}: {listed(names)}.")
-    holes = [column.name for column in columns if column.missing]
-    if holes:
-        notes.append(f"missing values in {listed(holes)}: each gets one more feature that tells where.")
+    incomplete = [column.name for column in columns if column.missing]
+    if incomplete:
+        notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
     return notes

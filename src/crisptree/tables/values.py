@@ -66,14 +66,14 @@ def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
     kind = _kind(array.type, name)
     if kind == "text":
         array = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        gone = pc.or_(pc.is_null(array), pc.fill_null(pc.is_in(array, pa.array(list(missing), pa.string())), True))
+        absent = pc.or_(pc.is_null(array), pc.fill_null(pc.is_in(array, pa.array(list(missing), pa.string())), True))
     elif kind == "number":
         if not pa.types.is_integer(array.type):  # whole numbers keep all their digits, for they may be labels
             array = array.cast(pa.float64())
-        gone = pc.is_null(array, nan_is_null=True)
+        absent = pc.is_null(array, nan_is_null=True)
     else:
-        gone = pc.is_null(array)
-    present = ~np.asarray(gone.to_numpy(zero_copy_only=False), dtype=bool)
+        absent = pc.is_null(array)
+    present = ~np.asarray(absent.to_numpy(zero_copy_only=False), dtype=bool)
     where = np.flatnonzero(present)
     return Values(kind, array if len(where) == len(array) else array.filter(pa.array(present)), present, where)
 
