@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from crisptree.cli.flags import with_flags
 from crisptree.estimators.progress import ProgressDisplay
 
 
@@ -27,6 +28,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Something that the user should know, on stderr; JSON holds it as well."""
+        text = with_flags(text)
         self.notes.append(text)
         self.stderr.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 

@@ -123,11 +123,11 @@ def with_parameters(
             try:
                 parameters = {name: options[name].value(text) for name, text in texts.items() if text not in NOT_GIVEN}
             except ValueError as error:
-                raise typer.BadParameter(_with_flags(str(error), options)) from None
+                raise typer.BadParameter(_naming_flags(str(error), options)) from None
             try:
                 command(**given, parameters=parameters)
             except ValueError as error:
-                said = _with_flags(str(error), options)
+                said = _naming_flags(str(error), options)
                 if said != str(error):
                     error.args = (said, *error.args[1:])
                 raise
@@ -169,7 +169,7 @@ def _parsed(text: str, kinds: tuple[Any, ...]) -> Any:
     return text
 
 
-def _with_flags(text: str, options: dict[str, ParameterOption]) -> str:
+def _naming_flags(text: str, options: dict[str, ParameterOption]) -> str:
     """A sentence of the library with flags in the place of names of parameters."""
 
     def named(match: re.Match[str]) -> str:

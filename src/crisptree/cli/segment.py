@@ -15,7 +15,7 @@ from crisptree.cli.options import OUTPUT, TRAINING, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.parameters import with_parameters
 from crisptree.cli.training import train
-from crisptree.datasets.pictures import Picture, read_pictures, write_png
+from crisptree.datasets.image_files import NamedImage, read_images, write_png
 from crisptree.estimators.parameters import SegmenterParameters
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
@@ -104,7 +104,7 @@ def predict_images(
     values = _grey_values(segmenter.classes_)
     if not np.array_equal(values, segmenter.classes_):
         out.note(f"classes are written as 0 … {len(values) - 1}, in the order {segmenter.classes_.tolist()}.")
-    pictures = read_pictures(images)
+    pictures = read_images(images)
     output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
     with out.progress() as progress:
@@ -117,7 +117,7 @@ def predict_images(
 
 
 def _write_one(
-    model: Any, picture: Picture, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
+    model: Any, picture: NamedImage, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
 ) -> list[str]:
     # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
     leaves = model.apply([picture.array])[0]
@@ -144,7 +144,7 @@ def _grey_values(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
     """Images and their labels, by name where all names agree, else by order."""
-    pictures, truths = read_pictures(images), read_pictures(labels, labels=True)
+    pictures, truths = read_images(images), read_images(labels, labels=True)
     if len(pictures) != len(truths):
         raise TableError(
             f"there must be as many labels as images; {images} holds {counted(len(pictures), 'image')} and {labels} "
@@ -162,5 +162,5 @@ def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[np
     return [picture.array for picture in pictures], [truth.array for truth in truths]
 
 
-def _size(picture: Picture) -> str:
+def _size(picture: NamedImage) -> str:
     return " × ".join(map(str, picture.array.shape[:2]))
