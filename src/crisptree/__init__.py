@@ -13,8 +13,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
-
 __all__ = [
     "CrispTreeClassifier",
     "CrispSegmenter",
@@ -38,6 +36,8 @@ _ROOMS = ("explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
+    __version__: str
+
     from crisptree import explain, export, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.loading import load
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # which imports much
+
+        return version("crisptree")
     if name in _ROOMS:
         return import_module(f"crisptree.{name}")
     if name not in _HOMES:
@@ -55,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*globals(), *__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""How good a segmentation is: numbers for label images, probability images and leaf images. NumPy and SciPy only.
+"""How good a segmentation is: numbers for label, probability and leaf images, scikit-learn's where it has them.
 
 All functions take arrays of any shape that agree with each other, or lists of such arrays; pixels are counted together,
 except in ``adapted_rand_error``, where every image has segments of its own.
@@ -37,31 +37,36 @@ __all__ = [
 
 def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
     """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
-    true, seen = _labelled(truth, found, ignore_label)
-    if not len(true):
-        raise ValueError("there must be at least one labelled pixel to count; got none.")
-    classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
-    cells = numbers[: len(true)] * len(classes) + numbers[len(true) :]
-    table = np.bincount(cells, minlength=len(classes) ** 2).reshape(len(classes), -1)
+    from sklearn.metrics import confusion_matrix
+
+    classes, true, seen = _numbered(truth, found, ignore_label)
+    n = len(classes)
+    table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # it warns where there is one class only
     return classes, table.astype(np.float64)
 
 
 def pixel_accuracy(truth: Images, found: Images, ignore_label: Any = None) -> float:
     """The share of pixels that were given their class."""
-    _, table = confusion(truth, found, ignore_label)
-    return float(np.trace(table) / table.sum())
+    _, true, seen = _numbered(truth, found, ignore_label)
+    return float(np.mean(true == seen))
 
 
 def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The share of the pixels of a class that were found."""
-    right, _, true = _counts(truth, found, positive, ignore_label)
-    return _ratio(right, true, f"truth has no pixel of class {positive!r}")
+    from sklearn.metrics import recall_score
+
+    true, seen = _labelled(truth, found, ignore_label)
+    if not (true == positive).any():
+        raise ValueError(f"there must be something to count, but truth has no pixel of class {positive!r}.")
+    return float(recall_score(true == positive, seen == positive))
 
 
 def f1(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The harmonic mean of precision and recall of a class: 2 · right / (found + true); 1 where there is nothing."""
-    right, seen, true = _counts(truth, found, positive, ignore_label)
-    return 2 * right / (seen + true) if seen + true else 1.0
+    from sklearn.metrics import f1_score
+
+    true, seen = _labelled(truth, found, ignore_label)
+    return float(f1_score(true == positive, seen == positive, zero_division=1.0))
 
 
 def intersection_over_union(truth: Images, found: Images, ignore_label: Any = None) -> dict[Any, float]:
@@ -72,10 +77,10 @@ def intersection_over_union(truth: Images, found: Images, ignore_label: Any = No
     >>> intersection_over_union([0, 0, 1, 1], [0, 1, 1, 1])
     {0: 0.5, 1: 0.6666666666666666}
     """
-    classes, table = confusion(truth, found, ignore_label)
-    right = np.diag(table)
-    either = table.sum(axis=0) + table.sum(axis=1) - right
-    return dict(zip(classes.tolist(), (right / either).tolist(), strict=True))
+    from sklearn.metrics import jaccard_score
+
+    classes, true, seen = _numbered(truth, found, ignore_label)
+    return dict(zip(classes.tolist(), jaccard_score(true, seen, average=None).tolist(), strict=True))
 
 
 def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any = None) -> float:
@@ -92,17 +97,14 @@ def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any =
     ignore_label : scalar, default=None
         Pixels of this label do not count.
     """
+    from sklearn.metrics import roc_auc_score
+
     true, scores = _labelled(truth, score, ignore_label)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite; some are not.")
-    is_positive = true == positive
-    levels, place = np.unique(scores, return_inverse=True)  # a tree has as many levels as leaves
-    ours = np.bincount(place[is_positive], minlength=len(levels)).astype(np.float64)
-    others = np.bincount(place[~is_positive], minlength=len(levels)).astype(np.float64)
-    if not ours.sum() or not others.sum():
+    if len(np.unique(true == positive)) < 2:
         raise ValueError(f"there must be pixels of class {positive!r} and of others; got only one of the two.")
-    below = np.cumsum(others) - others
-    return float((ours * (below + others / 2)).sum() / (ours.sum() * others.sum()))
+    return float(roc_auc_score(true == positive, scores))
 
 
 def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -170,20 +172,9 @@ def neighbours_in_same_leaf(leaves: Images) -> float:
         for axis in (0, 1):
             equal = np.diff(image, axis=axis) == 0
             same, pairs = same + int(np.count_nonzero(equal)), pairs + equal.size
-    return _ratio(float(same), float(pairs), "no image has two pixels")
-
-
-def _counts(truth: Images, found: Images, positive: Any, ignore_label: Any) -> tuple[float, float, float]:
-    """Pixels of a class that were found, that were said to be of it, and that are."""
-    classes, table = confusion(truth, found, ignore_label)
-    here = classes == positive
-    return float(table[here][:, here].sum()), float(table[:, here].sum()), float(table[here].sum())
-
-
-def _ratio(part: float, whole: float, otherwise: str) -> float:
-    if not whole:
-        raise ValueError(f"there must be something to count, but {otherwise}.")
-    return part / whole
+    if not pairs:
+        raise ValueError("there must be something to count, but no image has two pixels.")
+    return same / pairs
 
 
 def _is_list(images: Any) -> bool:
@@ -205,13 +196,24 @@ def _flat(truth: Any, found: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The pixels that count, one after the other."""
     true, seen = _flat(truth, found)
-    if ignore_label is None:
-        return true, seen
-    if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
-        counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
-    else:
-        counts = true != ignore_label
-    return true[counts], seen[counts]
+    if ignore_label is not None:
+        if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
+            counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
+        else:
+            counts = true != ignore_label
+        true, seen = true[counts], seen[counts]
+    if not len(true):
+        raise ValueError("there must be at least one labelled pixel to count; got none.")
+    return true, seen
+
+
+def _numbered(
+    truth: Any, found: Any, ignore_label: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The classes that occur and the numbers of the pixels that count among them: labels of any type are classes."""
+    true, seen = _labelled(truth, found, ignore_label)
+    classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
+    return classes, numbers[: len(true)], numbers[len(true) :]
 
 
 def _as_images(images: Any) -> list[npt.NDArray[Any]]:

@@ -125,7 +125,7 @@ def test_a_table_without_rows_gives_a_table_without_rows(shop, tmp_path):
         (
             ["age,income,color,member", "1,much,rot,true"],
             "column 'income' must hold numbers, as in training; row 1 has 'much'. If that means a missing value, "
-            "say --missing 'much'",
+            "say --missing much.",
         ),
         (
             ["age,income,color,member", "1,2,rot,perhaps"],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree.datasets.pictures import read_pictures, write_png
+from crisptree.datasets.image_files import read_images, write_png
 from tests.cli.running import done, run
 
 QUICK = ("--window", "3", "--depth", "2", "--epochs", "3", "--finetune-epochs", "3")
@@ -42,8 +42,8 @@ def test_the_model_is_that_of_the_python_interface(scans):
     assert said["images"] == 2
     assert said["classes"] == [7, 200]
     assert said["pixel_accuracy"]["held out"] > 0.9
-    images = [picture.array for picture in read_pictures(scans / "images")]
-    labels = [picture.array for picture in read_pictures(scans / "labels", labels=True)]
+    images = [picture.array for picture in read_images(scans / "images")]
+    labels = [picture.array for picture in read_images(scans / "labels", labels=True)]
     twin = crisptree.CrispSegmenter(window=3, max_depth=2, epochs=3, finetune_epochs=3, random_state=0)
     twin.fit(images[:2], labels[:2])
     assert np.array_equal(twin.tree_.weight, crisptree.load(scans / "m.crisp").tree_.weight)
@@ -56,12 +56,12 @@ def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_imag
     assert sorted(said["files"]) == sorted(path.name for path in out.iterdir())
     assert said["values"] == {"7": 7, "200": 200}
     model = crisptree.load(scans / "m.crisp")
-    for picture in read_pictures(scans / "images"):
-        found = read_pictures(out / f"{picture.name}.png", labels=True)[0].array
+    for picture in read_images(scans / "images"):
+        found = read_images(out / f"{picture.name}.png", labels=True)[0].array
         assert np.array_equal(found, model.predict(picture.array))
         tables = np.load(out / f"{picture.name}.proba.npy")
         assert np.array_equal(tables, model.predict_proba(picture.array).astype(np.float32))
-        grey = read_pictures(out / f"{picture.name}.leaf.png")[0].array
+        grey = read_images(out / f"{picture.name}.leaf.png")[0].array
         assert np.array_equal(grey, np.round(255 * model.leaf_image(picture.array)))
 
 

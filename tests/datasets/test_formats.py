@@ -8,8 +8,8 @@ import pytest
 from crisptree.datasets import DataFormatError, unpacking
 from crisptree.datasets.compact import read_compact
 from crisptree.datasets.idx import read_idx
+from crisptree.datasets.image_files import numbered_files, read_stack
 from crisptree.datasets.libsvm import read_libsvm
-from crisptree.datasets.stacks import read_png_folder, read_tif
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
 
@@ -97,6 +97,14 @@ def test_a_compact_file_cannot_run_code(tmp_path):
         read_compact(tmp_path / "a.npz", "X")
 
 
+def read_tif(data, shown):
+    return read_stack([io.BytesIO(data)], shown)
+
+
+def read_png_folder(folder):
+    return read_stack(numbered_files(folder), str(folder))
+
+
 class TestStacks:
     @pytest.fixture
     def pillow(self):
@@ -132,7 +140,7 @@ class TestStacks:
             read_tif(b"no picture", "a.tif")
         with pytest.raises(DataFormatError, match="is damaged"):
             read_tif(self.tif(pillow, stack)[:700], "a.tif")
-        with pytest.raises(DataFormatError, match="mode RGB"):
+        with pytest.raises(DataFormatError, match="must hold grey images of 8 bits"):
             read_tif(self.tif(pillow, np.zeros((1, 4, 4, 3), np.uint8)), "a.tif")
         with pytest.raises(DataFormatError, match="several or none"):
             read_png_folder(tmp_path)

@@ -1,7 +1,11 @@
+import io
+
 import pytest
+from rich.console import Console
 
 from crisptree import CrispTreeClassifier
-from crisptree.estimators.progress import ProgressLine, fraction_done
+from crisptree.estimators import progress
+from crisptree.estimators.progress import ProgressDisplay, fraction_done, recording
 from crisptree.learning.history import EpochRecord
 from tests.toys import clouds
 
@@ -20,27 +24,89 @@ def record(**changes):
     return EpochRecord(**values | changes)
 
 
-def test_the_line_tells_phase_level_epoch_steepness_loss_and_time_left():
-    ticks = iter([0.0, 30.0])
-    text = ProgressLine(clock=lambda: next(ticks)).text(record(validation_score=0.91))
-    for part in (
-        "grow",
-        "level 2/4",
-        "epoch 5/10",
-        "steepness 1.4",
-        "loss 0.5000",
-        "validation 0.9100",
-        "0:50 left",
-    ):
-        assert part in text
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
 
 
-def test_the_time_left_starts_anew_with_each_phase():
-    ticks = iter([0.0, 100.0, 105.0, 110.0])
-    line = ProgressLine(clock=lambda: next(ticks))
-    line.text(record())
-    line.text(record(phase="finetune", epoch=1))
-    assert "0:40 left" in line.text(record(phase="finetune", epoch=2))
+def console(**options):
+    return Console(file=io.StringIO(), width=100, **options)
+
+
+def printed(display):
+    return display.console.file.getvalue().splitlines()
+
+
+def test_a_recorder_keeps_every_record_and_passes_it_on():
+    heard = []
+    with recording(0, [heard.append]) as recorder:
+        recorder.record(record())
+        recorder.record(record(epoch=6))
+    assert recorder.history == heard == [record(), record(epoch=6)]
+
+
+def test_outside_a_terminal_progress_is_a_plain_line_now_and_then_with_the_time_left(clock):
+    with ProgressDisplay(console()) as display:
+        for second in range(0, 40, 4):
+            clock[0] = float(second)
+            display.update("predicting [b]x[/b].csv", second / 40)
+    assert printed(display) == [
+        "predicting [b]x[/b].csv: 30%, 0:28 left",
+        "predicting [b]x[/b].csv: 60%, 0:16 left",
+        "predicting [b]x[/b].csv: 90%, 0:04 left",
+    ]
+
+
+def test_short_work_says_nothing_outside_a_terminal_unless_its_end_is_to_be_kept(clock):
+    for keep, expected in ((False, []), (True, ["growing at last"])):
+        clock[0] = 0.0
+        with ProgressDisplay(console(), keep=keep) as display:
+            display.update("reading", None)
+            clock[0] = 9.0
+            display.update("growing", 0.5, "at last")
+        assert printed(display) == expected
+
+
+def test_work_of_unknown_length_is_shown_without_a_time(clock):
+    with ProgressDisplay(console()) as display:
+        clock[0] = 11.0
+        display.update("reading", None, "loss 1")
+    assert printed(display) == ["reading loss 1 …"]
+
+
+def test_in_a_terminal_there_is_one_bar(clock):
+    with ProgressDisplay(console(force_terminal=True)) as display:
+        for fraction in (None, 0.25, 0.5):
+            display.update("reading", fraction)
+        display.update("growing", 0.1)
+        assert [task.description for task in display.progress.tasks] == ["growing"]
+    assert "growing" in display.console.file.getvalue()
+
+
+def test_an_epoch_tells_phase_level_steepness_loss_and_time_left(clock):
+    with ProgressDisplay(console()) as display:
+        clock[0] = 30.0
+        display.show_epoch(record(validation_score=0.91))
+        clock[0] = 60.0
+        display.show_epoch(record(n_levels=None))
+    assert printed(display) == [
+        "growing level 2/4, epoch 5/10, steepness 1.4, loss 0.5000, validation 0.9100: 38%, 0:50 left",
+        "growing level 2/?, epoch 5/10, steepness 1.4, loss 0.5000 …",
+    ]
+
+
+def test_the_time_left_starts_anew_with_each_phase(clock):
+    with ProgressDisplay(console()) as display:
+        for second, changes in (
+            (100.0, {}),
+            (105.0, {"phase": "finetune", "epoch": 1}),
+            (110.0, {"phase": "finetune", "epoch": 2}),
+        ):
+            clock[0] = second
+            display.show_epoch(record(**changes))
+    assert printed(display)[-1] == "finetuning epoch 2/10, steepness 1.4, loss 0.5000: 20%, 0:40 left"
 
 
 @pytest.mark.parametrize(
@@ -59,5 +125,4 @@ def test_the_library_is_silent_unless_asked(capfd):
     CrispTreeClassifier(**quick, verbose=1).fit(X, y)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "finetune" in err
-    assert "epoch 2/2" in err
+    assert "finetuning epoch 2/2" in err

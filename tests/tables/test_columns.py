@@ -98,7 +98,7 @@ def test_a_stray_text_in_a_column_of_numbers_is_named_with_its_row_and_the_remed
         surveyed(path)
     assert str(error.value).endswith(
         "column 'a' must hold numbers; 4 of 5 values are, but row 4 has 'n/a'. If that means a missing value, say "
-        "--missing 'n/a'; if the column holds names of categories, say --categorical a."
+        "missing=['n/a']; if the column holds names of categories, say categorical=['a']."
     )
     preprocessing, _ = surveyed(path, missing=["n/a"])
     assert preprocessing.feature_names == ("a", "a is missing")
@@ -151,7 +151,7 @@ def test_numbers_are_read_in_every_usual_notation(tmp_path):
 )
 def test_dates_are_refused_with_two_ways_out(tmp_path, values):
     pa.parquet.write_table(pa.table({"a": values}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match=r"column 'a' holds dates.*Make numbers of them first.*--drop a"):
+    with pytest.raises(TableError, match=r"column 'a' holds dates.*Make numbers of them first.*drop=\['a'\]"):
         surveyed(tmp_path / "t.parquet")
 
 
@@ -159,7 +159,7 @@ def test_dates_are_refused_with_two_ways_out(tmp_path, values):
 def test_numbers_with_commas_are_refused_rather_than_taken_for_words(tmp_path, values):
     path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
     source = open_table(path, delimiter=";")
-    with pytest.raises(TableError, match=r"'a' must hold numbers with a point.*; row . has '.*--categorical a"):
+    with pytest.raises(TableError, match=r"'a' must hold numbers with a point.*; row . has '.*categorical=\['a'\]"):
         survey(source, ["a"], Choices())
     assert survey(source, ["a"], Choices(categorical=["a"]))[0].columns[0].kind == "category"
 
@@ -174,21 +174,21 @@ def test_an_identifier_is_refused_by_name(tmp_path):
     ids = column_file(tmp_path / "t.csv", *(f"r{i}" for i in range(30)))
     with pytest.raises(
         TableError,
-        match=r"column 'a' is a category with hardly any value twice, such as 'r0', 'r1', 'r2'. Leave .*--drop a\.",
+        match=r"column 'a' is a category with hardly any value twice, such as 'r0', 'r1', 'r2'. Leave .*drop=\['a'\]\.",
     ):
         surveyed(ids)
     spaced = text(tmp_path / "v.csv", "the id,y", *(f"r{i},0" for i in range(30)))
-    with pytest.raises(TableError, match=r"--drop 'the id'"):
+    with pytest.raises(TableError, match=r"drop=\['the id'\]"):
         surveyed(spaced)
     many = column_file(tmp_path / "u.csv", *(f"r{i // 2}" for i in range(240)))
-    with pytest.raises(TableError, match=r"more than 100 different values.*--drop a, or .*--max-categories 1000"):
+    with pytest.raises(TableError, match=r"more than 100 different values.*drop=\['a'\], or .*max_categories=1000"):
         surveyed(many)
     assert len(surveyed(many, max_categories=1000)[0].feature_names) == 120
 
 
 def test_a_column_that_counts_the_rows_is_noted(tmp_path):
     _, notes = surveyed(column_file(tmp_path / "t.csv", *range(100, 140)))
-    assert notes == ["column 'a' counts the rows; if it only numbers them, leave it out: --drop a."]
+    assert notes == ["column 'a' counts the rows; if it only numbers them, leave it out with drop=['a']."]
 
 
 def test_numbers_may_be_categories_and_are_the_same_in_every_format(tmp_path):
@@ -235,7 +235,7 @@ def test_without_names_columns_are_found_by_their_place(tmp_path):
     preprocessing = Preprocessing.plain(2)
     path = text(tmp_path / "t.csv", "q,r,s", "1,2,3")
     assert encoded(preprocessing, path, without=["q"])[0].tolist() == [[2, 3]]
-    with pytest.raises(TableError, match=r"must have 2 features; it has 3.*leave out what is none with --drop"):
+    with pytest.raises(TableError, match=r"must have 2 features; it has 3.*leave out what is none with drop="):
         encoded(preprocessing, path)
     with pytest.raises(TableError, match=r"column 'x1' must have a number in every row.*row 1 has none"):
         encoded(preprocessing, text(tmp_path / "u.csv", "q,r", "1,"))

@@ -51,7 +51,7 @@ def test_an_empty_line_is_a_missing_value_where_there_is_one_column(tmp_path):
 def test_tabs_and_other_delimiters(tmp_path):
     assert open_table(text(tmp_path / "t.tsv", "a\tb", "1\t2")).names == ("a", "b")
     path = text(tmp_path / "t.csv", "a;b", "1;2")
-    with pytest.raises(TableError, match=r"separated by ','; its header is 'a;b'. Say --delimiter ';'"):
+    with pytest.raises(TableError, match=r"separated by ','; its header is 'a;b'. Say delimiter=';'"):
         open_table(path)
     assert open_table(path, delimiter=";").names == ("a", "b")
 
@@ -93,6 +93,24 @@ def test_libsvm_rows_are_dense_and_indices_count_from_one(tmp_path, packing):
         rows(open_table(path, n_features=2))
 
 
+def test_labels_of_libsvm_rows_may_be_words_and_indices_may_stand_in_any_order(tmp_path):
+    (tmp_path / "t.svm").write_bytes(b"yes 3:1 1 : 2\r\nno\r\n")
+    assert rows(open_table(tmp_path / "t.svm")) == [
+        {"x0": 2.0, "x1": 0.0, "x2": 1.0, "y": "yes"},
+        {"x0": 0.0, "x1": 0.0, "x2": 0.0, "y": "no"},
+    ]
+
+
+def test_libsvm_rows_are_read_a_piece_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("crisptree.libsvm.BYTES_AT_ONCE", 20)
+    path = text(tmp_path / "t.svm", *(f"{n} 1:{n} 2:1" for n in range(20)))
+    source = open_table(path)
+    sizes = [batch.num_rows for batch in source.raw_batches(["x0"])]
+    assert sum(sizes) == 20
+    assert max(sizes) < 5
+    assert [row["x0"] for row in rows(source)] == list(range(20))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -108,11 +126,15 @@ def test_libsvm_rows_are_dense_and_indices_count_from_one(tmp_path, packing):
         ("t.csv.gz", PACK[".gz"](b"a,b\n1,2\n")[:-9], "is damaged or not a .gz file"),
         ("t.parquet", b"PAR1 not really", "is damaged or not a Parquet file"),
         ("t.npz", b"PK not really", "is damaged, not a .npz file"),
-        ("t.svm", b"1 0:3\n", "indices must begin with 1"),
-        ("t.svm", b"1 3:4\n2 x:3\n", "between lines 1 and 2 it does not"),
+        ("t.svm", b"1 0:3\n", "with indices from 1; between rows 1 and 1 it does not"),
+        ("t.svm", b"1 3:4\n2 x:3\n", "between rows 1 and 2 it does not"),
+        ("t.svm", b"1 3:4 3:5\n", "must hold lines such as"),
+        ("t.svm", b"1 4\n", "must hold lines such as"),
+        ("t.svm", b"1 4000000000:2\n", "must hold lines such as"),
+        ("t.svm.gz", b"no gzip", "is damaged or not a .gz file"),
         ("t.svm", b"1 qid:1:2 3:4\n", "must hold lines such as"),
         ("t.svm", b"1\n2\n", "it has no features"),
-        ("t.svm", b"1 4000000000:2\n2 1:3\n", "its rows are made dense; it has a feature 4,000,000,000"),
+        ("t.svm", b"1 2000000000:2\n2 1:3\n", "its rows are made dense; it has a feature 2,000,000,000"),
         ("t.xlsx", b"x", "must end in one of .csv, .tsv, .parquet, .npz, .libsvm"),
         ("t.parquet.gz", b"x", "it ends in '.parquet.gz'"),
         ("table", b"x", "it ends in 'nothing'"),

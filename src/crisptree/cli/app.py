@@ -1,4 +1,4 @@
-"""The subcommands under one roof."""
+"""The command with its subcommands."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 import crisptree
 from crisptree.cli.data import app as data
 from crisptree.cli.demo import demo
+from crisptree.cli.errors import CommandGroup
 from crisptree.cli.evaluate import evaluate
-from crisptree.cli.failing import Careful
 from crisptree.cli.fit import fit
 from crisptree.cli.inspect import inspect
 from crisptree.cli.plot import plot
@@ -23,7 +23,7 @@ app = typer.Typer(
     help="Decision trees that are soft while they train and crisp when they predict.",
     no_args_is_help=True,
     rich_markup_mode="rich",
-    cls=Careful,
+    cls=CommandGroup,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-from rich.table import Table
 
+from crisptree.cli.flags import with_flags
+from crisptree.cli.output import table_of
 from crisptree.datasets.catalog import CATALOG, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
@@ -36,15 +37,12 @@ def list_data(
         print(json.dumps([_described(publication, data_home) for publication in CATALOG.values()], indent=2))
         return
     console = Console()
-    table = Table(title="Data sets")
-    for column in ("name", "what it is", "rows", "download", "here"):
-        table.add_column(column, justify="right" if column in ("rows", "download") else "left", overflow="fold")
-    for publication in CATALOG.values():
-        rows = f"{sum(publication.rows.values()):,}"
-        table.add_row(
-            publication.name, publication.title, rows, _size(publication), _whereabouts(publication, data_home)
-        )
-    console.print(table)
+    rows = [
+        [each.name, each.title, f"{sum(each.rows.values()):,}", _size(each), _location(each, data_home)]
+        for each in CATALOG.values()
+    ]
+    columns = ("name", "what it is", "rows", "download", "here")
+    console.print(table_of(columns, rows, left=("what it is", "here")))
     console.print("Looked for in", ", then ".join(map(str, homes(data_home))), soft_wrap=True)
 
 
@@ -77,13 +75,13 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+                errors.print(f"{name}: {with_flags(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
                 failed += 1
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)
                 raise typer.Exit(130) from None
             else:
-                console.print(_said(name, receipt), markup=False, highlight=False, soft_wrap=True)
+                console.print(_receipt_text(name, receipt), markup=False, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
 
@@ -110,7 +108,7 @@ def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool
         )
 
 
-def _said(name: str, receipt: Receipt) -> str:
+def _receipt_text(name: str, receipt: Receipt) -> str:
     verb = "fetched" if receipt.fresh else "already here"
     proof = "checksum verified" if receipt.verified else f"NOT verified, sha256 {receipt.sha256}"
     return f"{name}: {verb}, {proof}: {receipt.path}"
@@ -124,7 +122,7 @@ def _size(publication: Publication) -> str:
     return f"{sum(file.size or 0 for file in publication.files) / 1e6:.1f} MB"
 
 
-def _whereabouts(publication: Publication, data_home: Path | None) -> str:
+def _location(publication: Publication, data_home: Path | None) -> str:
     if not publication.files:
         return "comes with scikit-learn"
     found = look_for(publication.name, data_home)

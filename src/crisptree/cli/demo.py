@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 import crisptree
+from crisptree.cli.output import table_of
+from crisptree.cli.rows import accuracies
 from crisptree.datasets import Dataset, load_digits
 
 
@@ -35,6 +37,7 @@ def demo(
         max_depth=depth, image_shape=digits.image_shape, roughness=1e-2, random_state=seed, verbose=1
     ).fit(X, y)
     console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
+    console.print("Accuracy (hard: one path per image, as it predicts; soft: all leaves, for comparison)")
     console.print(_scores(model, X, y, digits))
     visited = model.decision_path(digits.X_test).sum(axis=1).mean() - 1
     console.print(
@@ -49,16 +52,14 @@ def demo(
 
 
 def _scores(model: crisptree.CrispTreeClassifier, X: np.ndarray, y: np.ndarray, digits: Dataset) -> Table:
-    table = Table(title="Accuracy (hard: one path per image, as it predicts; soft: all leaves, for comparison)")
-    for column in ("tree", "train hard", "train soft", "test hard", "test soft"):
-        table.add_column(column, justify="left" if column == "tree" else "right")
+    rows = []
     for name, tree in (("greedy", model.greedy()), ("finetuned", model)):
         cells = []
-        for rows, labels in ((X, y), (digits.X_test, digits.y_test)):
-            soft = tree.classes_[tree.soft_predict_proba(rows).argmax(axis=1)]
-            cells += [f"{tree.score(rows, labels):.3f}", f"{np.mean(soft == labels):.3f}"]
-        table.add_row(name, *cells)
-    return table
+        for images, labels in ((X, y), (digits.X_test, digits.y_test)):
+            scores = accuracies(tree, images, np.searchsorted(tree.classes_, labels))
+            cells += [f"{score:.3f}" for score in scores.values()]
+        rows.append([name, *cells])
+    return table_of(("tree", "train hard", "train soft", "test hard", "test soft"), rows)
 
 
 def _draw(model: crisptree.CrispTreeClassifier, path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.speaking import Speaker
+from crisptree.cli.output import Output, table_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import listed
@@ -33,10 +33,10 @@ def inspect(
 
       crisptree inspect model.crisp --top 30 --json
     """
-    speaker = Speaker(as_json)
+    out = Output(as_json)
     document = described(model, top)
-    _show(speaker, document)
-    speaker.finish(document)
+    _show(out, document)
+    out.finish(document)
 
 
 def described(path: Path, top: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
     }
 
 
-def _show(speaker: Speaker, document: dict[str, Any]) -> None:
+def _show(out: Output, document: dict[str, Any]) -> None:
     shape = document["image_shape"]
     seen = "windows" if "stages" in document else "images"
     lines = {
@@ -133,16 +133,16 @@ def _show(speaker: Speaker, document: dict[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     for name, text in lines.items():
         table.add_row(Text(name, style="bold"), Text(text))
-    speaker.show(table)
+    out.show(table)
     if document.get("importances"):
-        speaker.show(_importance_table(document["importances"]))
+        out.show(_importance_table(document["importances"]))
     if document["preprocessing"] is not None:
-        _show_preprocessing(speaker, document["preprocessing"])
+        _show_preprocessing(out, document["preprocessing"])
     else:
-        speaker.show(_unprepared(document))
+        out.show(_required_input(document))
 
 
-def _unprepared(document: dict[str, Any]) -> str:
+def _required_input(document: dict[str, Any]) -> str:
     """What a model without preprocessing must be given."""
     if "stages" not in document:
         return "No preprocessing: rows must be numbers."
@@ -152,28 +152,23 @@ def _unprepared(document: dict[str, Any]) -> str:
 
 
 def _importance_table(importances: list[dict[str, Any]]) -> Table:
-    table = Table()
-    table.add_column("what it looks at")
-    table.add_column("share of the gain", justify="right")
-    for entry in importances:
-        table.add_row(Text(entry["column"]), f"{entry['share']:.1%}")
-    return table
+    rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in importances]
+    return table_of(("what it looks at", "share of the gain"), rows)
 
 
-def _show_preprocessing(speaker: Speaker, preprocessing: dict[str, Any]) -> None:
+def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
     where = "by name" if preprocessing["by_name"] else "by place"
-    speaker.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
-    table = Table()
-    for name in ("column", "kind", "missing", "values"):
-        table.add_column(name)
+    out.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
+    rows = []
     for column in preprocessing["columns"][:MOST_COLUMNS_SHOWN]:
         values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"
         missing = "own feature" if column["missing_in_training"] else "none in training"
-        table.add_row(Text(column["name"]), column["kind"], missing, Text(values))
-    speaker.show(table)
+        rows.append([column["name"], column["kind"], missing, values])
+    names = ("column", "kind", "missing", "values")
+    out.show(table_of(names, rows, left=names))
     more = len(preprocessing["columns"]) - MOST_COLUMNS_SHOWN
     if more > 0:
-        speaker.show(f"and {more:,} more columns; --json has all")
+        out.show(f"and {more:,} more columns; --json has all")
     if preprocessing["left_out"]:
         reasons = [f"{name!r} ({why})" for name, why in preprocessing["left_out"].items()]
-        speaker.show("left out: " + ", ".join(reasons))
+        out.show("left out: " + ", ".join(reasons))

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from crisptree.estimators.parameters import TreeParameters
+from crisptree.tables.errors import TableError
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
 TABLE, TREE, TRAINING, OUTPUT = "The table", "The tree", "Training", "Output"
 
 
+def option(*names: str, help: str, panel: str | None = None, **more: Any) -> Any:
+    """An option whose default is not worth showing."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
+
+
+def output_option(help: str) -> Any:
+    """Where to write the result."""
+    return option("--output", "-o", help=help, panel=OUTPUT)
+
+
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """For the shell: the columns of the first table that is already named on the line."""
-    from crisptree.tables.errors import TableError
     from crisptree.tables.reading import open_table
 
     for word in (ctx.params.get("data"), *ctx.args):
@@ -26,65 +40,57 @@ def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
-Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
-Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}.", show_default=False)]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        help="The column of classes. .npz and LIBSVM files have one of their own, called y.",
-        show_default=False,
-        autocompletion=column_names,
-        rich_help_panel=TABLE,
-    ),
-]
-KnownTarget = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        help="The column of classes; by default the one that the model was trained on.",
-        show_default=False,
-        autocompletion=column_names,
-        rich_help_panel=TABLE,
-    ),
-]
-Missing = Annotated[
-    list[str],
-    typer.Option(
-        "--missing",
-        help="A text that means a missing value, beside an empty field and nan. May be repeated.",
-        show_default=False,
-        rich_help_panel=TABLE,
-    ),
-]
-Drop = Annotated[
-    list[str],
-    typer.Option(
-        "--drop",
-        help="A column to leave out. May be repeated.",
-        show_default=False,
-        autocompletion=column_names,
-        rich_help_panel=TABLE,
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        help="What separates the columns of a .csv, if not a comma.", show_default=False, rich_help_panel=TABLE
-    ),
-]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Threads; by default all cores.", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+def column_option(*names: str, help: str) -> Any:
+    """The name of a column, which the shell completes."""
+    return option(*names, help=help, panel=TABLE, autocompletion=column_names)
 
 
-def check_delimiter(delimiter: str | None) -> str | None:
+def _delimiter(delimiter: str | None) -> str | None:
     """One character, or a tab written out."""
     if delimiter == "\\t":
         return "\t"
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise typer.BadParameter(f"--delimiter must be one character; got {delimiter!r}.")
     return delimiter
+
+
+Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
+Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}.", show_default=False)]
+Target = Annotated[
+    str | None,
+    column_option(
+        "--target", "-t", help="The column of classes. .npz and LIBSVM files have one of their own, called y."
+    ),
+]
+KnownTarget = Annotated[
+    str | None,
+    column_option("--target", "-t", help="The column of classes; by default the one that the model was trained on."),
+]
+Missing = Annotated[
+    list[str],
+    option(
+        "--missing",
+        help="A text that means a missing value, beside an empty field and nan. May be repeated.",
+        panel=TABLE,
+    ),
+]
+Drop = Annotated[list[str], column_option("--drop", help="A column to leave out. May be repeated.")]
+Delimiter = Annotated[
+    str | None,
+    option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter),
+]
+Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+def check_output(path: Path, endings: Sequence[str]) -> Path:
+    """Refuse a place that cannot be written to before any work is done."""
+    if path.suffix.lower() not in endings:
+        raise typer.BadParameter(f"-o must end in {' or '.join(endings)}; got {str(path)!r}.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise TableError(f"there is no folder {path.parent} for {path.name}. Make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise TableError(f"the folder {path.parent} cannot be written to.")
+    return path

@@ -9,10 +9,9 @@ import typer
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT
-from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
-from crisptree.cli.speaking import Speaker
-from crisptree.cli.whole import check_output
+from crisptree.cli.options import OUTPUT, option, output_option
+from crisptree.cli.output import Output
+from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, without_names
 from crisptree.inference import FlatTree
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError
@@ -23,12 +22,7 @@ NEEDS_ROWS = ("confusion", "regions")
 
 def plot(
     model: options.Model,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="The .svg, .png or .pdf to write.", show_default=False, rich_help_panel=OUTPUT
-        ),
-    ],
+    output: Annotated[Path, output_option("The .svg, .png or .pdf to write.")],
     kind: Annotated[
         Kind,
         typer.Option(
@@ -36,14 +30,9 @@ def plot(
             rich_help_panel=OUTPUT,
         ),
     ] = "tree",
-    max_depth: Annotated[
-        int | None, typer.Option(min=0, help="Draw only so many levels.", show_default=False, rich_help_panel=OUTPUT)
-    ] = None,
+    max_depth: Annotated[int | None, option(min=0, help="Draw only so many levels.", panel=OUTPUT)] = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.", rich_help_panel=OUTPUT)] = 150,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.", show_default=False),
-    ] = None,
+    data: Annotated[Path | None, option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.")] = None,
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
     delimiter: options.Delimiter = None,
@@ -58,24 +47,23 @@ def plot(
 
       crisptree plot iris.crisp --kind confusion --data test.csv -o confusion.pdf
     """
-    check_output(output, (".svg", ".png", ".pdf"))
+    options.check_output(output, (".svg", ".png", ".pdf"))
     if (kind in NEEDS_ROWS) != (data is not None):
         raise typer.BadParameter(f"--kind {' and '.join(NEEDS_ROWS)} go with --data, and no others; got {kind}.")
     if kind != "tree" and max_depth is not None:
         raise typer.BadParameter("--max-depth is for --kind tree.")
-    speaker = Speaker(as_json)
+    out = Output(as_json)
     estimator = load_classifier(model) if kind in NEEDS_ROWS else crisptree.load(model)
     labelled = None
     if data is not None:
-        delimiter = options.check_delimiter(delimiter)
-        labelled = read_labelled(estimator, data, speaker, target=target, delimiter=delimiter, missing=missing)
+        labelled = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     figure = _drawn(kind, estimator, max_depth, labelled)
     with written_whole(output) as temporary:
         figure.savefig(temporary, dpi=dpi)
-    speaker.show(str(output))
-    speaker.finish({"model": str(model), "kind": kind, "output": str(output)})
+    out.show(str(output))
+    out.finish({"model": str(model), "kind": kind, "output": str(output)})
 
 
 def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
@@ -85,9 +73,8 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
         return plots.plot_tree(model, max_depth=max_depth).get_figure(root=True)
     if kind == "weights":
         return plots.plot_weights(model).flat[0].get_figure(root=True)
-    known = labelled.truth >= 0
-    X, y = labelled.X[known], model.classes_[labelled.truth[known]]
+    X, y = labelled.known(model.classes_)
     if kind == "regions":
         names = preprocessing_of(model).feature_names
-        return plots.plot_regions(unnamed(model), X, y, feature_names=names).get_figure(root=True)
-    return plots.plot_confusion(unnamed(model), X, y).get_figure(root=True)
+        return plots.plot_regions(without_names(model), X, y, feature_names=names).get_figure(root=True)
+    return plots.plot_confusion(without_names(model), X, y).get_figure(root=True)

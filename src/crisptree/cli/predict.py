@@ -14,10 +14,9 @@ import pyarrow as pa
 import typer
 
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT
+from crisptree.cli.options import OUTPUT, option
+from crisptree.cli.output import Output
 from crisptree.cli.rows import load_classifier, open_rows, preprocessing_of
-from crisptree.cli.speaking import Bar, Speaker
-from crisptree.cli.whole import check_output
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
@@ -36,20 +35,12 @@ def predict(
             rich_help_panel=OUTPUT,
         ),
     ] = "-",
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column of probabilities per class.", rich_help_panel=OUTPUT)
-    ] = False,
-    leaf: Annotated[bool, typer.Option("--leaf", help="Add the number of the leaf.", rich_help_panel=OUTPUT)] = False,
+    proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False,
+    leaf: Annotated[bool, option("--leaf", help="Add the number of the leaf.", panel=OUTPUT)] = False,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Add the path in words, what pushed the row where.", rich_help_panel=OUTPUT),
+        bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
     ] = False,
-    keep: Annotated[
-        list[str],
-        typer.Option(
-            help="A column of the table to copy. May be repeated.", show_default=False, rich_help_panel=OUTPUT
-        ),
-    ] = [],  # noqa: B006 (typer makes a new list for every call)
+    keep: Annotated[list[str], option(help="A column of the table to copy. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
     missing: options.Missing = [],  # noqa: B006
     drop: options.Drop = [],  # noqa: B006
     delimiter: options.Delimiter = None,
@@ -67,38 +58,36 @@ def predict(
 
       crisptree predict model.crisp new.csv --explain | head
     """
-    speaker = Speaker(as_json)
+    out = Output(as_json)
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
-    path = None if output == "-" else check_output(Path(output), tuple(WRITERS))
+    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     estimator = load_classifier(model)
-    encoder = open_rows(
-        estimator, data, speaker, delimiter=options.check_delimiter(delimiter), missing=missing, drop=drop
-    )
+    encoder = open_rows(estimator, data, out, delimiter=delimiter, missing=missing, drop=drop)
     source = encoder.source
     for name in keep:
         source.column(name, "--keep")
-    wanted = _Wanted(estimator, proba, leaf, explain, jobs)
-    taken = set(keep) & set(wanted.columns(np.zeros((0, estimator.tree_.n_features), np.float32)))
+    predictions = _Predictions(estimator, proba, leaf, explain, jobs)
+    empty = predictions.columns(np.zeros((0, estimator.tree_.n_features), np.float32))
+    taken = set(keep) & set(empty)
     if taken:
         raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
     n_rows = 0
-    with Bar(speaker.err) as bar, _writer(path) as writer:
+    with out.progress() as progress, _writer(path) as writer:
         for batch in source.batches({*encoder.names, *keep}):
             X = encoder.encode(batch, n_rows)
-            writer.write({**{name: batch.column(name) for name in keep}, **wanted.columns(X)})
+            writer.write({**{name: batch.column(name) for name in keep}, **predictions.columns(X)})
             n_rows += len(X)
-            bar.update(f"predicting {data.name}", source.fraction_read())
+            progress.update(f"predicting {data.name}", source.fraction_read())
         if not n_rows:
-            empty = np.zeros((0, estimator.tree_.n_features), dtype=np.float32)
-            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **wanted.columns(empty)})
-    speaker.note_all(encoder.notes())
+            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **empty})
+    out.note_all(encoder.notes())
     if path is not None:
-        speaker.show(f"{counted(n_rows, 'row')} → {path}")
-    speaker.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
+        out.show(f"{counted(n_rows, 'row')} → {path}")
+    out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
 
 
-class _Wanted:
+class _Predictions:
     """The columns that the user asked for."""
 
     def __init__(self, model: Any, proba: bool, leaf: bool, explain: bool, jobs: int | None) -> None:
@@ -116,9 +105,9 @@ class _Wanted:
         if self.leaf:
             columns["leaf"] = leaf
         if self.explain:
-            from crisptree.cli.sentences import way
+            from crisptree.cli.path_text import path_text
 
-            columns["path"] = pa.array([way(self.model, row, self.preprocessing) for row in X], pa.string())
+            columns["path"] = pa.array([path_text(self.model, row, self.preprocessing) for row in X], pa.string())
         return columns
 
 

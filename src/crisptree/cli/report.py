@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT
-from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, unnamed
-from crisptree.cli.speaking import Speaker
-from crisptree.cli.whole import check_output
+from crisptree.cli.options import output_option
+from crisptree.cli.output import Output
+from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, without_names
 
 
 def report(
     model: options.Model,
     data: options.Data,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The .html to write.", show_default=False, rich_help_panel=OUTPUT)
-    ],
+    output: Annotated[Path, output_option("The .html to write.")],
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
     drop: options.Drop = [],  # noqa: B006
@@ -31,23 +26,22 @@ def report(
     Example:
       crisptree report iris.crisp test.csv --target species -o report.html
     """
-    check_output(output, (".html", ".htm"))
-    speaker = Speaker(as_json)
+    options.check_output(output, (".html", ".htm"))
+    out = Output(as_json)
     estimator = load_classifier(model)
     rows = read_labelled(
         estimator,
         data,
-        speaker,
+        out,
         target=target,
-        delimiter=options.check_delimiter(delimiter),
+        delimiter=delimiter,
         missing=missing,
         drop=drop,
     )
     from crisptree.report import write
 
-    known = rows.truth >= 0
+    X, y = rows.known(estimator.classes_)
     names = list(preprocessing_of(estimator).feature_names)
-    labels = estimator.classes_[rows.truth[known]]
-    write(unnamed(estimator), output, rows.X[known], labels, feature_names=names)
-    speaker.show(str(output))
-    speaker.finish({"model": str(model), "data": str(data), "rows": int(known.sum()), "output": str(output)})
+    write(without_names(estimator), output, X, y, feature_names=names)
+    out.show(str(output))
+    out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

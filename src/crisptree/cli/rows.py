@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import crisptree
-from crisptree.cli.speaking import Bar, Speaker
+from crisptree.cli.output import Output
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
@@ -35,6 +35,11 @@ class Labelled:
     X: npt.NDArray[np.float32]
     truth: npt.NDArray[np.int64]
 
+    def known(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
+        """The rows of classes that the model knows, and their labels."""
+        known = self.truth >= 0
+        return self.X[known], classes[self.truth[known]]
+
 
 def load_classifier(path: Path) -> Any:
     """A classifier from its file."""
@@ -54,7 +59,7 @@ def preprocessing_of(model: Any) -> Preprocessing:
     return Preprocessing.plain(model.tree_.n_features, model.__dict__.get("feature_names_in_"))
 
 
-def unnamed(model: Any) -> Any:
+def without_names(model: Any) -> Any:
     """The model without the names of its columns, for rows that have none either; scikit-learn would warn."""
     twin = copy.copy(model)
     twin.__dict__.pop("feature_names_in_", None)
@@ -64,7 +69,7 @@ def unnamed(model: Any) -> Any:
 def open_rows(
     model: Any,
     data: Path,
-    speaker: Speaker,
+    out: Output,
     *,
     delimiter: str | None,
     missing: Sequence[str],
@@ -81,22 +86,22 @@ def open_rows(
     encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
     ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
-        speaker.note(f"columns that the model does not use: {listed(ignored)}.")
+        out.note(f"columns that the model does not use: {listed(ignored)}.")
     return encoder
 
 
 def read_labelled(
     model: Any,
     data: Path,
-    speaker: Speaker,
+    out: Output,
     *,
     target: str | None,
     delimiter: str | None,
     missing: Sequence[str],
     drop: Sequence[str] = (),
-    strangers: str = "left out",
+    unknown_classes: str = "left out",
 ) -> Labelled:
-    """All rows of a table and their classes; ``strangers`` tells what the command does with rows of other classes."""
+    """All rows of a table and their classes; ``unknown_classes`` tells what the command does with other rows."""
     preprocessing = preprocessing_of(model)
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
     name = target or (preprocessing.target if preprocessing.target in source.names else source.target)
@@ -107,28 +112,30 @@ def read_labelled(
     labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
-    encoder = open_rows(model, data, speaker, delimiter=delimiter, missing=missing, drop=drop, without=[name])
-    with Bar(speaker.err) as bar:
-        X = encoder.rows(lambda: bar.update(f"reading {data.name}", encoder.source.fraction_read()))
-    speaker.note_all(encoder.notes())
+    encoder = open_rows(model, data, out, delimiter=delimiter, missing=missing, drop=drop, without=[name])
+    with out.progress() as progress:
+        X = encoder.rows(lambda: progress.update(f"reading {data.name}", encoder.source.fraction_read()))
+    out.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
-    strange = labels[truth < 0]
-    if len(strange) == len(labels):
+    unknown = labels[truth < 0]
+    if len(unknown) == len(labels):
         raise TableError(
             f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} "
-            f"it has {listed(dict.fromkeys(strange), 5)}. Name the column of classes with --target."
+            f"it has {listed(dict.fromkeys(unknown), 5)}. Name the column of classes with --target."
         )
-    if len(strange):
-        speaker.note(
-            f"{counted(len(strange), 'row')} of a class that the model does not know "
-            f"({listed(dict.fromkeys(strange), 5)}), {strangers}."
+    if len(unknown):
+        out.note(
+            f"{counted(len(unknown), 'row')} of a class that the model does not know "
+            f"({listed(dict.fromkeys(unknown), 5)}), {unknown_classes}."
         )
     return Labelled(X, truth)
 
 
 def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
-    plain = unnamed(model)
+    from sklearn.metrics import accuracy_score
+
+    plain = without_names(model)
     hard = plain.tree_.labels(plain.apply(X))
     soft = plain.soft_predict_proba(X).argmax(axis=1)
-    return {"hard": float(np.mean(hard == truth)), "soft": float(np.mean(soft == truth))}
+    return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

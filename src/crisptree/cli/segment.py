@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +11,12 @@ import typer
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT, TRAINING, TREE
-from crisptree.cli.speaking import Bar, Speaker
-from crisptree.cli.whole import check_output
-from crisptree.datasets.pictures import Picture, read_pictures, write_png
+from crisptree.cli.options import OUTPUT, TRAINING, option, output_option
+from crisptree.cli.output import Output
+from crisptree.cli.parameters import with_parameters
+from crisptree.cli.training import train
+from crisptree.datasets.image_files import NamedImage, read_images, write_png
+from crisptree.estimators.parameters import SegmenterParameters
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
 
@@ -23,63 +24,25 @@ app = typer.Typer(
     name="segment", help="Train on labelled images, and label others pixel by pixel.", no_args_is_help=True
 )
 
-NO = {"show_default": False}
 Images = Annotated[
     Path, typer.Argument(help="A folder of .png and .tif, or one file of many pages.", show_default=False)
 ]
 
 
 @app.command("fit")
+@with_parameters(SegmenterParameters, without=("class_weight",))
 def fit_images(
     images: Images,
     labels: Annotated[
         Path, typer.Argument(help="The same for the labels: a pixel's value is its class.", show_default=False)
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The model file to write (.crisp).", rich_help_panel=OUTPUT, **NO)
-    ],
-    window: Annotated[int, typer.Option(min=1, help="Side of the window, odd.", rich_help_panel=TREE)] = 31,
-    scales: Annotated[str, typer.Option(help="Where windows sample, e.g. 1,4.", rich_help_panel=TREE)] = "1",
-    normalise: Annotated[
-        bool, typer.Option("--normalise", help="Each image by its own mean and spread.", rich_help_panel=TREE)
-    ] = False,
-    stages: Annotated[int, typer.Option(min=1, help="Trees that follow each other.", rich_help_panel=TREE)] = 1,
-    depth: Annotated[int, typer.Option(min=0, help="Most splits on a path.", rich_help_panel=TREE)] = 8,
-    leaves: Annotated[
-        int | None, typer.Option(min=2, help="Most leaves; grows best first.", rich_help_panel=TREE, **NO)
-    ] = None,
-    split: Annotated[
-        Literal["oblique", "axis", "conv"], typer.Option(help="What a split asks.", rich_help_panel=TREE)
-    ] = "oblique",
-    algorithm: Annotated[
-        Literal["em", "alternating", "likelihood"], typer.Option(help="How to train.", rich_help_panel=TRAINING)
-    ] = "em",
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of every split.", rich_help_panel=TRAINING)] = 20,
-    finetune_epochs: Annotated[int, typer.Option(min=0, help="Epochs of the tree.", rich_help_panel=TRAINING)] = 40,
-    pixels_per_epoch: Annotated[
-        int, typer.Option(min=1, help="Pixels that an epoch goes through.", rich_help_panel=TRAINING)
-    ] = 300_000,
-    l1: Annotated[float, typer.Option(min=0, help="Strength of Σ|β|: zeros.", rich_help_panel=TRAINING)] = 0.0,
-    l2: Annotated[float, typer.Option(min=0, help="Strength of Σβ².", rich_help_panel=TRAINING)] = 0.0,
-    roughness: Annotated[
-        float, typer.Option(min=0, help="Strength of differences of neighbouring weights.", rich_help_panel=TRAINING)
-    ] = 0.0,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Weigh all classes alike.", rich_help_panel=TRAINING)
-    ] = False,
-    ignore_label: Annotated[
-        int | None, typer.Option(help="The value of pixels without a label.", rich_help_panel=TRAINING, **NO)
-    ] = None,
+    output: Annotated[Path, output_option("The model file to write (.crisp).")],
+    *,
+    parameters: dict[str, Any],
+    balanced: Annotated[bool, option("--balanced", help="Weigh all classes alike.", panel=TRAINING)] = False,
     holdout: Annotated[
         int, typer.Option(min=0, help="How many of the last images to leave out and score.", rich_help_panel=TRAINING)
     ] = 0,
-    early_stopping: Annotated[
-        bool,
-        typer.Option("--early-stopping", help="Keep the best epoch on some of the images.", rich_help_panel=TRAINING),
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Makes the run repeatable.", rich_help_panel=TRAINING)] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.", rich_help_panel=TRAINING)] = "auto",
-    jobs: options.Jobs = None,
     as_json: options.Json = False,
 ) -> None:
     """Train a tree that says of every pixel what it belongs to, from the window around it.
@@ -91,69 +54,36 @@ def fit_images(
 
       crisptree segment fit stack.tif labels.tif --window 21 --scales 1,4 --holdout 5 -o model.crisp
     """
-    check_output(output, (".crisp",))
-    speaker = Speaker(as_json)
+    options.check_output(output, (".crisp",))
+    out = Output(as_json)
     pictures, truth = _paired(images, labels)
     n_kept = len(pictures) - holdout
     if n_kept < 1:
         raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(pictures)}.")
-    with Bar(speaker.err) as bar:
-        from crisptree.cli.epochs import epoch_bar
-
-        model = crisptree.CrispSegmenter(
-            window=window,
-            scales=_scales(scales),
-            normalise_images=normalise,
-            stages=stages,
-            max_depth=depth,
-            max_leaf_nodes=leaves,
-            split=split,
-            algorithm=algorithm,
-            epochs=epochs,
-            finetune_epochs=finetune_epochs,
-            pixels_per_epoch=pixels_per_epoch,
-            l1=l1,
-            l2=l2,
-            roughness=roughness,
-            class_weight="balanced" if balanced else None,
-            ignore_label=ignore_label,
-            early_stopping=early_stopping,
-            random_state=seed,
-            device=device,
-            n_jobs=jobs,
-            callbacks=[epoch_bar(bar)],
-        )
-        started = time.monotonic()
-        bar.update("training", None)
-        with speaker.warnings_as_notes():
-            model.fit(pictures[:n_kept], truth[:n_kept])
-    seconds = time.monotonic() - started
-    model.callbacks = None
+    model = crisptree.CrispSegmenter(class_weight="balanced" if balanced else None, **parameters)
+    with out.progress() as progress:
+        seconds = train(model, out, progress, pictures[:n_kept], truth[:n_kept])
     model.save(output)
     scores = {"training": model.score(pictures[:n_kept], truth[:n_kept])}
     if holdout:
         scores["held out"] = model.score(pictures[n_kept:], truth[n_kept:])
     said = " · ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    speaker.show(f"{counted(n_kept, 'image')} · {len(model.classes_)} classes · trained in {seconds:.1f} s")
-    speaker.show(f"pixel accuracy (hard): {said}")
-    speaker.show(f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · {output}")
+    out.show(f"{counted(n_kept, 'image')} · {len(model.classes_)} classes · trained in {seconds:.1f} s")
+    out.show(f"pixel accuracy (hard): {said}")
+    out.show(f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · {output}")
     document = {"model": str(output), "images": n_kept, "classes": model.classes_.tolist(), "pixel_accuracy": scores}
-    speaker.finish({**document, "depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds})
+    out.finish({**document, "depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds})
 
 
 @app.command("predict")
 def predict_images(
     model: options.Model,
     images: Images,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write to; it is made.", rich_help_panel=OUTPUT, **NO)
-    ],
+    output: Annotated[Path, output_option("The folder to write to; it is made.")],
     proba: Annotated[
-        bool, typer.Option("--proba", help="Also NAME.proba.npy, a probability per class.", rich_help_panel=OUTPUT)
+        bool, option("--proba", help="Also NAME.proba.npy, a probability per class.", panel=OUTPUT)
     ] = False,
-    leaf: Annotated[
-        bool, typer.Option("--leaf", help="Also NAME.leaf.png, a grey per leaf.", rich_help_panel=OUTPUT)
-    ] = False,
+    leaf: Annotated[bool, option("--leaf", help="Also NAME.leaf.png, a grey per leaf.", panel=OUTPUT)] = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
 ) -> None:
@@ -164,7 +94,7 @@ def predict_images(
 
       crisptree segment predict model.crisp stack.tif --proba --leaf -o labelled/
     """
-    speaker = Speaker(as_json)
+    out = Output(as_json)
     if output.exists() and not output.is_dir():
         raise TableError(f"{output} must be a folder; it is a file.")
     segmenter: Any = crisptree.load(model)
@@ -173,23 +103,21 @@ def predict_images(
     segmenter.n_jobs = jobs
     values = _grey_values(segmenter.classes_)
     if not np.array_equal(values, segmenter.classes_):
-        speaker.note(f"classes are written as 0 … {len(values) - 1}, in the order {segmenter.classes_.tolist()}.")
-    pictures = read_pictures(images)
+        out.note(f"classes are written as 0 … {len(values) - 1}, in the order {segmenter.classes_.tolist()}.")
+    pictures = read_images(images)
     output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
-    with Bar(speaker.err) as bar:
+    with out.progress() as progress:
         for place, picture in enumerate(pictures):
-            bar.update(f"labelling {images.name}", place / len(pictures), picture.name)
+            progress.update(f"labelling {images.name}", place / len(pictures), picture.name)
             written += _write_one(segmenter, picture, output, values, proba, leaf)
-    speaker.show(f"{counted(len(pictures), 'image')} → {output}")
+    out.show(f"{counted(len(pictures), 'image')} → {output}")
     document = {"model": str(model), "images": len(pictures), "output": str(output), "files": written}
-    speaker.finish(
-        {**document, "values": dict(zip(map(str, segmenter.classes_.tolist()), values.tolist(), strict=True))}
-    )
+    out.finish({**document, "values": dict(zip(map(str, segmenter.classes_.tolist()), values.tolist(), strict=True))})
 
 
 def _write_one(
-    model: Any, picture: Picture, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
+    model: Any, picture: NamedImage, folder: Path, values: npt.NDArray[Any], proba: bool, leaf: bool
 ) -> list[str]:
     # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
     leaves = model.apply([picture.array])[0]
@@ -216,7 +144,7 @@ def _grey_values(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
     """Images and their labels, by name where all names agree, else by order."""
-    pictures, truths = read_pictures(images), read_pictures(labels, labels=True)
+    pictures, truths = read_images(images), read_images(labels, labels=True)
     if len(pictures) != len(truths):
         raise TableError(
             f"there must be as many labels as images; {images} holds {counted(len(pictures), 'image')} and {labels} "
@@ -234,12 +162,5 @@ def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[np
     return [picture.array for picture in pictures], [truth.array for truth in truths]
 
 
-def _size(picture: Picture) -> str:
+def _size(picture: NamedImage) -> str:
     return " × ".join(map(str, picture.array.shape[:2]))
-
-
-def _scales(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise typer.BadParameter(f"--scales must be whole numbers such as 1,4; got {text!r}.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from crisptree.cli.speaking import Bar, Speaker
+from crisptree.cli.output import Output
+from crisptree.estimators.progress import ProgressDisplay
+from crisptree.holdout import hold_out
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
@@ -60,7 +63,7 @@ class TrainingTable:
         return np.array(self.preprocessing.feature_names, dtype=object)
 
 
-def read_training(request: Request, speaker: Speaker, bar: Bar) -> TrainingTable:
+def read_training(request: Request, out: Output, progress: ProgressDisplay) -> TrainingTable:
     """Labels first, then which rows are held out, then what the columns of the others hold, then all rows."""
     source = open_table(request.data, delimiter=request.delimiter)
     choices = request.choices
@@ -71,21 +74,21 @@ def read_training(request: Request, speaker: Speaker, bar: Bar) -> TrainingTable
     _check_columns(source, choices, without)
 
     def read() -> None:
-        bar.update(f"reading {request.data.name}", source.fraction_read())
+        progress.update(f"reading {request.data.name}", source.fraction_read())
 
     read()
     y = classes_of(read_labels(source, target, choices.missing), source.path, target)
     weight = None if request.weights is None else read_weights(source, request.weights, choices.missing)
-    held = np.zeros(len(y), dtype=bool) if request.holdout is None else hold_out(y, request.holdout, request.seed)
+    held = _held(y, request)
     kept = ~held
     choices = replace(choices, keep_constant=choices.keep_constant or bool(source.matrix))
     preprocessing, notes = survey(
         source, source.features(without), choices, target=target, rows=kept if held.any() else None, on_batch=read
     )
-    speaker.note_all(notes)
+    out.note_all(notes)
     encoder = Encoder(preprocessing, source, without=without)
     X = encoder.rows(read)
-    speaker.note_all(encoder.notes())
+    out.note_all(encoder.notes())
     classes = np.unique(y[kept])
     return TrainingTable(
         preprocessing,
@@ -98,7 +101,7 @@ def read_training(request: Request, speaker: Speaker, bar: Bar) -> TrainingTable
     )
 
 
-def read_validation(path: Path, table: TrainingTable, request: Request, speaker: Speaker) -> Scored:
+def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
     """The rows of another table, encoded alike, and their class numbers."""
     columns = table.preprocessing.columns
     source = open_table(path, delimiter=request.delimiter, n_features=len(columns))
@@ -108,45 +111,23 @@ def read_validation(path: Path, table: TrainingTable, request: Request, speaker:
     labels = read_labels(source, source.column(target, "--target"), request.choices.missing)
     truth = numbers_of(labels, table.classes)
     if not len(truth) or truth.min() < 0:
-        strange = listed(dict.fromkeys(labels[truth < 0]), 5) or "no rows"
-        raise TableError(f"{path} must hold rows of the training's classes; it has {strange}. Leave such rows out.")
+        unknown = listed(dict.fromkeys(labels[truth < 0]), 5) or "no rows"
+        raise TableError(f"{path} must hold rows of the training's classes; it has {unknown}. Leave such rows out.")
     encoder = Encoder(table.preprocessing, source, without=[target, *request.choices.drop])
     X = encoder.rows()
-    speaker.note_all(encoder.notes())
+    out.note_all(encoder.notes())
     return X, truth
 
 
-def hold_out(y: npt.NDArray[Any], fraction: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which rows to put aside: of every class its share, but never all rows of a class.  (n,)
-
-    Examples
-    --------
-    >>> hold_out(np.array(["a", "b", "a", "a", "a", "b"]), 0.5, seed=0).sum()
-    np.int64(3)
-    """
-    generator = np.random.default_rng(seed)
-    held = np.zeros(len(y), dtype=bool)
-    for label in np.unique(y):
-        rows = generator.permutation(np.flatnonzero(y == label))
-        held[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
-    if not held.any():
-        raise TableError(f"--holdout {fraction:g} must hold out at least one row; of {len(y)} rows it holds out none.")
-    return held
-
-
-def image_shape(text: str | None) -> tuple[int, ...] | None:
-    """``28x28`` or ``32x32x3`` as numbers.
-
-    Examples
-    --------
-    >>> image_shape("32x32x3")
-    (32, 32, 3)
-    """
-    if text is None:
-        return None
-    if not re.fullmatch(r"[1-9]\d*([x×][1-9]\d*){1,2}", text):
-        raise typer.BadParameter(f"--image-shape must be HxW or HxWxC, such as 28x28 or 32x32x3; got {text!r}.")
-    return tuple(int(side) for side in re.split("[x×]", text))
+def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
+    """Fit a model and show how far it is; the seconds that it took."""
+    started = time.monotonic()
+    progress.update("training", None)
+    model.callbacks = [progress.show_epoch]
+    with out.warnings_as_notes():
+        model.fit(*rows, **more)
+    model.callbacks = None
+    return time.monotonic() - started
 
 
 def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, float] | str | None:
@@ -169,6 +150,18 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
             )
         result[known[label]] = float(weight)
     return result
+
+
+def _held(y: npt.NDArray[Any], request: Request) -> npt.NDArray[np.bool_]:
+    """Which rows to put aside; never all of a class.  (n,)"""
+    held = np.zeros(len(y), dtype=bool)
+    if request.holdout is not None:
+        held[hold_out(y, request.holdout, request.seed, keep_classes=True)[1]] = True
+        if not held.any():
+            raise TableError(
+                f"--holdout {request.holdout:g} must hold out at least one row; of {len(y)} rows it holds out none."
+            )
+    return held
 
 
 def _target(request: Request, source: Source) -> str:

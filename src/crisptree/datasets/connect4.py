@@ -14,7 +14,7 @@ from crisptree.datasets.compact import read_compact
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.splitting import with_test_and_validation
+from crisptree.datasets.splitting import in_parts
 
 STATES = ("b", "o", "x")
 """What a cell holds: nothing (blank), a piece of the second player, a piece of the first."""
@@ -50,7 +50,7 @@ def load_connect4(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset
     cells, y = READERS[found.form](found.paths[0])
     check_labels("connect4", "all", y, len(CLASS_NAMES))
     check_features("connect4", "all", cells, y, (CELLS,))
-    return with_test_and_validation(one_hot(cells), y, seed=seed, class_names=CLASS_NAMES)
+    return in_parts((one_hot(cells), y), seed=seed, class_names=CLASS_NAMES)
 
 
 def one_hot(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

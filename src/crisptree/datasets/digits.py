@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crisptree.datasets.dataset import Dataset
-from crisptree.datasets.splitting import with_test_and_validation
+from crisptree.datasets.splitting import in_parts
 
 
 def load_digits(seed: int = 0) -> Dataset:
@@ -16,5 +16,5 @@ def load_digits(seed: int = 0) -> Dataset:
     """
     from sklearn.datasets import load_digits as bundled_digits
 
-    X, y = bundled_digits(return_X_y=True)
-    return with_test_and_validation(X, y, seed=seed, class_names=tuple(map(str, range(10))), image_shape=(8, 8))
+    rows = bundled_digits(return_X_y=True)
+    return in_parts(rows, seed=seed, class_names=tuple(map(str, range(10))), image_shape=(8, 8))

@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from crisptree.datasets import unpacking
-from crisptree.datasets.catalog import PublishedFile
+from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.datasets.errors import DataFormatError
 from crisptree.persistence.writing import written_whole
+from crisptree.remedies import Remedy, WithRemedies
 
 TIMEOUT = 30.0
 """Seconds without a byte before the server counts as silent."""
 
 PIECE = 1 << 16
 
+UNVERIFIED, REPLACE = Remedy("unverified"), Remedy("replace")
+
 OnBytes = Callable[[int, int | None], None]
 """Receives the bytes so far and, where known, the bytes in all."""
 
 
-class DownloadError(Exception):
+class DownloadError(WithRemedies):
     """A file could not be fetched, or is not the published one; nothing of it was kept."""
 
 
@@ -75,8 +78,9 @@ def fetch(
         return _already_there(file, path, unverified)
     if file.checksum is None and file.content is None and not unverified:
         raise DownloadError(
-            f"the checksum of {file.name} is not known, so that it cannot be verified. Add --unverified to fetch it "
-            f"all the same, from {url or file.url}."
+            f"the checksum of {file.name} is not known, so that it cannot be verified. Say {UNVERIFIED} to fetch "
+            f"it all the same, from {url or file.url}.",
+            UNVERIFIED,
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +104,9 @@ def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt
     try:
         verified = _verify(file, path, unverified)
     except DownloadError as error:
-        raise DownloadError(f"{path} is there already, but {error} Add --replace to fetch it again.") from None
+        raise DownloadError(
+            f"{path} is there already, but {error} Say {REPLACE} to fetch it again.", *error.remedies, REPLACE
+        ) from None
     return Receipt(path, digest(path, "sha256"), verified, fresh=False)
 
 
@@ -151,7 +157,7 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
         if actual == file.checksum.digest:
             return True
         if file.checksum.confirmed or not unverified:
-            raise DownloadError(_mismatch(file.name, str(file.checksum), actual, file.checksum.confirmed))
+            raise _mismatch(file.name, file.checksum, actual)
         return False
     if file.content is not None:
         try:
@@ -160,12 +166,11 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
             raise DownloadError(str(error)) from error
         actual = hashlib.new(file.content.checksum.algorithm, inside).hexdigest()
         if actual != file.content.checksum.digest:
-            shown = f"{file.content.member} in {file.name}"
-            raise DownloadError(_mismatch(shown, str(file.content.checksum), actual, True))
+            raise _mismatch(f"{file.content.member} in {file.name}", file.content.checksum, actual)
         return True
     return False
 
 
-def _mismatch(name: str, expected: str, actual: str, confirmed: bool) -> str:
-    doubt = "" if confirmed else " As that checksum was never confirmed, --unverified keeps such a file."
-    return f"{name} must have {expected}; it has {actual}.{doubt}"
+def _mismatch(name: str, expected: Checksum, actual: str) -> DownloadError:
+    doubt = "" if expected.confirmed else f" As that checksum was never confirmed, {UNVERIFIED} keeps such a file."
+    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}", UNVERIFIED)

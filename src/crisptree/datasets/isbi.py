@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from crisptree.datasets.catalog import CATALOG
 from crisptree.datasets.compact import read_compact
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.image_files import numbered_files, read_stack
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.stacks import read_png_folder, read_tif
 
 CLASS_NAMES = ("membrane", "cell")
 SHAPE = (512, 512)
@@ -56,25 +57,21 @@ def load_isbi(data_home: StrPath | None = None) -> Dataset:
     return Dataset(X[TRAIN], y[TRAIN], X[VALID], y[VALID], X[TEST], y[TEST], class_names=CLASS_NAMES, image_shape=SHAPE)
 
 
-def _from_npz(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
-    images, labels = read_compact(paths[0], "X_train", "y_train")
-    return images, labels
+def _from_npz(paths: tuple[Path, ...]) -> list[Stack]:
+    return read_compact(paths[0], "X_train", "y_train")
 
 
-def _from_tif(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
-    images, labels = (read_tif(path.read_bytes(), str(path)) for path in paths)
-    return images, labels
+def _from_tif(paths: tuple[Path, ...]) -> list[Stack]:
+    return [read_stack([path], str(path)) for path in paths]
 
 
-def _from_png(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
-    images, labels = (read_png_folder(path) for path in paths)
-    return images, labels
+def _from_png(paths: tuple[Path, ...]) -> list[Stack]:
+    return [read_stack(numbered_files(path), str(path)) for path in paths]
 
 
-def _from_zip(paths: tuple[Path, ...]) -> tuple[Stack, Stack]:
+def _from_zip(paths: tuple[Path, ...]) -> list[Stack]:
     members = ("train-volume.tif", "train-labels.tif")
-    images, labels = (read_tif(unpacking.read(paths[0], name), f"{name} in {paths[0]}") for name in members)
-    return images, labels
+    return [read_stack([BytesIO(unpacking.read(paths[0], name))], f"{name} in {paths[0]}") for name in members]
 
 
 READERS = {"npz": _from_npz, "tif": _from_tif, "png": _from_png, "zip": _from_zip}

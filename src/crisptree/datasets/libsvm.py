@@ -1,25 +1,20 @@
-"""Reading LIBSVM text: a label and ``index:value`` pairs per row, indices from 1, zeros left out."""
+"""The rows of a published LIBSVM file."""
 
 from __future__ import annotations
 
 import io
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.datasets import unpacking
 from crisptree.datasets.errors import DataFormatError
+from crisptree.libsvm import read_pieces
 
-_SPACE_BEFORE_VALUE = re.compile(rb":[ \t]+")
 
-
-def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
+def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     r"""Dense rows and their labels from the file, plain or .bz2.
-
-    The publisher's Protein files write ``63: .50``, with a space that scikit-learn's reader does not take.
 
     Examples
     --------
@@ -29,19 +24,29 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
     >>> read_libsvm(path, 3)
     (array([[0.5, 0. , 1. ]], dtype=float32), array([2]))
     """
-    from sklearn.datasets import load_svmlight_file
-
-    text = _SPACE_BEFORE_VALUE.sub(b":", unpacking.read(path))
+    text = io.BytesIO(unpacking.read(path))
+    blocks, labels = [np.zeros((0, n_features), dtype=np.float32)], list[str]()
     try:
-        rows, labels = load_svmlight_file(io.BytesIO(text), n_features=n_features, dtype=np.float32, zero_based=False)
-    except (ValueError, OverflowError) as error:
-        raise DataFormatError(
-            f"{path} must be LIBSVM text with {n_features} features at most; {error}. Download it again."
-        ) from error
-    numbers = labels.astype(np.int64)
-    if not np.array_equal(numbers, labels):
-        raise DataFormatError(f"{path} must have whole numbers as labels; got {labels[numbers != labels][0]}.")
-    X = rows.toarray()
+        for piece in read_pieces(text):
+            if piece.n_features > n_features:
+                raise ValueError(f"must have {n_features} features at most; it has a feature {piece.n_features:,}.")
+            with np.errstate(over="ignore"):  # what is too large for single precision is not finite, see below
+                blocks.append(piece.dense(n_features).astype(np.float32))
+            labels += piece.labels
+    except ValueError as error:
+        raise DataFormatError(f"{path} {error} Download it again.") from error
+    X = np.concatenate(blocks)
     if not np.isfinite(X).all():
         raise DataFormatError(f"{path} must hold finite numbers; it does not. Download it again.")
-    return X, numbers
+    numbers = {label: _whole(label, path) for label in set(labels)}
+    return X, np.array([numbers[label] for label in labels], dtype=np.int64)
+
+
+def _whole(label: str, path: Path) -> int:
+    try:
+        number = int(float(label))
+        if number == float(label):
+            return number
+    except (ValueError, OverflowError):
+        pass
+    raise DataFormatError(f"{path} must have whole numbers as labels; got {label!r}.")

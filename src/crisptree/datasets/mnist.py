@@ -12,7 +12,7 @@ from crisptree.datasets.compact import read_compact
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.idx import read_idx
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.splitting import with_validation
+from crisptree.datasets.splitting import in_parts
 
 DIGITS = tuple(map(str, range(10)))
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -72,15 +72,8 @@ def _load(name: str, data_home: StrPath | None, seed: int, class_names: tuple[st
     for part, images, labels in (("train", X, y), ("test", X_test, y_test)):
         check_labels(name, part, labels, len(class_names))
         check_features(name, part, images, labels, SHAPE)
-    return with_validation(
-        X.reshape(len(X), -1),
-        y,
-        X_test.reshape(len(X_test), -1),
-        y_test,
-        seed=seed,
-        class_names=class_names,
-        image_shape=SHAPE,
-    )
+    rows, test = (X.reshape(len(X), -1), y), (X_test.reshape(len(X_test), -1), y_test)
+    return in_parts(rows, test, seed=seed, class_names=class_names, image_shape=SHAPE)
 
 
 def _from_npz(paths: tuple[Path, ...]) -> list[npt.NDArray[Any]]:

@@ -58,7 +58,7 @@ def look_for(name: str, data_home: StrPath | None = None) -> Found | None:
     """The first complete form of the data set, or None."""
     for folder in folders(name, data_home):
         for form, files in CATALOG[name].forms.items():
-            paths = [_first(folder, names) for names in files]
+            paths = [_first_file(folder, names) for names in files]
             if None not in paths:
                 return Found(form, tuple(path for path in paths if path is not None))
     return None
@@ -68,11 +68,11 @@ def locate(name: str, data_home: StrPath | None = None) -> Found:
     """The first complete form of the data set; raises DataNotFoundError with all that helps to get it."""
     found = look_for(name, data_home)
     if found is None:
-        raise DataNotFoundError(_letter(CATALOG[name], data_home))
+        raise DataNotFoundError(_not_found_message(CATALOG[name], data_home))
     return found
 
 
-def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:
     for name in names:
         path = folder / name
         if path.is_dir() if name.endswith("/") else path.is_file():
@@ -80,15 +80,17 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _letter(publication: Publication, data_home: StrPath | None) -> str:
+def _not_found_message(publication: Publication, data_home: StrPath | None) -> str:
     name, places = publication.name, folders(publication.name, data_home)
     lines = [f"{name}: its files are not there. The publisher's files are"]
     lines += [f"  {file}" for file in publication.files]
     lines += ["In one of these folders there must be all files of a line, each under one of its names:"]
-    lines += [f"  {_in_words(form)}" for form in publication.forms.values()]
+    lines += [f"  {_form_text(form)}" for form in publication.forms.values()]
     lines += ["It was looked for in"]
     lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
-    incomplete = {str(path) for place in places for form in publication.forms.values() for path in _some(place, form)}
+    incomplete = {
+        str(path) for place in places for form in publication.forms.values() for path in _files_found(place, form)
+    }
     if incomplete:
         lines += ["Only these are there:", *(f"  {path}" for path in sorted(incomplete))]
     lines += [
@@ -98,9 +100,9 @@ def _letter(publication: Publication, data_home: StrPath | None) -> str:
     return "\n".join(lines)
 
 
-def _in_words(form: Form) -> str:
+def _form_text(form: Form) -> str:
     return ", ".join(" or ".join(names) for names in form)
 
 
-def _some(folder: Path, form: Form) -> list[Path]:
-    return [path for names in form if (path := _first(folder, names)) is not None]
+def _files_found(folder: Path, form: Form) -> list[Path]:
+    return [path for names in form if (path := _first_file(folder, names)) is not None]

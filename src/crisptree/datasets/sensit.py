@@ -6,7 +6,7 @@ from crisptree.datasets.checking import check_labels
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.libsvm import read_libsvm
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.splitting import with_validation
+from crisptree.datasets.splitting import in_parts
 
 N_FEATURES = 100
 CLASS_NAMES = ("1", "2", "3")
@@ -37,4 +37,4 @@ def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
     (X, y), (X_test, y_test) = (read_libsvm(path, N_FEATURES) for path in paths)
     check_labels("sensit", "train", y - 1, len(CLASS_NAMES))
     check_labels("sensit", "test", y_test - 1, len(CLASS_NAMES))
-    return with_validation(X, y - 1, X_test, y_test - 1, seed=seed, class_names=CLASS_NAMES)
+    return in_parts((X, y - 1), (X_test, y_test - 1), seed=seed, class_names=CLASS_NAMES)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.model_selection import train_test_split
 
 from crisptree.blocks import row_blocks
-from crisptree.estimators.progress import listening
+from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
+from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
 from crisptree.learning.fitting import Fitted, fit_tree
 from crisptree.learning.history import EpochRecord
@@ -50,9 +50,9 @@ def fit_problem(
 ) -> Trained:
     """Train a tree with an estimator's parameters, its progress shown and kept."""
     spec = spec_of(parameters, problem, image_shape, seed)
-    with listening(parameters["verbose"], parameters["callbacks"]) as ears:
-        fitted = fit_tree(spec, problem, start=earlier, on_epoch=ears.hear)
-    return fitted, ears.history
+    with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
+        fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
+    return fitted, recorder.history
 
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
@@ -64,17 +64,12 @@ def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[
 
 def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:
     """Hold out a share of the rows, of every class alike where that can be done."""
-    n_rows, counts = len(data.y), np.bincount(data.y)
-    n_held = min(max(1, round(fraction * n_rows)), n_rows - 1)
-    if n_rows < 2:
+    if len(data.y) < 2:
         raise ValueError(
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
             "Switch early_stopping off, and give nu a number for algorithm='non_greedy'."
         )
-    alike = counts.min() >= 2 and len(counts) <= min(n_held, n_rows - n_held)
-    kept, held = train_test_split(
-        np.arange(n_rows), test_size=n_held, random_state=seed, stratify=data.y if alike else None
-    )
+    kept, held = hold_out(data.y, fraction, seed)
     rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])
     return rest, Part(data.X[held], data.y[held], data.weight[held])
 

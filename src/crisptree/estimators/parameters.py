@@ -165,7 +165,7 @@ class TreeParameters(Declared):
         default=False,
         rule=true_or_false(),
         flag="--early-stopping",
-        help="Keep the epoch that is best on the validation rows, or on a tenth of the rows.",
+        help="Keep the epoch that is best on the validation rows, or on a tenth of the rows or images.",
     )
     random_state: int | np.random.RandomState | None = parameter(
         default=None, flag="--seed", help="Makes the run repeatable."

@@ -13,7 +13,7 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.fitting import spec_of, split_off
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
-from crisptree.estimators.progress import listening
+from crisptree.estimators.progress import recording
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.simplifying import simplify
@@ -57,12 +57,12 @@ def simplify_tree(
     parameters = estimator.get_params(deep=False) | {"finetune_epochs": epochs, "grow": "keep"}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
-    with listening(estimator.verbose, estimator.callbacks) as ears:
-        after = simplify(before, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=ears.hear)
+    with recording(estimator.verbose, estimator.callbacks) as recorder:
+        after = simplify(before, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
-    twin.history_ = [*estimator.history_, *ears.history]
+    twin.history_ = [*estimator.history_, *recorder.history]
     twin.simplification_ = Simplification(
         weights_before=int(np.count_nonzero(before.weight)),
         weights_after=int(np.count_nonzero(after.weight)),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
+from crisptree.labels import class_numbers
 from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
@@ -119,13 +120,13 @@ def check_validation(
     X = check_rows(estimator, validation[0])
     y = column_or_1d(validation[1])
     check_consistent_length(X, y)
-    known = set(classes.tolist())
-    unknown = [label for label in dict.fromkeys(y.tolist()) if label not in known]
+    numbers = class_numbers(y, classes)
+    unknown = list(dict.fromkeys(y[numbers < 0].tolist()))
     if unknown:
         raise ValueError(
             f"{name} must be among the training classes {classes.tolist()}; got {unknown} too. Leave those rows out."
         )
-    return TrainingData(X, np.searchsorted(classes, y), np.ones(len(y)), classes, estimator.image_shape_)
+    return TrainingData(X, numbers, np.ones(len(y)), classes, estimator.image_shape_)
 
 
 def holds_out(parameters: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
@@ -76,15 +77,15 @@ class Encoder:
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
         for name, counts in self.unknown.items():
-            strange = counted(sum(counts.values()), "value")
+            unknown = counted(sum(counts.values()), "value")
             yield (
-                f"column {name!r}: {strange} that training did not know ({listed(counts, 5)}); all its features are 0 "
+                f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); all its features are 0 "
                 "there."
             )
         for name, count in self.filled.items():
-            yield f"column {name!r}: {counted(count, 'missing value')}, none in training; {self._stand_in(name)}"
+            yield f"column {name!r}: {counted(count, 'missing value')}, none in training; {self._replacement(name)}"
 
-    def _stand_in(self, name: str) -> str:
+    def _replacement(self, name: str) -> str:
         column = next(column for column in self.preprocessing.columns if column.name == name)
         return (
             "all its features are 0 there." if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
@@ -95,35 +96,37 @@ class Encoder:
         if found is None:
             found = numbers(values)
         if found is None:
-            raise self._no_number(column, values, start)
-        gone = ~values.present
-        if gone.any():
+            raise self._not_a_number(column, values, start)
+        missing = ~values.present
+        if missing.any():
             if np.isnan(column.mean):
                 raise TableError(
                     f"{self._shown(column)} must have a number in every row, because the model keeps nothing to fill a "
-                    f"missing one with; row {start + int(gone.argmax()) + 1} has none."
+                    f"missing one with; row {start + int(missing.argmax()) + 1} has none."
                 )
-            part[gone, 0] = column.mean
+            part[missing, 0] = column.mean
             if not column.missing:
-                self.filled[column.name] += int(gone.sum())
+                self.filled[column.name] += int(missing.sum())
         with np.errstate(over="ignore"):
             part[values.present, 0] = found
-        wild = ~np.isfinite(part[:, 0])
-        if wild.any():
+        not_finite = ~np.isfinite(part[:, 0])
+        if not_finite.any():
             raise TableError(
                 f"{self._shown(column)} must hold finite numbers that single precision can hold; "
-                f"row {start + int(wild.argmax()) + 1} does not."
+                f"row {start + int(not_finite.argmax()) + 1} does not."
             )
 
-    def _no_number(self, column: Column, values: Values, start: int) -> TableError:
+    def _not_a_number(self, column: Column, values: Values, start: int) -> TableError:
         if values.kind != "text":
             return TableError(f"{self._shown(column)} must hold numbers, as in training; it holds dates.")
         mask = number_mask(values)
         value = values.array[int(np.argmin(mask))].as_py()
         what = "true or false" if column.kind == "boolean" else "numbers"
+        missing = Remedy("missing", [value])
         return TableError(
             f"{self._shown(column)} must hold {what}, as in training; row {first_row(~mask, values, start)} has "
-            f"{value!r}. If that means a missing value, say --missing {value!r}."
+            f"{value!r}. If that means a missing value, say {missing}.",
+            missing,
         )
 
     def _shown(self, column: Column) -> str:
@@ -139,9 +142,9 @@ class Encoder:
             for entry in found.filter(pa.array(~known)).value_counts().to_pylist():
                 # A column of ids would otherwise be kept whole.
                 counts[entry["values"] if entry["values"] in counts or len(counts) < 1000 else "…"] += entry["counts"]
-        gone = int((~values.present).sum())
-        if gone and not column.missing:
-            self.filled[column.name] += gone
+        missing = int((~values.present).sum())
+        if missing and not column.missing:
+            self.filled[column.name] += missing
 
 
 def unused(preprocessing: Preprocessing, source: Source) -> list[str]:
@@ -157,18 +160,20 @@ def _matched(preprocessing: Preprocessing, source: Source, without: Collection[s
     wanted = [column.name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:
         there = set(source.names)
-        lost = [name for name in wanted if name not in there]
-        if lost:
+        lacking = [name for name in wanted if name not in there]
+        if lacking:
             raise TableError(
-                f"{source.path} must have all columns that the model was trained on; it has no {listed(lost)}."
-                f"{meant(lost[0], unused(preprocessing, source))}"
+                f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
+                f"{meant(lacking[0], unused(preprocessing, source))}"
             )
         return wanted
     given = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
     if len(given) != len(wanted):
         what = "columns by name" if preprocessing.named else "features by their place"
+        drop = Remedy("drop", ["NAME"])
         raise TableError(
             f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {what}"
-            + ("." if preprocessing.named else "; leave out what is none with --drop.")
+            + ("." if preprocessing.named else f"; leave out what is none with {drop}."),
+            drop,
         )
     return given

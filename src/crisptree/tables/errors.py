@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from crisptree.remedies import WithRemedies
 
-class TableError(ValueError):
+
+class TableError(WithRemedies, ValueError):
     """A table, or a value in it, that cannot be used; the message says what to do."""
 
 

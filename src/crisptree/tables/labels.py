@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.labels import class_numbers
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
@@ -24,11 +25,11 @@ def read_labels(source: Source, name: str, missing: Collection[str] = ()) -> Lab
     blocks = [np.zeros(0, dtype=object)]
     for batch in source.batches([name]):
         values = values_of(batch.column(0), name, {*MISSING, *missing})
-        gone = ~values.present
-        if gone.any():
+        absent = ~values.present
+        if absent.any():
             raise TableError(
                 f"{source.path}: the target {name!r} must have a value in every row; row "
-                f"{source.n_read + int(gone.argmax()) + 1} has none. Remove rows without one."
+                f"{source.n_read + int(absent.argmax()) + 1} has none. Remove rows without one."
             )
         found = values.array if values.kind == "text" else texts(values)
         blocks.append(found.to_numpy(zero_copy_only=False).astype(object))
@@ -48,7 +49,7 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     kinds = pa.array(np.unique(labels.astype(str)))
     values = values_of(kinds, name, ())
     if booleans(values) is not None:
-        return _of_two(np.array([str(label).lower() == "true" for label in labels]), labels, path, name)
+        return _check_two_classes(np.array([str(label).lower() == "true" for label in labels]), labels, path, name)
     whole = matches(values, WHOLE)
     if (
         not whole
@@ -64,12 +65,14 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
             f"{path}: the target {name!r} must name classes; {len(kinds):,} different values in {len(labels):,} rows "
             "are too many for that."
         )
-    if whole and all(-(2**63) <= _whole(kind) < 2**63 for kind in kinds.to_pylist()):
-        return _of_two(np.array([_whole(str(label)) for label in labels], dtype=np.int64), labels, path, name)
-    return _of_two(labels.astype(str), labels, path, name)
+    if whole and all(-(2**63) <= _whole_number(kind) < 2**63 for kind in kinds.to_pylist()):
+        return _check_two_classes(
+            np.array([_whole_number(str(label)) for label in labels], dtype=np.int64), labels, path, name
+        )
+    return _check_two_classes(labels.astype(str), labels, path, name)
 
 
-def _of_two(y: npt.NDArray[Any], labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
+def _check_two_classes(y: npt.NDArray[Any], labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     """The same classes, if they are more than one; texts that differ, such as 1 and 1.0, may mean one class."""
     if (y == y[0]).all():
         raise TableError(
@@ -86,8 +89,10 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
     >>> numbers_of(np.array(["2", "1.0", "7"], dtype=object), np.array([1, 2])).tolist()
     [1, 0, -1]
     """
-    places = {_text(label): number for number, label in enumerate(classes.tolist())}
-    table = {label: places.get(_normal(str(label), classes.dtype.kind), -1) for label in set(labels.tolist())}
+    different, kind = list(set(labels.tolist())), classes.dtype.kind
+    known = [_text(label) for label in classes.tolist()]
+    places = class_numbers(np.array([_normalised(str(label), kind) for label in different], dtype=object), known)
+    table = dict(zip(different, places.tolist(), strict=True))
     return np.array([table[label] for label in labels.tolist()], dtype=np.int64)
 
 
@@ -106,13 +111,13 @@ def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> np
     return np.concatenate(blocks)
 
 
-def _normal(text: str, kind: str) -> str:
+def _normalised(text: str, kind: str) -> str:
     if kind == "b":
         return text.lower()
-    return str(_whole(text)) if kind in "iuf" and re.match(WHOLE, text) else text
+    return str(_whole_number(text)) if kind in "iuf" and re.match(WHOLE, text) else text
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     """What a text that matches ``WHOLE`` means: 1 for '+1' and for '1.00'."""
     return int(text.split(".")[0])
 

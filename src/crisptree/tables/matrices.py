@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import math
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crisptree.tables.delimited import UNPACK
+from crisptree.libsvm import Piece, read_pieces
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.source import Source
+from crisptree.tables.text import TextSource
 
-BYTES_AT_ONCE = 2**20
+VALUES_AT_ONCE = 2**20
 MOST_FEATURES = 2**18
 """Rows are dense: a piece of them with more features, such as hashes of words, would not fit into memory."""
-
-_SPACE_AROUND = re.compile(rb"[ \t]*:[ \t]+")
 
 
 class Npz(Source):
@@ -59,7 +55,7 @@ class Npz(Source):
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Pieces of the arrays."""
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
-        step = max(1, BYTES_AT_ONCE // max(1, len(columns)))
+        step = max(1, VALUES_AT_ONCE // max(1, len(columns)))
         for start in range(0, len(self.X), step):
             rows = slice(start, start + step)
             parts = [self.X[rows, places[name]] if name in places else self.single[name][rows] for name in columns]
@@ -91,12 +87,13 @@ def _matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray[Any]
     )
 
 
-class Libsvm(Source):
+class Libsvm(TextSource):
     """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
 
     def __init__(self, path: Path, n_features: int | None) -> None:
+        self.path = path
         if n_features is None:
-            n_features = max((int(index.max(initial=0)) for _, _, index, _ in _pieces(path)), default=0)
+            n_features = max((piece.n_features for piece in self._pieces()), default=0)
             if n_features == 0:
                 raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
             if n_features > MOST_FEATURES:
@@ -108,59 +105,19 @@ class Libsvm(Source):
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Pieces of the text as dense rows."""
-        for labels, row, index, value in _pieces(self.path):
-            if index.max(initial=0) > self.matrix:
-                wide = f"it has a feature {index.max()}"
+        for piece in self._pieces():
+            if piece.n_features > self.matrix:
+                wide = f"it has a feature {piece.n_features}"
                 raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
-            dense = np.zeros((len(labels), self.matrix))
-            dense[row, index - 1] = value
-            arrays = [pa.array(labels) if name == "y" else pa.array(dense[:, int(name[1:])].copy()) for name in columns]
+            rows = np.asfortranarray(piece.dense(self.matrix))
+            arrays = [pa.array(piece.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
-    def fraction_read(self) -> float | None:
-        """Not known: rows are not counted beforehand."""
-        return None
-
-
-def _plain(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-Piece = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
-
-
-def _pieces(path: Path) -> Iterator[Piece]:
-    """Labels, and for every pair its row in the piece, its index and its value."""
-    n_rows = 0
-    try:
-        with UNPACK.get(path.suffix.lower(), _plain)(path) as file:
-            while lines := file.readlines(BYTES_AT_ONCE):
-                cleaned = [_SPACE_AROUND.sub(b":", line.split(b"#", 1)[0]).strip() for line in lines]
-                parts = [line.split() for line in cleaned if line]
-                if parts:
-                    yield _parsed(parts, path, n_rows)
-                n_rows += len(parts)
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise TableError(f"{path} is damaged or not a {path.suffix} file ({error}).") from error
-    except OSError as error:
-        if error.errno is not None:
+    def _pieces(self) -> Iterator[Piece]:
+        try:
+            with self.opened() as file:
+                yield from read_pieces(file)
+        except TableError:
             raise
-        raise TableError(f"{path} is damaged or not a {path.suffix} file ({error}).") from error
-
-
-def _parsed(parts: list[list[bytes]], path: Path, start: int) -> Piece:
-    try:
-        row = np.repeat(np.arange(len(parts)), [len(part) - 1 for part in parts])
-        pairs = [pair.split(b":") for part in parts for pair in part[1:]]
-        if any(len(pair) != 2 for pair in pairs):
-            raise ValueError("a pair must be index:value")
-        index = np.array([int(pair[0]) for pair in pairs], dtype=np.int64)
-        value = np.array([pair[1] for pair in pairs]).astype(np.float64) if pairs else np.zeros(0)
-        if index.min(initial=1) < 1:
-            raise ValueError("indices must begin with 1")
-        return [part[0].decode() for part in parts], row, index, value
-    except (ValueError, OverflowError) as error:
-        raise TableError(
-            f"{path} must hold lines such as '1 3:0.5 7:1'; between lines {start + 1} and {start + len(parts)} it does "
-            f"not: {error}."
-        ) from error
+        except ValueError as error:
+            raise TableError(f"{self.path} {error}") from error

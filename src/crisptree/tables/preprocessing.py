@@ -151,10 +151,10 @@ class Preprocessing:
                 raise TypeError("columns must have different names")
             return cls(
                 columns,
-                named=_is(content["named"], bool),
-                missing=tuple(_is(text, str) for text in content["missing"]),
-                target=None if content["target"] is None else _is(content["target"], str),
-                left_out={_is(name, str): _is(why, str) for name, why in content["left_out"].items()},
+                named=_of_type(content["named"], bool),
+                missing=tuple(_of_type(text, str) for text in content["missing"]),
+                target=None if content["target"] is None else _of_type(content["target"], str),
+                left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(
@@ -163,12 +163,12 @@ class Preprocessing:
 
 
 def _column(entry: Any, mean: Any, missing: Any) -> Column:
-    categories = tuple(_is(value, str) for value in entry.get("categories", ()))
+    categories = tuple(_of_type(value, str) for value in entry.get("categories", ()))
     if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):
         raise TypeError(f"a column of kind {entry['kind']!r}")
     if math.isinf(mean) or len(set(categories)) < len(categories):
         raise TypeError(f"the column {entry['name']!r}")
-    return Column(_is(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+    return Column(_of_type(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
 
 
 def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
@@ -177,7 +177,7 @@ def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
     return array
 
 
-def _is(value: Any, kind: type) -> Any:
+def _of_type(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r} must be of type {kind.__name__}")
     return value

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from crisptree.tables.columnar import Parquet
-from crisptree.tables.delimited import DELIMITERS, UNPACK, Delimited
+from crisptree.tables.delimited import DELIMITERS, Delimited
 from crisptree.tables.errors import TableError
 from crisptree.tables.matrices import Libsvm, Npz
 from crisptree.tables.source import Source
+from crisptree.tables.text import UNPACK
 
 LIBSVM = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
 
 
 def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
-    r"""A file of rows, ready to be gone through.
+    r"""A file of rows, ready to be read.
 
     Parameters
     ----------

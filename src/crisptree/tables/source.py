@@ -1,4 +1,4 @@
-"""A file of rows that is gone through in pieces of a fixed size, as often as needed."""
+"""A file of rows, read in pieces of a fixed size, as often as needed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Source(ABC):
         order = [name for name in self.names if name in wanted]
         rows = max(FEWEST_ROWS, min(MOST_ROWS, VALUES_AT_ONCE // max(1, len(order))))
         self.n_read = 0
-        for batch in _regular(self.raw_batches(order), rows):
+        for batch in _pieces_of_equal_size(self.raw_batches(order), rows):
             yield batch.select(order)
             self.n_read += batch.num_rows
 
@@ -83,7 +83,7 @@ class Source(ABC):
         return [name for name in names if name not in others]
 
 
-def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+def _pieces_of_equal_size(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """The same rows in pieces of ``rows``, the last one smaller."""
     waiting: list[pa.RecordBatch] = []
     count = 0

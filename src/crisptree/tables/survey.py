@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.remedies import Note, Remedy
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.source import Source
@@ -48,7 +48,7 @@ class Choices:
 
 
 @dataclass
-class _Seen:
+class _ColumnSurvey:
     """All that was seen of one column so far."""
 
     name: str
@@ -72,9 +72,12 @@ class _Seen:
     is_row_number: bool = True
 
     @property
-    def quoted(self) -> str:
-        """The name as one types it in a shell."""
-        return quote(self.name)
+    def drop(self) -> Remedy:
+        return Remedy("drop", [self.name])
+
+    @property
+    def categorical(self) -> Remedy:
+        return Remedy("categorical", [self.name])
 
     def add(self, values: Values, start: int) -> None:
         self.n_missing += len(values.present) - len(values.array)
@@ -92,7 +95,7 @@ class _Seen:
             return
         self.is_row_number = False
         if values.kind == "text":
-            self._add_words(values, start)
+            self._add_texts(values, start)
 
     def _count_texts(self, values: Values) -> None:
         """Count the different values, while they are not too many; that is all one needs to know then."""
@@ -103,7 +106,7 @@ class _Seen:
         for entry in counts[: self.most + 1].to_pylist():
             self.counts[entry["values"]] += entry["counts"]
 
-    def _add_words(self, values: Values, start: int) -> None:
+    def _add_texts(self, values: Values, start: int) -> None:
         self.all_boolean = self.all_boolean and booleans(values) is not None
         self.all_dates = self.all_dates and matches(values, DATE)
         mask = number_mask(values)
@@ -113,13 +116,14 @@ class _Seen:
             self.bad = (first_row(~mask, values, start), values.array[int(np.argmin(mask))].as_py())
 
     def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
-        wild = np.abs(found) > LARGEST
-        if wild.any() and not self.as_category:
-            row = first_row(wild, values, start)
+        too_large = np.abs(found) > LARGEST
+        if too_large.any() and not self.as_category:
+            row = first_row(too_large, values, start)
             raise TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row {row} "
-                f"has {found[int(np.argmax(wild))]}. Correct it"
-                + (f", or leave the column out with --drop {self.quoted}." if self.may_drop else ".")
+                f"has {found[int(np.argmax(too_large))]}. Correct it"
+                + (f", or leave the column out with {self.drop}." if self.may_drop else "."),
+                self.drop,
             )
         self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
         if self.n_numbers and self.high + 1 != found[0]:
@@ -135,7 +139,8 @@ class _Seen:
         if "date" in self.kinds or (self.kinds == {"text"} and self.all_dates and not self.as_category):
             raise TableError(
                 f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
-                f"of them first (a year, a weekday, days since an event), or leave it out with --drop {self.quoted}."
+                f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}.",
+                self.drop,
             )
         if self.as_category:
             return self._category()
@@ -147,14 +152,18 @@ class _Seen:
             row, value = self.bad
             raise TableError(
                 f"{self.shown} must hold numbers with a point and no marks of thousands, such as 1234.5; row {row} has "
-                f"{value!r}. Write them so; or, if they are names of categories, say --categorical {self.quoted}."
+                f"{value!r}. Write them so; or, if they are names of categories, say {self.categorical}.",
+                self.categorical,
             )
         if 2 * self.n_numbers > self.n_values and self.bad is not None:
             row, value = self.bad
+            missing = Remedy("missing", [value])
             raise TableError(
                 f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but row {row} "
-                f"has {value!r}. If that means a missing value, say --missing {value!r}; if the column holds names of "
-                f"categories, say --categorical {self.quoted}."
+                f"has {value!r}. If that means a missing value, say {missing}; if the column holds names of "
+                f"categories, say {self.categorical}.",
+                missing,
+                self.categorical,
             )
         return self._category()
 
@@ -164,10 +173,13 @@ class _Seen:
         rare = different and self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
         if many or rare:
             what = "hardly any value twice" if rare else f"more than {self.most} different values"
-            more = "" if rare else f", or allow so many features with --max-categories {10 * self.most}"
+            more_features = Remedy("max_categories", 10 * self.most)
+            more = "" if rare else f", or allow so many features with {more_features}"
             raise TableError(
                 f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. Leave it out with "
-                f"--drop {self.quoted}{more}."
+                f"{self.drop}{more}.",
+                self.drop,
+                more_features,
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
@@ -211,7 +223,7 @@ def survey(
     """
     missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
     seen = {
-        name: _Seen(
+        name: _ColumnSurvey(
             name,
             f"{source.path}: column {name!r}",
             choices.max_categories,
@@ -240,15 +252,17 @@ def survey(
         else:
             columns.append(column)
             if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                how = "" if source.matrix else f": --drop {quote(name)}"
-                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
+                how = "" if source.matrix else f" with {what.drop}"
+                notes.append(
+                    Note(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.", what.drop)
+                )
     if not columns:
         raise TableError(f"{source.path} must have at least one column to learn from; {_nothing_left(left_out)}.")
     preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)
     twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
     if twice:
         raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
-    return preprocessing, notes + _said(left_out, columns)
+    return preprocessing, notes + _notes(left_out, columns)
 
 
 def _nothing_left(left_out: dict[str, str]) -> str:
@@ -256,13 +270,13 @@ def _nothing_left(left_out: dict[str, str]) -> str:
     return ", ".join(reasons) or "it has none"
 
 
-def _said(left_out: dict[str, str], columns: list[Column]) -> list[str]:
+def _notes(left_out: dict[str, str], columns: list[Column]) -> list[str]:
     notes = []
     for why in ("constant", NO_VALUES):
         names = [name for name, reason in left_out.items() if reason == why]
         if names:
             notes.append(f"left out, {'constant' if why == 'constant' else 'without any value'}: {listed(names)}.")
-    holes = [column.name for column in columns if column.missing]
-    if holes:
-        notes.append(f"missing values in {listed(holes)}: each gets one more feature that tells where.")
+    incomplete = [column.name for column in columns if column.missing]
+    if incomplete:
+        notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
     return notes

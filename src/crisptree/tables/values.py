@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -66,14 +66,14 @@ def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
     kind = _kind(array.type, name)
     if kind == "text":
         array = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        gone = pc.or_(pc.is_null(array), pc.fill_null(pc.is_in(array, pa.array(list(missing), pa.string())), True))
+        absent = pc.or_(pc.is_null(array), pc.fill_null(pc.is_in(array, pa.array(list(missing), pa.string())), True))
     elif kind == "number":
         if not pa.types.is_integer(array.type):  # whole numbers keep all their digits, for they may be labels
             array = array.cast(pa.float64())
-        gone = pc.is_null(array, nan_is_null=True)
+        absent = pc.is_null(array, nan_is_null=True)
     else:
-        gone = pc.is_null(array)
-    present = ~np.asarray(gone.to_numpy(zero_copy_only=False), dtype=bool)
+        absent = pc.is_null(array)
+    present = ~np.asarray(absent.to_numpy(zero_copy_only=False), dtype=bool)
     where = np.flatnonzero(present)
     return Values(kind, array if len(where) == len(array) else array.filter(pa.array(present)), present, where)
 
@@ -88,9 +88,11 @@ def _kind(kind: pa.DataType, name: str) -> str:
         return "text"
     if types.is_date(kind) or types.is_timestamp(kind):
         return "date"
+    drop = Remedy("drop", [name])
     raise TableError(
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
-        f"Leave it out with --drop {quote(name)}."
+        f"Leave it out with {drop}.",
+        drop,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from abc import ABC, abstractmethod
-from shlex import quote
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -110,7 +109,7 @@ def _check_flat(columns: Columns) -> None:
         if isinstance(values, pa.Array) and pa.types.is_nested(values.type):
             raise TableError(
                 f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
-                f"without --keep {quote(name)}."
+                "without this column."
             )
 
 

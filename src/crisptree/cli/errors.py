@@ -11,19 +11,21 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from crisptree.cli.flags import with_flags
+
 EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
 
 
-class Careful(TyperGroup):
-    """A group of commands that says in a sentence why one of them failed."""
+class CommandGroup(TyperGroup):
+    """The commands; one that fails says why in a sentence."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _say("stopped; nothing half-written was left behind.")
+            _print("stopped; nothing half-written was left behind.")
             raise typer.Exit(130) from None
         except EXPECTED as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
@@ -32,11 +34,11 @@ class Careful(TyperGroup):
                 raise typer.Exit(1) from None
             if isinstance(error, ModuleNotFoundError) and (error.name or "crisptree").split(".")[0] == "crisptree":
                 raise
-            _say(f"error: {_sentence(error)}")
+            _print(f"error: {_sentence(error)}")
             raise typer.Exit(1) from None
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -50,4 +52,4 @@ def _sentence(error: BaseException) -> str:
         )
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):
         return f"this needs {error.name}; install it with: pip install 'crisptree[all]'"
-    return str(error)
+    return with_flags(error)

@@ -10,31 +10,31 @@ import numpy.typing as npt
 from crisptree.explain import Push, Step, path
 from crisptree.tables.preprocessing import Preprocessing
 
-LOOKED_AT = 12
+MOST_PUSHES = 12
 """Pushes that are looked through for one to the side that the row takes."""
 
 
-def way(model: Any, row: npt.NDArray[np.float32], preprocessing: Preprocessing) -> str:
+def path_text(model: Any, row: npt.NDArray[np.float32], preprocessing: Preprocessing) -> str:
     """The splits on a row's path, and what did most to send it there."""
-    explained = path(model, row, top=LOOKED_AT)
-    parts = [_turn(step, preprocessing) for step in explained.steps]
+    explained = path(model, row, top=MOST_PUSHES)
+    parts = [_step_text(step, preprocessing) for step in explained.steps]
     return "; ".join([*parts, f"leaf {explained.leaf}: {explained.predicted}"])
 
 
-def _turn(step: Step, preprocessing: Preprocessing) -> str:
+def _step_text(step: Step, preprocessing: Preprocessing) -> str:
     turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
     with_it = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
-    return f"{turn} ({phrase(with_it[0], preprocessing)})" if with_it else turn
+    return f"{turn} ({push_text(with_it[0], preprocessing)})" if with_it else turn
 
 
-def phrase(push: Push, preprocessing: Preprocessing) -> str:
+def push_text(push: Push, preprocessing: Preprocessing) -> str:
     """What a feature says about the row.
 
     Examples
     --------
     >>> from crisptree.tables.preprocessing import Column
     >>> columns = (Column("age", "number", mean=40.0, missing=True), Column("sex", "category", categories=("f", "m")))
-    >>> said = [phrase(Push(j, "", value, 1.0), Preprocessing(columns)) for j, value in enumerate([40, 1, 0, 1])]
+    >>> said = [push_text(Push(j, "", value, 1.0), Preprocessing(columns)) for j, value in enumerate([40, 1, 0, 1])]
     >>> said
     ['age = 40', 'age is missing', 'sex is not f', 'sex is m']
     """

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from crisptree.datasets.errors import DataFormatError
-from crisptree.datasets.pictures import read_pictures, write_png
+from crisptree.datasets.image_files import read_images, write_png
 
 RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (5, 7), dtype=np.uint8)
@@ -15,9 +15,9 @@ def test_folders_are_read_in_the_order_of_their_numbers(tmp_path):
     for number in (10, 9, 1):
         write_png(tmp_path / f"slice {number}.png", np.full((2, 3), number, dtype=np.uint8))
     (tmp_path / "notes.txt").write_text("no image")
-    pictures = read_pictures(tmp_path)
-    assert [picture.name for picture in pictures] == ["slice 1", "slice 9", "slice 10"]
-    assert [int(picture.array[0, 0]) for picture in pictures] == [1, 9, 10]
+    images = read_images(tmp_path)
+    assert [image.name for image in images] == ["slice 1", "slice 9", "slice 10"]
+    assert [int(image.array[0, 0]) for image in images] == [1, 9, 10]
 
 
 @pytest.mark.parametrize("array", [GREY, COLOR, DEEP], ids=["grey", "color", "16 bits"])
@@ -25,16 +25,16 @@ def test_folders_are_read_in_the_order_of_their_numbers(tmp_path):
 def test_pixels_come_as_they_are(tmp_path, array, ending):
     path = tmp_path / f"ä.{ending}"
     Image.fromarray(array).save(path)
-    (picture,) = read_pictures(path)
-    assert np.array_equal(picture.array, array)
+    (found,) = read_images(path)
+    assert np.array_equal(found.array, array)
 
 
 def test_a_stack_gives_its_pages(tmp_path):
     pages = [Image.fromarray(GREY + np.uint8(page)) for page in range(11)]
     pages[0].save(tmp_path / "s.tif", save_all=True, append_images=pages[1:])
-    pictures = read_pictures(tmp_path / "s.tif")
-    assert [picture.name for picture in pictures][::10] == ["s-01", "s-11"]
-    assert np.array_equal(pictures[3].array, GREY + np.uint8(3))
+    images = read_images(tmp_path / "s.tif")
+    assert [image.name for image in images][::10] == ["s-01", "s-11"]
+    assert np.array_equal(images[3].array, GREY + np.uint8(3))
 
 
 def test_labels_are_the_numbers_of_a_palette_and_images_its_colors(tmp_path):
@@ -42,34 +42,34 @@ def test_labels_are_the_numbers_of_a_palette_and_images_its_colors(tmp_path):
     image.putdata((GREY % 3).ravel().tolist())
     image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
     image.save(tmp_path / "p.png")
-    assert np.array_equal(read_pictures(tmp_path / "p.png", labels=True)[0].array, GREY % 3)
-    assert read_pictures(tmp_path / "p.png")[0].array.shape == (5, 7, 3)
+    assert np.array_equal(read_images(tmp_path / "p.png", labels=True)[0].array, GREY % 3)
+    assert read_images(tmp_path / "p.png")[0].array.shape == (5, 7, 3)
 
 
 def test_what_is_written_is_read_again(tmp_path):
     for array in (GREY, DEEP):
         write_png(tmp_path / "x.png", array)
-        assert np.array_equal(read_pictures(tmp_path / "x.png", labels=True)[0].array, array)
+        assert np.array_equal(read_images(tmp_path / "x.png", labels=True)[0].array, array)
 
 
 def test_what_is_no_image_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(DataFormatError, match="there is no file or folder"):
-        read_pictures(tmp_path / "none")
+        read_images(tmp_path / "none")
     with pytest.raises(DataFormatError, match=r"must hold \.png, \.tif, \.tiff files; it holds none"):
-        read_pictures(tmp_path)
+        read_images(tmp_path)
     (tmp_path / "x.jpg").write_bytes(b"")
     with pytest.raises(DataFormatError, match="must be a folder of images or end in"):
-        read_pictures(tmp_path / "x.jpg")
+        read_images(tmp_path / "x.jpg")
     (tmp_path / "x.png").write_bytes(b"not really")
     with pytest.raises(DataFormatError, match=r"is damaged or not a \.png file"):
-        read_pictures(tmp_path)
+        read_images(tmp_path)
     Image.fromarray(COLOR).save(tmp_path / "x.png")
     with pytest.raises(DataFormatError, match="must have one whole number per pixel, its class; got mode RGB"):
-        read_pictures(tmp_path, labels=True)
+        read_images(tmp_path, labels=True)
     Image.fromarray(COLOR).convert("RGBA").save(tmp_path / "x.png")
     with pytest.raises(DataFormatError, match="must be grey or RGB; got mode RGBA"):
-        read_pictures(tmp_path)
+        read_images(tmp_path)
     Image.fromarray(GREY).save(tmp_path / "x.png")
     Image.fromarray(GREY).save(tmp_path / "x.tif")
     with pytest.raises(DataFormatError, match="holds two images named x"):
-        read_pictures(tmp_path)
+        read_images(tmp_path)

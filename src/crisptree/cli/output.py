@@ -1,0 +1,80 @@
+"""What a command prints: results on stdout, notes and progress on stderr; with --json one document on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from crisptree.cli.flags import with_flags
+from crisptree.estimators.progress import ProgressDisplay
+
+
+class Output:
+    """Prints for a person, or keeps what is to be printed for one JSON document."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.notes: list[str] = []
+        self.stdout, self.stderr = Console(), Console(stderr=True)
+
+    def note(self, text: str) -> None:
+        """Something that the user should know, on stderr; JSON holds it as well."""
+        text = with_flags(text)
+        self.notes.append(text)
+        self.stderr.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def note_all(self, texts: Iterable[str]) -> None:
+        """Several notes."""
+        for text in texts:
+            self.note(text)
+
+    def progress(self) -> ProgressDisplay:
+        """How far the work is, on stderr."""
+        return ProgressDisplay(self.stderr)
+
+    def show(self, result: RenderableType) -> None:
+        """A part of the result for a person."""
+        if not self.as_json:
+            markup = not isinstance(result, str)
+            self.stdout.print(result, markup=markup, highlight=False, soft_wrap=isinstance(result, str))
+
+    def finish(self, document: dict[str, Any]) -> None:
+        """The whole result for a machine."""
+        if self.as_json:
+            escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+            print(json.dumps({**document, "notes": self.notes}, indent=2, ensure_ascii=escaped, default=_plain))
+
+    @contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Warnings of the library become notes."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            finally:
+                self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str] = ()) -> Table:
+    """A table of texts as they are; numbers to the right, the first column and those in ``left`` to the left."""
+    table = Table()
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if not place or column in left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value)
