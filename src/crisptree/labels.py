@@ -1,0 +1,34 @@
+"""Labels as numbers of classes: one rule for everything that is given labels. NumPy only."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def class_numbers(labels: npt.ArrayLike, classes: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The place of every label among the classes, −1 for a label that is none of them.  (n,)
+
+    Labels are compared as Python compares values, not as NumPy converts them: 1 is 1.0 and True, but not "1", and a
+    large whole number is not the next one that a double can hold. NaN is no class, not even where it is one.
+
+    Parameters
+    ----------
+    labels : array-like
+        Labels of any type; read as one row of them, whatever their shape.
+    classes : array-like
+        The classes, each once, in any order.
+
+    Examples
+    --------
+    >>> class_numbers([2, 7, 1], [1.0, 2.0]).tolist()
+    [1, -1, 0]
+    >>> class_numbers(["no", "yes", 1], ["no", "yes"]).tolist()
+    [0, 1, -1]
+    """
+    given, known = np.asarray(labels).reshape(-1), np.asarray(classes).reshape(-1)
+    places = {label: number for number, label in enumerate(known.tolist())}
+    if given.dtype.kind == "O":  # its values may have no order
+        return np.array([places.get(label, -1) for label in given.tolist()], dtype=np.int64)
+    different, which = np.unique(given, return_inverse=True)
+    return np.array([places.get(label, -1) for label in different.tolist()], dtype=np.int64)[which.reshape(-1)]
