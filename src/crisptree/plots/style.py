@@ -15,7 +15,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
-INK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
+DARK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
 ARROW = "#9aa7b5"
 ACCENT = "#d55e00"
 """The path of one sample."""
@@ -48,11 +48,11 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:
     """Text as it is: names may hold dollar signs, which matplotlib would take for formulas."""
-    usual: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "zorder": 6}
+    usual: dict[str, Any] = {"ha": "center", "va": "center", "color": DARK, "zorder": 6}
     return ax.text(x, y, text, fontsize=size, parse_math=False, **usual | style)
 
 
-def as_they_are(texts: Iterable[Text]) -> None:
+def literal(texts: Iterable[Text]) -> None:
     """Keep matplotlib from reading formulas into names of ticks, titles and legends."""
     for text in texts:
         text.set_parse_math(False)
@@ -86,7 +86,7 @@ def shortened(text: str, inches: float, size: float, weight: str = "normal") -> 
     return text[:fits].rstrip() + "…"
 
 
-def on_top_of(color: npt.ArrayLike) -> str:
+def readable_on(color: npt.ArrayLike) -> str:
     """Black or white, whichever is easier to read on the color."""
     red, green, blue = np.asarray(mpl.colors.to_rgb(color))  # type: ignore[arg-type]
-    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+    return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
