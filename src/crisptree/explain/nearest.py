@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from crisptree.explain.projection import nearest_point
 from crisptree.inference import FlatTree, route_rows
-from crisptree.view import ModelView, view_of
 from crisptree.view.checks import whole_number
+from crisptree.view.model import ModelView, linear, view_of
 from crisptree.view.paths import Push
 
 Doubles = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     ('high', True, 'high')
     """
     view = view_of(model, "explain.nearest_other")
-    tree, row = view.linear_tree("explain.nearest_other"), view.row(x)[0]
+    tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     most = whole_number("top", top, 0)
     wanted = _wanted(view, tree, row, to)
     found = next(Search(tree, row, wanted).landings(), None) if wanted.any() else None

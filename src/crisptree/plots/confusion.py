@@ -13,6 +13,7 @@ from crisptree.plots.style import literal, new_axes, readable_on, write
 from crisptree.view import view_of
 from crisptree.view.names import on_one_line, one_name_each
 
+Doubles = npt.NDArray[np.float64]
 MOST_NUMBERED = 40
 """Beyond so many classes the counts would be too small to read."""
 
@@ -72,9 +73,7 @@ def plot_confusion(
     return ax
 
 
-def _counted(
-    model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | None
-) -> tuple[npt.NDArray[np.float64], list[str]]:
+def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | None) -> tuple[Doubles, list[str]]:
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
         view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
@@ -99,7 +98,7 @@ def _counted(
     return matrix, on_one_line(one_name_each(names, len(matrix), "class_names", "classes"))
 
 
-def _draw_numbers(ax: Axes, counts: npt.NDArray[np.float64], paint: npt.NDArray[np.float64], total: float) -> None:
+def _draw_numbers(ax: Axes, counts: Doubles, paint: Doubles, total: float) -> None:
     """The counts that are not zero, in black or white."""
     digits = len(f"{counts.max():.0f}")
     box = ax.get_window_extent()

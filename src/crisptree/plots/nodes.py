@@ -19,6 +19,7 @@ from crisptree.plots.weight_images import as_image
 from crisptree.view import ModelView
 from crisptree.view.influence import effects, most_influential
 
+Doubles = npt.NDArray[np.float64]
 Outline = tuple[float, float, float, float]
 
 TERMS = 3
@@ -126,9 +127,7 @@ def draw_split(sheet: Sheet, view: ModelView, layout: Layout, split: int) -> Non
         _draw_terms(sheet, outline, effects(tree, split), view.feature_names)
 
 
-def draw_image(
-    sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64], paint: dict[str, Any] = GRAY, **frame: Any
-) -> None:
+def draw_image(sheet: Sheet, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any) -> None:
     """An image as large as the outline allows, its pixels square."""
     left, right, lower, upper = outline
     height, width = image.shape[:2]
@@ -158,7 +157,7 @@ def _draw_threshold(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, 
     draw_lines(sheet, outline, [names[feature], f"{'>' if weight > 0 else '<'} {-bias / weight:.4g}"])
 
 
-def _draw_terms(sheet: Sheet, outline: Outline, effect: npt.NDArray[np.float64], names: list[str]) -> None:
+def _draw_terms(sheet: Sheet, outline: Outline, effect: Doubles, names: list[str]) -> None:
     """The largest effects as signed bars behind their names: to the right what sends a row right."""
     left, right, lower, upper = outline
     sheet.frame(outline)
@@ -218,7 +217,7 @@ def draw_end(
     view: ModelView,
     layout: Layout,
     node: int,
-    colors: npt.NDArray[np.float64],
+    colors: Doubles,
     *,
     letter: str | None,
     ticks: bool,
@@ -241,9 +240,7 @@ def draw_end(
         sheet.frame((x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6)
 
 
-def draw_bars(
-    ax: Axes, outline: Outline, table: npt.NDArray[np.float64], colors: npt.NDArray[np.float64], factor: float = 1.0
-) -> None:
+def draw_bars(ax: Axes, outline: Outline, table: Doubles, colors: Doubles, factor: float = 1.0) -> None:
     """One bar per class on a line, as tall as the outline for probability one."""
     left, right, lower, upper = outline
     width = (right - left) / len(table)

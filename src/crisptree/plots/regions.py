@@ -18,7 +18,9 @@ from crisptree.plots.style import DARK, MUTED, class_colors, literal, new_axes, 
 from crisptree.view import ModelView, view_of
 from crisptree.view.checks import whole_number
 
+Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
+Polygons = list[Doubles]
 
 PALE = 0.45
 """How much of a class colour its region has; the rest is white, so that points stand out."""
@@ -128,21 +130,19 @@ def _checked(bounds: Any) -> Bounds:
     return left, right, lower, upper
 
 
-def _window(points: npt.NDArray[np.float64]) -> Bounds:
+def _window(points: Doubles) -> Bounds:
     low, high = points.min(axis=0), points.max(axis=0)
     reach = np.where(high > low, high - low, 1.0)
     (left, lower), (right, upper) = low - 0.08 * reach, high + 0.08 * reach
     return float(left), float(right), float(lower), float(upper)
 
 
-def _mixed(tables: npt.NDArray[np.float64], colors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _mixed(tables: Doubles, colors: Doubles) -> Doubles:
     """Class colours, mixed by probability and made pale.  (n, n_classes) → (n, 3)"""
     return np.clip(PALE * tables @ colors + 1 - PALE, 0.0, 1.0)
 
 
-def _fill_cells(
-    ax: Axes, view: ModelView, polygons: list[npt.NDArray[np.float64]], colors: npt.NDArray[np.float64]
-) -> None:
+def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) -> None:
     leaves = range(view.tree.structure.n_leaves)
     shown = [leaf for leaf in leaves if len(polygons[view.tree.structure.n_splits + leaf])]
     paint = _mixed(view.tree.leaf_values(shown), colors)
@@ -154,12 +154,7 @@ def _fill_cells(
 
 
 def _fill_grid(
-    ax: Axes,
-    view: ModelView,
-    window: Bounds,
-    colors: npt.NDArray[np.float64],
-    steepness: float | None,
-    resolution: int,
+    ax: Axes, view: ModelView, window: Bounds, colors: Doubles, steepness: float | None, resolution: int
 ) -> None:
     left, right, lower, upper = window
     # The middle of every pixel, the lowest row first.
@@ -172,7 +167,7 @@ def _fill_grid(
     ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
 
 
-def _draw_splits(ax: Axes, view: ModelView, polygons: list[npt.NDArray[np.float64]]) -> None:
+def _draw_splits(ax: Axes, view: ModelView, polygons: Polygons) -> None:
     tree = view.tree
     assert isinstance(tree, FlatTree)  # only hyperplanes have cells
     lines = []
@@ -186,7 +181,7 @@ def _draw_splits(ax: Axes, view: ModelView, polygons: list[npt.NDArray[np.float6
     ax.add_collection(LineCollection(lines, colors=DARK, linewidths=1.6, zorder=3, label="splits"))
 
 
-def _draw_letters(ax: Axes, view: ModelView, polygons: list[npt.NDArray[np.float64]], whole: float) -> None:
+def _draw_letters(ax: Axes, view: ModelView, polygons: Polygons, whole: float) -> None:
     structure = view.tree.structure
     for number, leaf in enumerate(structure.leaves_left_to_right):
         polygon = polygons[structure.n_splits + leaf]
@@ -195,9 +190,7 @@ def _draw_letters(ax: Axes, view: ModelView, polygons: list[npt.NDArray[np.float
             write(ax, x, y, letters(number), 13, fontweight="bold", clip_on=True)
 
 
-def _draw_points(
-    ax: Axes, view: ModelView, points: npt.NDArray[np.float64], y: Any, colors: npt.NDArray[np.float64]
-) -> None:
+def _draw_points(ax: Axes, view: ModelView, points: Doubles, y: Any, colors: Doubles) -> None:
     paint: Any = MUTED
     if y is not None:
         paint = colors[view.class_numbers(y, len(points))]
@@ -205,7 +198,7 @@ def _draw_points(
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
 
 
-def _draw_legend(ax: Axes, view: ModelView, colors: npt.NDArray[np.float64], *, outside: bool) -> None:
+def _draw_legend(ax: Axes, view: ModelView, colors: Doubles, *, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
     # Names are written afterwards: a legend leaves out labels that begin with an underscore.
     place: dict[str, Any] = {"loc": "upper right"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -75,15 +76,9 @@ def shortened(text: str, inches: float, size: float, weight: str = "normal") -> 
     """The text, or as much of its beginning as fits, with … after it; at least one letter."""
     if text_width(text, size, weight) <= inches:
         return text
-    fits = 1
-    low, high = 1, len(text) - 1
-    while low <= high:
-        middle = (low + high) // 2
-        if text_width(text[:middle] + "…", size, weight) <= inches:
-            fits, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return text[:fits].rstrip() + "…"
+    lengths = range(1, len(text))
+    fits = bisect_left(lengths, True, key=lambda length: text_width(text[:length] + "…", size, weight) > inches)
+    return text[: max(fits, 1)].rstrip() + "…"
 
 
 def readable_on(color: npt.ArrayLike) -> str:

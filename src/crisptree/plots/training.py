@@ -61,7 +61,6 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     pieces = _pieces(records)
     for ax, (label, value) in zip(drawn, CURVES, strict=False):
         _draw_curve(ax, pieces, value)
-        _shade(ax, pieces, len(records))
         ax.set_ylabel(label, fontsize=8)
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
@@ -82,8 +81,10 @@ def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
 
 
 def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[Any], float | None]) -> None:
-    """A line for each run, broken where best-first growth goes on to other stumps of the same level."""
-    for start, piece in pieces:
+    """A line for each run, every second one on grey; broken where best-first growth goes on to other stumps."""
+    for place, (start, piece) in enumerate(pieces):
+        if place % 2:
+            ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
         x, y = [], []
         for number, record in enumerate(piece):
             if number and record.epoch <= piece[number - 1].epoch:
@@ -93,12 +94,6 @@ def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[
             x.append(float(start + number))
             y.append(np.nan if height is None else height)
         ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
-
-
-def _shade(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:
-    for number, (start, piece) in enumerate(pieces):
-        if number % 2:
-            ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
 
 
 def _name(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 
 from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, SIGNED, literal, shortened, write
 from crisptree.plots.weight_images import as_image, side_by_side
-from crisptree.view import ModelView, view_of
 from crisptree.view.influence import effects, most_influential
+from crisptree.view.model import ModelView, linear, view_of
 
 STYLES = {"gray": ("gray",), "diverging": ("diverging",), "both": ("gray", "diverging")}
 
@@ -70,7 +70,7 @@ def plot_weights(
     if len({(view.tree.n_features, view.image_shape) for view in views}) > 1:
         raise ValueError("`compare` must be a model of the same features and image shape; this one has others.")
     for view in views:
-        view.linear_tree("plot_weights")
+        linear(view.tree, "plot_weights")
     splits = _chosen(nodes, views)
     rows = [
         (view, kind, name)
@@ -156,7 +156,7 @@ def _bare(ax: Axes) -> None:
 
 
 def _draw_bars(ax: Axes, view: ModelView, split: int) -> None:
-    effect = effects(view.linear_tree("plot_weights"), split)
+    effect = effects(linear(view.tree, "plot_weights"), split)
     largest = most_influential(effect, BARS)
     values = effect[largest]
     ax.barh(np.arange(len(largest)), values, color=np.where(values > 0, RIGHT, LEFT), height=0.75)

@@ -63,9 +63,10 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
     total = max(float(passing.sum()), np.finfo(float).tiny)
+    truth = None if rows is None or rows.y is None else rows
     return {
-        "hard": None if rows is None or rows.y is None else float(np.mean(~rows.wrong)),
-        "soft": _soft_accuracy(view, rows),
+        "hard": None if truth is None else float(np.mean(~truth.wrong)),
+        "soft": None if truth is None else float(np.mean(view.soft_tables(truth.X).argmax(axis=1) == truth.y)),
         "training": float(correct / trained) if trained else None,
         "rows": None if rows is None else len(rows.X),
         "training_rows": float(trained),
@@ -76,12 +77,6 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
         "bytes": _size(tree),
         "steepness": float(tree.statistics.steepness),
     }
-
-
-def _soft_accuracy(view: ModelView, rows: ReportRows | None) -> float | None:
-    if rows is None or rows.y is None:
-        return None
-    return float(np.mean(view.soft_tables(rows.X).argmax(axis=1) == rows.y))
 
 
 def _size(tree: CrispTree) -> int:

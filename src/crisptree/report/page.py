@@ -18,7 +18,7 @@ from crisptree.report.words import cards, notes, subtitle
 from crisptree.view import ModelView, view_of
 from crisptree.view.checks import whole_number
 
-SCRIPTS = (
+SCRIPTS = [
     "data",
     "draw",
     "charts",
@@ -31,7 +31,7 @@ SCRIPTS = (
     "confusion",
     "curves",
     "main",
-)
+]
 """In the order in which they are joined; they share one scope."""
 
 

@@ -61,11 +61,7 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
     no_rows = samples is None
     no_classes = not no_rows and not values["labelled"]
     reasons = [
-        (
-            "summary",
-            no_rows,
-            f"No rows were given, so accuracy is known for training only. {advice}",
-        ),
+        ("summary", no_rows, f"No rows were given, so accuracy is known for training only. {advice}"),
         (
             "summary",
             no_classes,
@@ -83,11 +79,7 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
             "This tree is a single leaf: it asks nothing and answers the same for every row.",
         ),
         ("tree", no_rows, "No rows were given, so there are no score histograms and no example samples."),
-        (
-            "samples",
-            no_rows,
-            f"Not shown: no rows were given. {advice}",
-        ),
+        ("samples", no_rows, f"Not shown: no rows were given. {advice}"),
         ("samples", no_classes, "No confusion matrix: the rows came without their classes."),
         (
             "samples",

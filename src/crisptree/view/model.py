@@ -90,12 +90,8 @@ class ModelView:
 
     def scaled_weights(self, split: int) -> Doubles:
         """β of a split in the scaled space of training: the weights that images show.  (n_features,)"""
-        tree = self.linear_tree("a weight image")
+        tree = linear(self.tree, "a weight image")
         return tree.statistics.scaling.unfold(tree.weight[split], tree.bias[split])[0]
-
-    def linear_tree(self, purpose: str) -> FlatTree:
-        """The tree where only one of hyperplanes will do."""
-        return linear(self.tree, purpose)
 
     # What the nodes say. A leaf that holds something else than class frequencies is put into words here.
 
@@ -175,11 +171,7 @@ class ModelView:
 
 
 def view_of(
-    model: Any,
-    purpose: str,
-    *,
-    class_names: Sequence[Any] | None = None,
-    feature_names: Sequence[Any] | None = None,
+    model: Any, purpose: str, *, class_names: Sequence[Any] | None = None, feature_names: Sequence[Any] | None = None
 ) -> ModelView:
     """A fitted model as others see it.
 
@@ -210,9 +202,10 @@ def view_of(
     if not isinstance(tree, CrispTree):
         raise _refusal(model, estimator, purpose)
     labels = estimator.classes_ if class_names is None else class_names
-    classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
-    features = names.feature_names(estimator, feature_names, earlier)
-    return ModelView(estimator, earlier, names.on_one_line(classes), names.on_one_line(features))
+    classes = names.on_one_line(names.one_name_each(labels, tree.n_outputs, "class_names", "classes"))
+    return ModelView(
+        estimator, earlier, classes, names.on_one_line(names.feature_names(estimator, feature_names, earlier))
+    )
 
 
 def linear(tree: CrispTree, purpose: str) -> FlatTree:
