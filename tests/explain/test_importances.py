@@ -55,7 +55,7 @@ def test_modules_have_no_importances_and_say_so():
     model, X, y = fitted(split=lambda shape: torch.nn.Linear(shape[0], 1))
     assert not hasattr(model, "feature_importances_")
     assert not hasattr(model, "sparsity_")
-    with pytest.raises(TypeError, match="needs hyperplanes"):
+    with pytest.raises(TypeError, match="must have hyperplanes"):
         explain.feature_importances(model)
     assert permutation_importance(model, X, y, n_repeats=1, random_state=0).importances_mean.shape == (6,)
 

@@ -166,7 +166,7 @@ def test_leaves_come_from_near_to_far():
 
 def test_modules_and_unknown_classes_are_refused_with_a_sentence():
     model, X, _ = fitted(split=lambda shape: torch.nn.Linear(shape[0], 1))
-    with pytest.raises(TypeError, match="nearest_other needs hyperplanes"):
+    with pytest.raises(TypeError, match="nearest_other must have hyperplanes"):
         explain.nearest_other(model, X[0])
     model, X, _ = fitted(labels=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"`to` must be one of the classes \['a', 'b', 'c'\]; got 'd'"):

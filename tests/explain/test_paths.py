@@ -159,7 +159,7 @@ def test_a_model_must_be_one_of_ours_and_know_its_classes():
     model, X, y = fitted(max_depth=1)
     other = DecisionTreeClassifier().fit(X, y)
     for ask in (explain.path, explain.nearest_other):
-        with pytest.raises(TypeError, match="must be a fitted crisptree estimator; got a DecisionTreeClassifier"):
+        with pytest.raises(TypeError, match="or a Pipeline that ends in one; got a DecisionTreeClassifier"):
             ask(other, X[0])
         with pytest.raises(TypeError, match="Give the model"):
             ask(model.tree_, X[0])

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 import crisptree
 from crisptree.plots import plot_training
-from crisptree.plots.ink import ACCENT, RIGHT
+from crisptree.plots.style import ACCENT, RIGHT
 from tests.plots.models import figure_1, records
 from tests.plots.reading import texts
 

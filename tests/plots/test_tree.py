@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from crisptree import CrispTreeClassifier
 from crisptree.plots import plot_path, plot_tree
-from crisptree.plots.ink import ACCENT
 from crisptree.plots.layout import tree_layout
+from crisptree.plots.style import ACCENT
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
 

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from crisptree.plots import plot_weights
-from crisptree.plots.ink import LEFT, RIGHT
+from crisptree.plots.style import LEFT, RIGHT
 from tests.plots.models import module_model, random_model
 
 
@@ -54,7 +54,7 @@ def test_the_eight_most_visited_splits_are_drawn_by_default():
 
 def test_tabular_weights_are_signed_bars_with_names():
     model = random_model(n_features=20, depth=1)
-    weights = model.tree_.scaled_hyperplanes()[0][0]
+    weights = model.tree_.weight[0] * model.tree_.statistics.scaling.spread
     ax = plot_weights(model, feature_names=[f"$f_{j}$" for j in range(20)])[0, 0]
     ax.figure.canvas.draw()
     largest = np.argsort(-np.abs(weights))[:8]
@@ -107,5 +107,5 @@ def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
 
 
 def test_modules_have_no_weights_to_draw():
-    with pytest.raises(ValueError, match="plot_weights must have a model with linear splits; got ModuleTree"):
+    with pytest.raises(ValueError, match="plot_weights must have hyperplanes; the splits of this tree are modules"):
         plot_weights(module_model())

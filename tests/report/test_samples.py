@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from crisptree import explain
-from crisptree.report.given import Rows
+from crisptree.report.rows import ReportRows
 from crisptree.report.samples import choose
 from tests.report.conftest import KINDS, fitted, unpacked
 
 
 def rows(leaf, predicted, y):
     leaf, predicted, y = (np.array(values) for values in (leaf, predicted, y))
-    return Rows(None, np.zeros((len(leaf), 1), dtype=np.float32), leaf, predicted, y)
+    return ReportRows(np.zeros((len(leaf), 1), dtype=np.float32), leaf, predicted, y)
 
 
 def test_wrong_rows_come_first_in_turns_from_every_confusion():

@@ -84,7 +84,7 @@ def _is_plain(value: Any) -> bool:
 def _importances(model: Any, top: int) -> list[dict[str, Any]]:
     """The columns of the table with the largest shares of the gain; a category's features are added up."""
     from crisptree.explain import feature_importances
-    from crisptree.naming import feature_names
+    from crisptree.view.names import feature_names
 
     shares, names = feature_importances(model.tree_), feature_names(model)
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")

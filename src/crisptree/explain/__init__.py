@@ -2,7 +2,7 @@
 
 ``path`` tells the way of one row, ``nearest_other`` the smallest change that gives it another class, ``blame`` the
 split behind each error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity``
-what the splits look at. scikit-learn's
+what the splits look at. A model is a fitted estimator, or a fitted Pipeline that ends in one. scikit-learn's
 ``permutation_importance(model, X, y)`` works on every model as well, those with modules included.
 """
 
@@ -10,7 +10,8 @@ from crisptree.explain.blaming import Blame, blame
 from crisptree.explain.importances import feature_importances, sparsity
 from crisptree.explain.margins import MarginReport, margin_report
 from crisptree.explain.nearest import Change, nearest_other
-from crisptree.explain.paths import Path, Push, Step, path
+from crisptree.explain.paths import path
+from crisptree.view.paths import Path, Push, Step
 
 __all__ = [
     "path",

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from crisptree.explain.rows import check_takes_rows, fitted_tree
 from crisptree.inference import CrispTree
+from crisptree.labels import class_numbers
+from crisptree.view import view_of
 
 Integers = npt.NDArray[np.int64]
 
@@ -57,8 +58,8 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator; its splits may be of any kind.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,)
@@ -78,18 +79,21 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
     >>> explain.blame(model, X, ["low", "low", "low", "high"]).table()
     [(0, 1, 1.0)]
     """
-    tree = fitted_tree(model)
-    check_takes_rows(model, "blame")
-    leaf, labels = np.asarray(model.apply(X)), column_or_1d(y)
+    view = view_of(model, "explain.blame")
+    view.check_takes_rows("explain.blame")
+    leaf, labels = view.leaves(view.rows(X)), column_or_1d(y)
     check_consistent_length(leaf, labels)
-    numbers = {label: number for number, label in enumerate(model.classes_.tolist())}
-    true = np.array([numbers.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    return blame_leaves(view.tree, leaf, class_numbers(labels, view.classes))
+
+
+def blame_leaves(tree: CrispTree, leaf: Integers, true: Integers) -> Blame:
+    """The same from the leaves that rows have reached and their true class numbers, −1 where unknown."""
     wrong = np.flatnonzero(tree.labels(leaf) != true)
     # Unknown labels take the extra last column.
-    return Blame(wrong, culprits(tree)[leaf[wrong], true[wrong]])
+    return Blame(wrong, _responsible(tree)[leaf[wrong], true[wrong]])
 
 
-def culprits(tree: CrispTree) -> Integers:
+def _responsible(tree: CrispTree) -> Integers:
     """The split to blame for each leaf and true class; the last column is nobody's.  (n_leaves, n_classes + 1)"""
     structure, counts = tree.structure, tree.statistics.node_counts
     waiting = structure.sums_below(np.eye(counts.shape[1])[tree.labels()]) > 0

@@ -7,22 +7,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain.rows import linear_tree
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.view.influence import influence
+from crisptree.view.model import linear, view_of
 
 Doubles = npt.NDArray[np.float64]
 
 
-def feature_importances(tree: Any) -> Doubles:
+def feature_importances(model: Any) -> Doubles:
     """How much of the information gain each feature brings: non-negative, sum 1.  (n_features,)
 
-    The gain of a split, times its share of the training rows, is shared out by |w_j| · spread_j: how far a feature
-    moves the score when it moves by its own spread. Correlated features share what either could bring alone;
+    The gain of a split, times its share of the training rows, is shared out by influence, |w_j| · spread_j: how far a
+    feature moves the score when it moves by its own spread. Correlated features share what either could bring alone;
     ``sklearn.inspection.permutation_importance(model, X, y)`` asks the other question, what is lost without a feature.
 
     Parameters
     ----------
-    tree : CrispTreeClassifier or FlatTree
-        A fitted estimator with linear splits, or its tree. Without any gain all importances are zero.
+    model : CrispTreeClassifier, Pipeline or FlatTree
+        A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree; of a Pipeline the
+        features that reach the tree. Without any gain all importances are zero.
 
     Examples
     --------
@@ -37,23 +40,27 @@ def feature_importances(tree: Any) -> Doubles:
     >>> bool(by_shuffling[2:].min() > by_shuffling[:2].max())  # the petals
     True
     """
-    flat = linear_tree(tree, "feature_importances", or_tree=True)
-    statistics, n_splits = flat.statistics, flat.structure.n_splits
-    influence = np.abs(flat.weight.astype(np.float64)) * statistics.scaling.spread
-    influence /= np.maximum(influence.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    passing = statistics.node_counts[:n_splits].sum(axis=1)
-    importances = (passing * statistics.gain) @ influence
+    tree = _hyperplanes(model, "explain.feature_importances")
+    shares = influence(tree)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    passing = tree.statistics.node_counts[: tree.structure.n_splits].sum(axis=1)
+    importances = (passing * tree.statistics.gain) @ shares
     total = importances.sum()
     return importances / total if total > 0 else importances
 
 
-def sparsity(tree: Any) -> float:
+def sparsity(model: Any) -> float:
     """The share of weights that are exactly zero; 0 for a tree of one leaf, which has none.
 
     Parameters
     ----------
-    tree : CrispTreeClassifier or FlatTree
-        A fitted estimator with linear splits, or its tree.
+    model : CrispTreeClassifier, Pipeline or FlatTree
+        A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree.
     """
-    weight = linear_tree(tree, "sparsity", or_tree=True).weight
+    weight = _hyperplanes(model, "explain.sparsity").weight
     return float(np.mean(weight == 0)) if weight.size else 0.0
+
+
+def _hyperplanes(model: Any, purpose: str) -> FlatTree:
+    """The tree of a model, or the tree that is given itself."""
+    return linear(model if isinstance(model, CrispTree) else view_of(model, purpose).tree, purpose)

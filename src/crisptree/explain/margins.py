@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.explain.paths import margin_units
-from crisptree.explain.rows import fitted_tree, many_rows
 from crisptree.inference.reference import visits
+from crisptree.view import view_of
+from crisptree.view.paths import margin_units
 
 Doubles = npt.NDArray[np.float64]
 
@@ -67,8 +67,8 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = LIMITS) -> Ma
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator; its splits may be of any kind.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
     X : array-like of shape (n_samples, n_features)
         Rows, for example those of the training.
     limits : sequence of float, default=(0.1, 0.25, 0.5, 1.0)
@@ -83,7 +83,8 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = LIMITS) -> Ma
     >>> explain.margin_report(model, X, limits=[0.1, 2.0]).overall.tolist()
     [0.0, 1.0]
     """
-    tree, rows = fitted_tree(model), many_rows(model, X)
+    view = view_of(model, "explain.margin_report")
+    tree, rows = view.tree, view.rows(X)
     bounds = _checked(limits)
     units, n_splits = margin_units(tree), tree.structure.n_splits
     smallest = np.full(len(rows), np.inf)

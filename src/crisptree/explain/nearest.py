@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain.paths import Push
 from crisptree.explain.projection import nearest_point
-from crisptree.explain.rows import check_top, linear_tree, one_row
 from crisptree.inference import FlatTree, route_rows
-from crisptree.naming import feature_names
+from crisptree.view.checks import whole_number
+from crisptree.view.model import ModelView, linear, view_of
+from crisptree.view.paths import Push
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -32,7 +32,7 @@ class Change:
     Parameters
     ----------
     x : ndarray of shape (n_features,), float32
-        The changed row, in raw units.
+        The changed row, in raw units; of a Pipeline in those of the features that reach the tree.
     predicted : object
         The class label that the tree gives it.
     leaf : int
@@ -66,10 +66,11 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator with linear splits.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator with linear splits, or a fitted Pipeline that ends in one.
     x : array-like of shape (n_features,), (1, n_features) or the model's image shape
-        One row. Features that were constant in training stay as they are.
+        One row. Features that were constant in training stay as they are. A Pipeline's earlier steps are not undone:
+        the change is one of the features that leave them, in their units, and ``Change.x`` is a row of these.
     to : class label, default=None
         The class to reach; None for any but the predicted one. The predicted one itself needs no change.
     top : int, default=5
@@ -90,25 +91,25 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     >>> str(change.predicted), bool(1 < change.x[0] < 8), str(model.predict([change.x])[0])
     ('high', True, 'high')
     """
-    tree, row = linear_tree(model, "nearest_other"), one_row(model, x)[0]
-    check_top(top)
-    wanted = _wanted(model, tree, row, to)
+    view = view_of(model, "explain.nearest_other")
+    tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
+    most = whole_number("top", top, 0)
+    wanted = _wanted(view, tree, row, to)
     found = next(Search(tree, row, wanted).landings(), None) if wanted.any() else None
     if found is None:
         return None
     moved = found.x.astype(np.float64) - row
-    by_size = np.argsort(-np.abs(moved * tree.statistics.scaling.factor), kind="stable")[:top]
-    names = feature_names(model)
+    by_size = np.argsort(-np.abs(moved * tree.statistics.scaling.factor), kind="stable")[:most]
+    names = view.feature_names
     changes = tuple(Push(int(j), names[j], float(row[j]), float(moved[j])) for j in by_size if moved[j] != 0)
-    predicted = model.classes_[tree.labels(found.leaf)]
-    return Change(found.x, predicted, found.leaf, found.distance, changes)
+    return Change(found.x, view.predicted(found.leaf), found.leaf, found.distance, changes)
 
 
-def _wanted(model: Any, tree: FlatTree, row: Singles, to: Any) -> Flags:
+def _wanted(view: ModelView, tree: FlatTree, row: Singles, to: Any) -> Flags:
     """Which leaves will do.  (n_leaves,)"""
     if to is None:
         return tree.labels() != tree.labels(route_rows(tree, row[None], 1)[0])
-    labels = model.classes_.tolist()
+    labels = view.classes.tolist()
     if np.ndim(to) or to not in labels:
         raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
     return tree.labels() == labels.index(to)

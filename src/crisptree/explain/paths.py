@@ -1,118 +1,12 @@
-"""The way of one row: what each split asked, what pushed the row to which side, and what that did to the classes."""
+"""The way of one row through a tree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from crisptree.explain.rows import check_top, fitted_tree, one_row
-from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.statistics import node_tables
-from crisptree.naming import feature_names
-
-Doubles = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Push:
-    """One feature's part in something.
-
-    Parameters
-    ----------
-    feature : int
-        Its column.
-    name : str
-        Its name.
-    value : float
-        Its value in the row that is explained.
-    amount : float
-        What it adds: to the score of a split (above zero pushes right, below zero left), or to the row's own value.
-    """
-
-    feature: int
-    name: str
-    value: float
-    amount: float
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One split on a row's way.
-
-    Parameters
-    ----------
-    split : int
-        Its number.
-    score : float
-        f(x), as the prediction computes it, in single precision; above zero the row goes right.
-    margin : float
-        The score in units of the spread of the training rows' scores at this split. Where all of them scored the same
-        it is in units of that score.
-    goes_right : bool
-        The turn taken.
-    pushes : tuple of Push
-        The features with the largest |w_j (x_j − mean_j)|, largest first, without those that add nothing; none for a
-        module.
-    offset : float
-        The score of the mean training row. With the amounts of all features it adds up to the score. For a module,
-        which has no such sum, the score itself.
-    before, after : ndarray of shape (n_classes,)
-        Class frequencies of the training rows at the split, and at the child that the row goes to; of a leaf its table,
-        in which ``leaf_prior`` counts too.
-    """
-
-    split: int
-    score: float
-    margin: float
-    goes_right: bool
-    pushes: tuple[Push, ...]
-    offset: float
-    before: Doubles
-    after: Doubles
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """The way of one row to its leaf; ``print`` it for a text.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        The splits from the root on.
-    leaf, node : int
-        The leaf's number among the leaves, and among all nodes (splits first).
-    predicted : object
-        The class label.
-    probabilities : ndarray of shape (n_classes,)
-        The leaf's table.
-    classes : ndarray of shape (n_classes,)
-        What its columns mean.
-    """
-
-    steps: tuple[Step, ...]
-    leaf: int
-    node: int
-    predicted: Any
-    probabilities: Doubles
-    classes: npt.NDArray[Any]
-
-    def __str__(self) -> str:
-        winner = int(self.probabilities.argmax())
-        lines = []
-        for step in self.steps:
-            turn = "right" if step.goes_right else "left"
-            lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
-            for side, sign in (("right", 1), ("left", -1)):
-                named = [f"{p.name} = {p.value:.4g} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
-                if named:
-                    lines.append(f"    pushed {side} by {', '.join(named)}")
-            lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
-        lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})")
-        return "\n".join(lines)
+from crisptree.view import view_of
+from crisptree.view.checks import whole_number
+from crisptree.view.paths import Path, walk
 
 
 def path(model: Any, x: Any, *, top: int = 5) -> Path:
@@ -120,10 +14,10 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator; its splits may be of any kind.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
     x : array-like of shape (n_features,), (1, n_features) or the model's image shape
-        One row.
+        One row. It goes through the earlier steps of a Pipeline; what is said is about the features that leave them.
     top : int, default=5
         How many features to name at each split.
 
@@ -144,47 +38,5 @@ def path(model: Any, x: Any, *, top: int = 5) -> Path:
     >>> way.steps[0].before.tolist(), way.steps[0].after.tolist()  # of "high" and "low"
     ([0.5, 0.5], [1.0, 0.0])
     """
-    check_top(top)
-    tree, row = fitted_tree(model), one_row(model, x)
-    names = feature_names(model)
-    leaf = int(route_rows(tree, row, 1)[0])
-    tables, structure = node_tables(tree), tree.structure
-    nodes = structure.nodes_on_paths[leaf]
-    steps = [
-        _step(tree, row, split, goes_right, tables[split], tables[nodes[place + 1]], names, top)
-        for place, (split, goes_right) in enumerate(structure.path(leaf))
-    ]
-    predicted = model.classes_[tree.labels(leaf)]
-    return Path(
-        tuple(steps), leaf, structure.n_splits + leaf, predicted, tree.leaf_values([leaf], row)[0], model.classes_
-    )
-
-
-def _step(
-    tree: CrispTree,
-    row: Singles,
-    split: int,
-    goes_right: bool,
-    before: Doubles,
-    after: Doubles,
-    names: list[str],
-    top: int,
-) -> Step:
-    score = float(tree.scores(row, split)[0])
-    amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
-    largest = np.argsort(-np.abs(amounts), kind="stable")[:top]
-    pushes = tuple(Push(int(j), names[j], float(row[0, j]), float(amounts[j])) for j in largest if amounts[j])
-    return Step(split, score, score / margin_units(tree)[split], goes_right, pushes, offset, before, after)
-
-
-def contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:
-    """w_j (x_j − mean_j) of every feature, and the score of the mean row; together the score.  (n_features,)"""
-    weight, mean = tree.weight[split].astype(np.float64), tree.statistics.scaling.mean
-    return weight * (row - mean), float(weight @ mean + tree.bias[split])
-
-
-def margin_units(tree: CrispTree) -> Doubles:
-    """What scores are divided by to become margins; never zero.  (n_splits,)"""
-    statistics = tree.statistics
-    same = np.abs(statistics.score_mean)
-    return np.where(statistics.score_spread > 0, statistics.score_spread, np.where(same > 0, same, 1.0))
+    view = view_of(model, "explain.path")
+    return walk(view, view.row(x), whole_number("top", top, 0))

@@ -48,19 +48,21 @@ def nearest_point(normals: Doubles, distances: Doubles) -> Doubles | None:
         worst = int(missing.argmax()) if len(missing) else -1
         if worst < 0 or missing[worst] <= enough:
             return multipliers @ normals
-        if not _bring_into_force(worst, products, distances, multipliers, in_force):
+        if not _bring_into_force(worst, products, distances, multipliers, in_force, normals.shape[1]):
             return None
     return None
 
 
 def _bring_into_force(
-    new: int, products: Doubles, distances: Doubles, multipliers: Doubles, in_force: list[int]
+    new: int, products: Doubles, distances: Doubles, multipliers: Doubles, in_force: list[int], n_features: int
 ) -> bool:
     """Raise the multiplier of one half-space until it is met, in place; False where the cell is empty."""
     while True:
         others = np.array(in_force, dtype=np.intp)
         given_up = np.linalg.solve(products[np.ix_(others, others)], products[others, new])
-        gained = products[new, new] - products[new, others] @ given_up
+        # As many normals as features span everything; the difference of products would be mere rounding there.
+        free = len(others) < n_features
+        gained = products[new, new] - products[new, others] @ given_up if free else 0.0
         falling = given_up > 0
         ends = np.full(len(others), np.inf)
         ends[falling] = multipliers[others[falling]] / given_up[falling]

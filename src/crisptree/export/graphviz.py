@@ -27,9 +27,7 @@ def dot(
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator. Modules are named, not spelled out.
-    feature_names, terms, max_depth, decimals
+    model, feature_names, terms, max_depth, decimals
         As in ``export.text``.
 
     Examples
@@ -41,17 +39,16 @@ def dot(
     >>> print(export.dot(model).splitlines()[-3])
         n2 [label="leaf 1, 2 rows\nlow (100.0%)", style="rounded"];
     """
-    words = Wording(model, feature_names, terms, max_depth, decimals)
+    words = Wording.of(model, "export.dot", feature_names, terms, max_depth, decimals)
     lines = ["digraph tree {", '    graph [ordering="out"];', '    node [shape="box", fontname="sans-serif"];']
-    everything = max(float(words.rows[0]), float(np.finfo(float).tiny))
+    rows = words.view.node_rows
+    shares = rows / max(rows[0], np.finfo(float).tiny)
     for shown in words.nodes():
-        asks = words.is_question(shown)
-        what = words.question(shown.node) if asks else words.answer(shown.node)
-        label = "\n".join([f"{words.title(shown)}, {words.count(shown.node)}", what])
-        style = "" if asks else ', style="rounded"'
+        label = f"{words.title(shown)}, {words.count(shown.node)}\n{words.says(shown)}"
+        style = "" if words.is_question(shown) else ', style="rounded"'
         lines.append(f"    n{shown.node} [label={quoted(label)}{style}];")
         if shown.parent >= 0:
-            width = THINNEST + (THICKEST - THINNEST) * float(words.rows[shown.node]) / everything
+            width = THINNEST + (THICKEST - THINNEST) * shares[shown.node]
             turn = "yes" if shown.goes_right else "no"
             lines.append(f'    n{shown.parent} -> n{shown.node} [label="{turn}", penwidth="{width:.2f}"];')
     return "\n".join([*lines, "}"]) + "\n"

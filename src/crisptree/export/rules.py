@@ -26,8 +26,9 @@ def text(
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator. Modules are named, not spelled out.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one: the rules are about the features that reach the tree.
+        Modules are named, not spelled out.
     feature_names : sequence of str, default=None
         Words in place of the model's own names.
     terms : int, default=3
@@ -49,10 +50,10 @@ def text(
         no:  leaf 0, 100 rows: versicolor (50.0%)
         yes: leaf 1, 50 rows: setosa (100.0%)
     """
-    words = Wording(model, feature_names, terms, max_depth, decimals)
+    words = Wording.of(model, "export.text", feature_names, terms, max_depth, decimals)
     lines = []
     for shown in words.nodes():
         turn = "" if shown.parent < 0 else ("yes: " if shown.goes_right else "no:  ")
-        what = words.question(shown.node) if words.is_question(shown) else words.answer(shown.node)
-        lines.append(f"{STEP * shown.depth}{turn}{words.title(shown)}, {words.count(shown.node)}: {what}")
+        title = f"{words.title(shown)}, {words.count(shown.node)}"
+        lines.append(f"{STEP * shown.depth}{turn}{title}: {words.says(shown)}")
     return "\n".join(lines)

@@ -4,10 +4,10 @@ None of them writes a file or opens a window: save with ``ax.figure.savefig("tre
 """
 
 from crisptree.plots.confusion import plot_confusion
-from crisptree.plots.ink import class_colors
 from crisptree.plots.path import plot_path
 from crisptree.plots.regions import plot_regions
 from crisptree.plots.segmentation import plot_segmentation
+from crisptree.plots.style import class_colors
 from crisptree.plots.training import plot_training
 from crisptree.plots.tree import plot_tree
 from crisptree.plots.weights import plot_weights

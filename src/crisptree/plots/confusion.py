@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.ink import as_they_are, new_axes, on_top_of, write
-from crisptree.plots.subject import Subject, check_takes_rows, class_numbers, words
+from crisptree.plots.style import literal, new_axes, readable_on, write
+from crisptree.view import view_of
+from crisptree.view.names import on_one_line, one_name_each
 
+Doubles = npt.NDArray[np.float64]
 MOST_NUMBERED = 40
 """Beyond so many classes the counts would be too small to read."""
 
@@ -30,8 +32,8 @@ def plot_confusion(
 
     Parameters
     ----------
-    model_or_matrix : CrispTreeClassifier, or array-like of shape (n_classes, n_classes)
-        A fitted estimator, or counts, a line for each true class.
+    model_or_matrix : CrispTreeClassifier, Pipeline, or array-like of shape (n_classes, n_classes)
+        A fitted estimator, a fitted Pipeline that ends in one, or counts, a line for each true class.
     X, y : array-like, default=None
         Rows and their true classes; for a model only.
     ax : matplotlib axes, default=None
@@ -67,25 +69,20 @@ def plot_confusion(
     ax.set_ylabel("true class")
     right = 100 * np.trace(counts) / total if total else 0.0
     ax.set_title(f"{right:.1f} % of {total:,.6g} rows right", fontsize=9)
-    as_they_are([ax.title])
+    literal([ax.title])
     return ax
 
 
-def _counted(
-    model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | None
-) -> tuple[npt.NDArray[np.float64], list[str]]:
+def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | None) -> tuple[Doubles, list[str]]:
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
-        subject = Subject.of(model_or_matrix, "plot_confusion", class_names)
+        view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
         if X is None or y is None:
             raise ValueError("plot_confusion must have X and y beside a model; one of them is missing.")
-        check_takes_rows(model_or_matrix, "plot_confusion")
-        classes = model_or_matrix.classes_
-        predicted = np.asarray(model_or_matrix.predict(X))
-        matrix = np.zeros((len(classes), len(classes)))
-        places = class_numbers(classes, y, len(predicted)), class_numbers(classes, predicted, len(predicted))
-        np.add.at(matrix, places, 1.0)
-        return matrix, subject.classes
+        view.check_takes_rows("plot_confusion")
+        leaf = view.leaves(view.rows(X))
+        counts = view.confusion(view.class_numbers(y, len(leaf)), view.tree.labels(leaf))
+        return counts.astype(np.float64), view.class_names
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
     if (
         matrix.ndim != 2
@@ -98,15 +95,15 @@ def _counted(
             f"shape {matrix.shape}."
         )
     names = range(len(matrix)) if class_names is None else class_names
-    return matrix, words(names, len(matrix), "class_names", "classes")
+    return matrix, on_one_line(one_name_each(names, len(matrix), "class_names", "classes"))
 
 
-def _draw_numbers(ax: Axes, counts: npt.NDArray[np.float64], paint: npt.NDArray[np.float64], total: float) -> None:
+def _draw_numbers(ax: Axes, counts: Doubles, paint: Doubles, total: float) -> None:
     """The counts that are not zero, in black or white."""
     digits = len(f"{counts.max():.0f}")
     box = ax.get_window_extent()
     square = min(box.width, box.height) / len(counts) / ax.figure.dpi * 72
     size = float(np.clip(0.8 * square / max(0.62 * digits, 1.6), 2.0, 9.0))
     for line, column in zip(*np.nonzero(counts), strict=True):
-        color = on_top_of(paint[line, column])
+        color = readable_on(paint[line, column])
         write(ax, column, line, f"{counts[line, column]:.6g}", size, color=color)

@@ -8,12 +8,12 @@ from typing import Any
 from matplotlib.patches import Circle, Rectangle
 
 from crisptree.inference import FlatTree
-from crisptree.plots.ink import ACCENT, ARROW, INK, LEFT, MUTED, RIGHT, class_colors, text_width
 from crisptree.plots.nodes import SMALL, Sheet
-from crisptree.plots.subject import Subject
+from crisptree.plots.style import ACCENT, ARROW, DARK, LEFT, MUTED, RIGHT, class_colors, text_width
+from crisptree.view import ModelView
 
 LINE, SIGN, SPACE = 0.17, 0.17, 0.22
-"""Inches: the height of a line, the room of a sign, the space between two notes."""
+"""Inches: the height of a line, the width of a sign, the space between two notes."""
 
 QUESTIONS = {
     "image": ("left: resembles the negative of the image", "right: resembles the image"),
@@ -56,21 +56,21 @@ class Key:
         return cls(places, line + 1 if notes else 0)
 
 
-def key_of(subject: Subject, with_sample: bool, ticks: bool) -> list[Note]:
+def key_of(view: ModelView, with_sample: bool, ticks: bool) -> list[Note]:
     """What the drawing of a model needs said."""
     notes = []
-    if subject.tree.structure.n_splits:
-        kind = "image" if subject.as_images else "threshold" if subject.asks_thresholds else "terms"
+    if view.tree.structure.n_splits:
+        kind = "image" if view.has_weight_images else "threshold" if view.asks_thresholds else "terms"
         left, right = QUESTIONS[kind]
         notes += [Note(left, "−"), Note(right, "+")]
-        if kind == "terms" and isinstance(subject.tree, FlatTree):
+        if kind == "terms" and isinstance(view.tree, FlatTree):
             notes += [Note("weight that pushes right", "bar", RIGHT), Note("weight that pushes left", "bar", LEFT)]
         notes.append(Note("thickness: training samples", "bar", ARROW))
     if with_sample:
         notes.append(Note("path of the sample", "bar", ACCENT))
     if not ticks:
-        colors = class_colors(len(subject.classes))
-        notes += [Note(name, "bar", color) for name, color in zip(subject.classes, colors, strict=True)]
+        colors = class_colors(len(view.class_names))
+        notes += [Note(name, "bar", color) for name, color in zip(view.class_names, colors, strict=True)]
     return notes
 
 
@@ -83,7 +83,7 @@ def draw_key(sheet: Sheet, key: Key, left: float, upper: float) -> None:
             sheet.ax.add_patch(Rectangle((x, y - size / 2), size, size, facecolor=note.color, linewidth=0))
         else:
             middle = x + 0.045 / sheet.inch
-            circle = Circle((middle, y), 0.06 / sheet.inch, facecolor="white", edgecolor=INK)
+            circle = Circle((middle, y), 0.06 / sheet.inch, facecolor="white", edgecolor=DARK)
             circle.set_linewidth(0.5 * sheet.factor)
             sheet.ax.add_patch(circle)
             sheet.write(middle, y, note.sign, SMALL, va="center_baseline", fontweight="bold")

@@ -15,7 +15,7 @@ END = 0.8
 """Side of the bar chart at an end, in distances of two neighbouring ends."""
 
 FILLED = 0.86
-"""How much of the room between two neighbours a split takes."""
+"""How much of the space between two neighbours a split takes."""
 
 LEAST_DROP, MOST_DROP, SLOPE = 0.7, 1.7, 0.18
 """Arrows go down by at least and at most so much, in between by this part of the way they go sideways."""
@@ -84,7 +84,7 @@ def tree_layout(
     max_depth : int, default=None
         Splits at this depth become ends.
     widest : float, default=2.0
-        The width of a split where there is room.
+        The width of a split where there is space.
     aspect, lowest : float, default=1.0, 0.0
         The height of a split for a width of one, and its least height.
     """

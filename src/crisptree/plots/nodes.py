@@ -13,11 +13,13 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
 from crisptree.inference import FlatTree
-from crisptree.plots.ink import ACCENT, FAINT, INK, LEFT, MUTED, RIGHT, shortened, text_width, write
 from crisptree.plots.layout import Layout
-from crisptree.plots.pictures import largest_weights, picture
-from crisptree.plots.subject import Subject
+from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, shortened, text_width, write
+from crisptree.plots.weight_images import as_image
+from crisptree.view import ModelView
+from crisptree.view.influence import effects, most_influential
 
+Doubles = npt.NDArray[np.float64]
 Outline = tuple[float, float, float, float]
 
 TERMS = 3
@@ -58,17 +60,25 @@ class Sheet:
     factor: float
 
     def write(
-        self, x: float, y: float, text: str, size: float, *, room: float | None = None, tail: str = "", **style: Any
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float,
+        *,
+        max_width: float | None = None,
+        tail: str = "",
+        **style: Any,
     ) -> None:
-        """Text at a place; where ``room`` units are given it becomes smaller, and shorter if that is not enough.
+        """Text at a place; wider than ``max_width`` units it becomes smaller, and shorter if that is not enough.
 
         ``tail`` stands behind the text and is never cut off: a number after a long name.
         """
-        if room is not None:
+        if max_width is not None:
             weight = style.get("fontweight", "normal")
-            wish = size * room * self.inch / max(text_width(text + tail, size, weight), 1e-9)
+            wish = size * max_width * self.inch / max(text_width(text + tail, size, weight), 1e-9)
             size = float(np.clip(wish, SMALLEST * size, size))
-            text = shortened(text, room * self.inch - text_width(tail, size, weight), size, weight)
+            text = shortened(text, max_width * self.inch - text_width(tail, size, weight), size, weight)
         write(self.ax, x, y, text + tail, size * self.factor, **style)
 
     def line(self, size: float) -> float:
@@ -77,7 +87,7 @@ class Sheet:
 
     def frame(self, outline: Outline, **style: Any) -> None:
         left, right, lower, upper = outline
-        usual: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "linewidth": 0.6 * self.factor, "zorder": 2}
+        usual: dict[str, Any] = {"facecolor": "white", "edgecolor": DARK, "linewidth": 0.6 * self.factor, "zorder": 2}
         self.ax.add_patch(Rectangle((left, lower), right - left, upper - lower, **usual | style))
 
 
@@ -103,25 +113,22 @@ def sheet_of(ax: Axes | None, limits: tuple[float, float, float, float], inch: f
     return Sheet(ax, inch, factor)
 
 
-def draw_split(sheet: Sheet, subject: Subject, layout: Layout, split: int) -> None:
+def draw_split(sheet: Sheet, view: ModelView, layout: Layout, split: int) -> None:
     """What the split asks, in the node's outline."""
-    outline, tree = layout.outline(split), subject.tree
+    outline, tree = layout.outline(split), view.tree
     if not isinstance(tree, FlatTree):
-        draw_lines(sheet, outline, [subject.split, f"split {split}"])
+        draw_lines(sheet, outline, [view.split_name, f"split {split}"])
         return
-    weights = tree.statistics.scaling.unfold(tree.weight[split : split + 1], tree.bias[split : split + 1])[0][0]
-    if subject.image_shape is not None:
-        draw_picture(sheet, outline, picture(weights, subject.image_shape, subject.varies))
+    if view.image_shape is not None:
+        draw_image(sheet, outline, as_image(view.scaled_weights(split), view.image_shape, view.varies))
     elif np.count_nonzero(tree.weight[split]) == 1:
-        _draw_threshold(sheet, outline, tree, split, subject.features)
+        _draw_threshold(sheet, outline, tree, split, view.feature_names)
     else:
-        _draw_terms(sheet, outline, weights, subject.features)
+        _draw_terms(sheet, outline, effects(tree, split), view.feature_names)
 
 
-def draw_picture(
-    sheet: Sheet, outline: Outline, image: npt.NDArray[np.float64], paint: dict[str, Any] = GRAY, **frame: Any
-) -> None:
-    """A picture as large as the outline allows, its pixels square."""
+def draw_image(sheet: Sheet, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any) -> None:
+    """An image as large as the outline allows, its pixels square."""
     left, right, lower, upper = outline
     height, width = image.shape[:2]
     pixel = min((right - left) / width, (upper - lower) / height)
@@ -140,7 +147,7 @@ def draw_lines(sheet: Sheet, outline: Outline, lines: list[str], **frame: Any) -
     size = LARGEST * step / sheet.line(LARGEST)
     for number, text in enumerate(lines):
         y = (lower + upper) / 2 + ((len(lines) - 1) / 2 - number) * step
-        sheet.write((left + right) / 2, y, text, size, room=0.94 * (right - left))
+        sheet.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
 
 
 def _draw_threshold(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
@@ -150,42 +157,42 @@ def _draw_threshold(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, 
     draw_lines(sheet, outline, [names[feature], f"{'>' if weight > 0 else '<'} {-bias / weight:.4g}"])
 
 
-def _draw_terms(sheet: Sheet, outline: Outline, weights: npt.NDArray[np.float64], names: list[str]) -> None:
-    """The largest weights as signed bars behind their names: to the right what sends a row right."""
+def _draw_terms(sheet: Sheet, outline: Outline, effect: Doubles, names: list[str]) -> None:
+    """The largest effects as signed bars behind their names: to the right what sends a row right."""
     left, right, lower, upper = outline
     sheet.frame(outline)
-    largest = largest_weights(weights, TERMS)
-    others = np.count_nonzero(weights) - len(largest)
+    largest = most_influential(effect, TERMS)
+    others = np.count_nonzero(effect) - len(largest)
     step = (upper - lower) / (TERMS + 0.8)
     top = upper - (0.8 if not others and len(largest) else 0.0) * step / 2 - (TERMS - len(largest)) * step / 2
-    reach = np.abs(weights[largest]).max(initial=np.finfo(float).tiny)
+    reach = np.abs(effect[largest]).max(initial=np.finfo(float).tiny)
     x, size = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST)
     for row, feature in enumerate(largest):
         y = top - (row + 0.5) * step
-        length = 0.47 * (right - left) * weights[feature] / reach
+        length = 0.47 * (right - left) * effect[feature] / reach
         color = RIGHT if length > 0 else LEFT
         bar = Rectangle((x, y - 0.4 * step), length, 0.8 * step, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
         sheet.ax.add_patch(bar)
-        sheet.write(x, y, names[feature], size, room=0.94 * (right - left))
+        sheet.write(x, y, names[feature], size, max_width=0.94 * (right - left))
     if others or not len(largest):
         more = f"and {others} smaller" if others else "no weights: all go one way"
-        sheet.write(x, top - (len(largest) + 0.4) * step, more, 0.8 * size, room=0.94 * (right - left), color=MUTED)
+        sheet.write(
+            x, top - (len(largest) + 0.4) * step, more, 0.8 * size, max_width=0.94 * (right - left), color=MUTED
+        )
     sheet.ax.plot([x, x], [top - step * len(largest), top], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
 
 
-def end_lines(subject: Subject, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
+def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
     """What is written under an end: its class, the next ones, the number of training samples. (text, size, style)"""
-    table = subject.tables[node]
-    counts = subject.tree.statistics.node_counts[node].sum()
-    order = np.argsort(-table, kind="stable")
-    first = subject.classes[order[0]] if letter is None else f"{letter}: {subject.classes[order[0]]}"
-    below = " …" if node < subject.tree.structure.n_splits else ""  # there is more that is not drawn
+    (name, share), *others = view.ranked(node)
+    first = name if letter is None else f"{letter}: {name}"
+    below = " …" if node < view.tree.structure.n_splits else ""  # there is more that is not drawn
     lines: list[tuple[str, float, dict[str, Any]]] = [(first, LARGE, {"fontweight": "bold"})]
-    lines.append((percent(table[order[0]]), SMALL, {}))
-    for number in order[1 : 1 + MOST_NAMED]:
-        if table[number] >= NAMED_SHARE:
-            lines.append((subject.classes[number], TINY, {"color": MUTED, "tail": f": {percent(table[number])}"}))
-    lines.append((f"n = {counts:,.6g}{below}", TINY, {"color": MUTED}))
+    lines.append((percent(share), SMALL, {}))
+    for other, part in others[:MOST_NAMED]:
+        if part >= NAMED_SHARE:
+            lines.append((other, TINY, {"color": MUTED, "tail": f": {percent(part)}"}))
+    lines.append((f"n = {view.node_rows[node]:,.6g}{below}", TINY, {"color": MUTED}))
     return lines
 
 
@@ -207,10 +214,10 @@ def class_ticks_fit(classes: list[str], width: float, inch: float) -> bool:
 
 def draw_end(
     sheet: Sheet,
-    subject: Subject,
+    view: ModelView,
     layout: Layout,
     node: int,
-    colors: npt.NDArray[np.float64],
+    colors: Doubles,
     *,
     letter: str | None,
     ticks: bool,
@@ -218,24 +225,22 @@ def draw_end(
 ) -> None:
     """Class bars with names under them."""
     left, right, lower, upper = layout.outline(node)
-    draw_bars(sheet.ax, (left, right, lower, upper), subject.tables[node], colors, sheet.factor)
+    draw_bars(sheet.ax, (left, right, lower, upper), view.tables[node], colors, sheet.factor)
     x, y = (left + right) / 2, lower - 0.25 * sheet.line(TINY)
     if ticks:
-        step = (right - left) / len(subject.classes)
-        for number, name in enumerate(subject.classes):
+        step = (right - left) / len(view.class_names)
+        for number, name in enumerate(view.class_names):
             place = left + (number + 0.5) * step
             sheet.write(place, y - sheet.line(TINY) / 2, name, TINY, color=MUTED)
         y -= sheet.line(TINY)
-    for text, size, style in end_lines(subject, node, letter):
-        sheet.write(x, y - sheet.line(size) / 2, text, size, room=0.92, **style)
+    for text, size, style in end_lines(view, node, letter):
+        sheet.write(x, y - sheet.line(size) / 2, text, size, max_width=0.92, **style)
         y -= sheet.line(size)
     if marked:
         sheet.frame((x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6)
 
 
-def draw_bars(
-    ax: Axes, outline: Outline, table: npt.NDArray[np.float64], colors: npt.NDArray[np.float64], factor: float = 1.0
-) -> None:
+def draw_bars(ax: Axes, outline: Outline, table: Doubles, colors: Doubles, factor: float = 1.0) -> None:
     """One bar per class on a line, as tall as the outline for probability one."""
     left, right, lower, upper = outline
     width = (right - left) / len(table)
@@ -244,4 +249,4 @@ def draw_bars(
         for number, share in enumerate(table)
     ]
     ax.add_collection(PatchCollection(bars, facecolors=colors, linewidths=0, zorder=2, label="bars"))
-    ax.plot([left, right], [lower, lower], color=INK, linewidth=0.6 * factor, zorder=3, solid_capstyle="butt")
+    ax.plot([left, right], [lower, lower], color=DARK, linewidth=0.6 * factor, zorder=3, solid_capstyle="butt")

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from crisptree.inference import FlatTree
-from crisptree.plots.ink import ACCENT, FAINT, INK, LEFT, MUTED, RIGHT, SIGNED, class_colors
 from crisptree.plots.nodes import (
     GRAY,
     LARGE,
@@ -21,12 +20,16 @@ from crisptree.plots.nodes import (
     Sheet,
     class_ticks_fit,
     draw_bars,
-    draw_picture,
+    draw_image,
     percent,
     sheet_of,
 )
-from crisptree.plots.pictures import picture, side_by_side
-from crisptree.plots.subject import Subject, row_of, words
+from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, SIGNED, class_colors
+from crisptree.plots.weight_images import as_image, side_by_side
+from crisptree.view import ModelView, view_of
+from crisptree.view.checks import whole_number
+from crisptree.view.names import on_one_line, one_name_each
+from crisptree.view.paths import Path, Step, contributions, walk
 
 MARGIN_AT, PUSHES_AT, CLASSES_AT, WORDS_AT = (0.1, 2.0), (2.2, 5.3), (5.5, 7.3), (7.4, 8.9)
 """Columns of the chart, in inches."""
@@ -51,14 +54,14 @@ def plot_path(
 
     Parameters
     ----------
-    model : CrispTreeClassifier or crisptree.explain.Path
-        A fitted estimator, or the path itself.
+    model : CrispTreeClassifier, Pipeline or crisptree.explain.Path
+        A fitted estimator, a fitted Pipeline that ends in one, or the path itself.
     x : array-like of n_features numbers
         The sample, a row or an image; not with a path.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure. Text shrinks with smaller axes.
     top : int, default=4
-        Features named at a split, those with the largest pushes. Images show all of them as a picture.
+        Features named at a split, those with the largest pushes. Images show all of them as an image.
     class_names, feature_names : list of str, default=None
         Words in place of ``classes_`` and ``feature_names_in_``.
 
@@ -72,46 +75,45 @@ def plot_path(
     A feature's push is its weight times the difference between its value and its mean in training. Margins are scores
     in units of the spread that training samples have at that split.
     """
-    subject, row = None, None
-    if hasattr(model, "steps") and hasattr(model, "probabilities"):
-        way = model
-        names = words(way.classes if class_names is None else class_names, len(way.classes), "class_names", "classes")
+    view, row = None, None
+    top = whole_number("top", top, 0)
+    if isinstance(model, Path):
+        way, given = model, model.classes if class_names is None else class_names
+        names = on_one_line(one_name_each(given, len(way.classes), "class_names", "classes"))
     else:
-        from crisptree.explain import path
-
-        subject = Subject.of(model, "plot_path", class_names, feature_names)
-        row, names = row_of(model, x, "x"), subject.classes
-        way = path(model, row[0], top=top)
-    pictured = subject is not None and subject.as_images
-    step = STEP if pictured else max(0.9, BAR * top + 0.25)
+        view = view_of(model, "plot_path", class_names=class_names, feature_names=feature_names)
+        row, names = view.row(x), view.class_names
+        way = walk(view, row, top)
+    with_images = view is not None and view.has_weight_images
+    step = STEP if with_images else max(0.9, BAR * top + 0.25)
     end = max(BAR * min(SHOWN, int(np.count_nonzero(way.probabilities))) + 0.2, 0.55)
     sheet = sheet_of(ax, (0.0, WORDS_AT[1] + 0.1, -step * len(way.steps) - end, HEADER), 1.0)
     if way.steps:
-        _draw_header(sheet, pictured)
+        _draw_header(sheet, with_images)
     highest = max([float(max(one.before.max(), one.after.max())) for one in way.steps], default=1.0)
     reach = min(max([abs(one.margin) for one in way.steps], default=1.0), FARTHEST)
     for number, one in enumerate(way.steps):
         rows = (-(number + 1) * step, -number * step)
         sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=FAINT, linewidth=0.8 * sheet.factor)
         _draw_margin(sheet, one, rows, reach)
-        if pictured and subject is not None and row is not None:
-            _draw_pictures(sheet, subject, row, one.split, rows)
+        if with_images and view is not None and row is not None:
+            _draw_images(sheet, view, row, one.split, rows)
         else:
-            _draw_pushes(sheet, one, rows, step, None if subject is None else subject.features)
+            _draw_pushes(sheet, one, rows, step)
         _draw_classes(sheet, one, rows, names, highest)
     _draw_leaf(sheet, way, (-step * len(way.steps) - end, -step * len(way.steps)), names)
     return sheet.ax
 
 
-def _draw_header(sheet: Sheet, pictured: bool) -> None:
+def _draw_header(sheet: Sheet, with_images: bool) -> None:
     titles = {MARGIN_AT: "turn and margin", CLASSES_AT: "classes before (outline) and after"}
-    if pictured:
+    if with_images:
         names = ("sample", "weights", "pushes: red left, blue right")
         titles |= dict(zip(_thirds(), names, strict=True))
     else:
         titles[PUSHES_AT] = "largest pushes: ← left, right →"
     for (left, right), title in titles.items():
-        sheet.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, room=right - left + 0.2)
+        sheet.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, max_width=right - left + 0.2)
 
 
 def _thirds() -> list[tuple[float, float]]:
@@ -121,7 +123,7 @@ def _thirds() -> list[tuple[float, float]]:
     return [(left + number * (side + gap), left + number * (side + gap) + side) for number in range(3)]
 
 
-def _draw_margin(sheet: Sheet, step: Any, rows: tuple[float, float], reach: float) -> None:
+def _draw_margin(sheet: Sheet, step: Step, rows: tuple[float, float], reach: float) -> None:
     """Which way, and how far from the boundary, on a scale that all splits share."""
     left, right = MARGIN_AT
     middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
@@ -130,12 +132,12 @@ def _draw_margin(sheet: Sheet, step: Any, rows: tuple[float, float], reach: floa
     length = (right - left) / 2 * float(np.clip(step.margin / (reach or 1.0), -1, 1))
     sheet.ax.add_patch(Rectangle((middle, y - 0.06), length, 0.12, facecolor=color, linewidth=0, zorder=3))
     sheet.ax.plot([left, right], [y, y], color=FAINT, linewidth=1.2 * sheet.factor, zorder=1)
-    sheet.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=INK, linewidth=1.0 * sheet.factor, zorder=4)
+    sheet.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=DARK, linewidth=1.0 * sheet.factor, zorder=4)
     text = f"score {step.score:.3g}, {abs(step.margin):.2g} spreads from 0"
-    sheet.write(left, y - 0.22, text, TINY, ha="left", color=MUTED, room=right - left)
+    sheet.write(left, y - 0.22, text, TINY, ha="left", color=MUTED, max_width=right - left)
 
 
-def _draw_pushes(sheet: Sheet, step: Any, rows: tuple[float, float], height: float, features: list[str] | None) -> None:
+def _draw_pushes(sheet: Sheet, step: Step, rows: tuple[float, float], height: float) -> None:
     left, right = PUSHES_AT
     x = (left + right) / 2
     if not step.pushes:
@@ -150,30 +152,29 @@ def _draw_pushes(sheet: Sheet, step: Any, rows: tuple[float, float], height: flo
         color = RIGHT if push.amount > 0 else LEFT
         patch = Rectangle((x, y - 0.42 * bar), length, 0.84 * bar, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
         sheet.ax.add_patch(patch)
-        name = push.name if features is None else features[push.feature]
-        sheet.write(x, y, name, min(SMALL, 48 * bar), room=right - left, tail=f" = {push.value:.4g}")
+        sheet.write(x, y, push.name, min(SMALL, 48 * bar), max_width=right - left, tail=f" = {push.value:.4g}")
     sheet.ax.plot([x, x], [start, start - bar * len(step.pushes)], color=FAINT, linewidth=0.8 * sheet.factor, zorder=2)
 
 
-def _draw_pictures(
-    sheet: Sheet, subject: Subject, row: npt.NDArray[np.float32], split: int, rows: tuple[float, float]
+def _draw_images(
+    sheet: Sheet, view: ModelView, row: npt.NDArray[np.float32], split: int, rows: tuple[float, float]
 ) -> None:
     """The sample, the weight image, and the one times the other: what pushed where."""
-    tree, shape = subject.tree, subject.image_shape
-    assert isinstance(tree, FlatTree)  # only hyperplanes on images are pictured
+    tree, shape = view.tree, view.image_shape
+    assert isinstance(tree, FlatTree)  # only hyperplanes on images have images
     assert shape is not None
-    pushes = side_by_side(tree.weight[split] * (row[0] - tree.statistics.scaling.mean), shape)
+    pushes = side_by_side(contributions(tree, row[0], split)[0], shape)
     reach = np.nanmax(np.abs(pushes)) or 1.0
     signed = {"cmap": mpl.colormaps[SIGNED], "vmin": -reach, "vmax": reach}
-    weights = picture(tree.scaled_hyperplanes()[0][split], shape, subject.varies)
-    images = (picture(row[0], shape), GRAY), (weights, GRAY), (pushes, signed)
+    weights = as_image(view.scaled_weights(split), shape, view.varies)
+    images = (as_image(row[0], shape), GRAY), (weights, GRAY), (pushes, signed)
     for (left, right), (image, paint) in zip(_thirds(), images, strict=True):
-        draw_picture(sheet, (left, right, rows[0] + 0.08, rows[1] - 0.08), image, paint)
+        draw_image(sheet, (left, right, rows[0] + 0.08, rows[1] - 0.08), image, paint)
     for sign, (_, right) in zip("×=", _thirds(), strict=False):
         sheet.write(right + (_thirds()[1][0] - _thirds()[0][1]) / 2, (rows[0] + rows[1]) / 2, sign, LARGE, color=MUTED)
 
 
-def _draw_classes(sheet: Sheet, step: Any, rows: tuple[float, float], names: list[str], highest: float) -> None:
+def _draw_classes(sheet: Sheet, step: Step, rows: tuple[float, float], names: list[str], highest: float) -> None:
     """Bars by class, all splits on one scale."""
     left, right = CLASSES_AT
     ticks = class_ticks_fit(names, right - left, 1.0)
@@ -182,29 +183,29 @@ def _draw_classes(sheet: Sheet, step: Any, rows: tuple[float, float], names: lis
     width = (right - left) / len(names)
     edges = left + width * np.repeat(np.arange(len(names) + 1), 2)[1:-1]
     heights = lower + (upper - lower) * np.repeat(step.before / highest, 2)
-    sheet.ax.plot(edges, heights, color=INK, linewidth=0.8 * sheet.factor, zorder=4)
+    sheet.ax.plot(edges, heights, color=DARK, linewidth=0.8 * sheet.factor, zorder=4)
     if ticks:
         for number, name in enumerate(names):
             sheet.write(left + (number + 0.5) * width, lower - 0.07, name, TINY, color=MUTED)
     likeliest = np.argsort(-step.after, kind="stable")[:3]
     for line, number in enumerate(number for number in likeliest if step.after[number] >= 0.01):
-        tail, room = f": {percent(step.before[number])} → {percent(step.after[number])}", WORDS_AT[1] - WORDS_AT[0]
-        sheet.write(WORDS_AT[0], upper - 0.05 - 0.16 * line, names[number], SMALL, ha="left", room=room, tail=tail)
+        tail, width = f": {percent(step.before[number])} → {percent(step.after[number])}", WORDS_AT[1] - WORDS_AT[0]
+        y = upper - 0.05 - 0.16 * line
+        sheet.write(WORDS_AT[0], y, names[number], SMALL, ha="left", max_width=width, tail=tail)
 
 
-def _draw_leaf(sheet: Sheet, way: Any, rows: tuple[float, float], names: list[str]) -> None:
+def _draw_leaf(sheet: Sheet, way: Path, rows: tuple[float, float], names: list[str]) -> None:
     """The class that is predicted, and the likeliest ones as bars."""
     sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=ACCENT, linewidth=1.6 * sheet.factor)
     order = np.argsort(-way.probabilities, kind="stable")[:SHOWN]
     order = order[way.probabilities[order] > 0]
-    room = MARGIN_AT[1] - MARGIN_AT[0]
-    sheet.write(MARGIN_AT[0], rows[1] - 0.18, f"leaf {way.leaf}", LARGE, ha="left", fontweight="bold")
-    predicted = f"predicts {names[order[0]]}"
-    sheet.write(MARGIN_AT[0], rows[1] - 0.36, predicted, LARGE, ha="left", color=ACCENT, fontweight="bold", room=room)
+    bold: dict[str, Any] = {"ha": "left", "fontweight": "bold", "max_width": MARGIN_AT[1] - MARGIN_AT[0]}
+    sheet.write(MARGIN_AT[0], rows[1] - 0.18, f"leaf {way.leaf}", LARGE, **bold)
+    sheet.write(MARGIN_AT[0], rows[1] - 0.36, f"predicts {names[order[0]]}", LARGE, color=ACCENT, **bold)
     colors, (left, right) = class_colors(len(names)), (PUSHES_AT[0] + 1.2, CLASSES_AT[1])
     for line, number in enumerate(order):
         y, share = rows[1] - 0.18 - line * BAR, float(way.probabilities[number])
         length = (right - left) * share
         sheet.ax.add_patch(Rectangle((left, y - 0.38 * BAR), length, 0.76 * BAR, facecolor=colors[number], linewidth=0))
-        sheet.write(left - 0.08, y, names[number], SMALL, ha="right", room=1.15)
+        sheet.write(left - 0.08, y, names[number], SMALL, ha="right", max_width=1.15)
         sheet.write(left + length + 0.06, y, percent(share), SMALL, ha="left")

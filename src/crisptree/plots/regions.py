@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +11,16 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 
-from crisptree.inference import FlatTree, route_rows
+from crisptree.inference import FlatTree
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
-from crisptree.plots.ink import INK, MUTED, as_they_are, class_colors, new_axes, shortened, text_width, write
 from crisptree.plots.layout import letters
-from crisptree.plots.subject import Subject, class_numbers, rows_of
+from crisptree.plots.style import DARK, MUTED, class_colors, literal, new_axes, shortened, text_width, write
+from crisptree.view import ModelView, view_of
+from crisptree.view.checks import whole_number
 
+Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
+Polygons = list[Doubles]
 
 PALE = 0.45
 """How much of a class colour its region has; the rest is white, so that points stand out."""
@@ -54,10 +56,10 @@ def plot_regions(
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator of two features.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator of two features, or a fitted Pipeline that ends in one.
     X : array-like of shape (n_samples, 2)
-        Rows to draw as points.
+        Rows to draw as points. They go through the earlier steps of a Pipeline, and the plane is that behind them.
     y : array-like of shape (n_samples,), default=None
         Their classes; None draws them grey.
     ax : matplotlib axes, default=None
@@ -80,43 +82,42 @@ def plot_regions(
     matplotlib axes
         The axes drawn on.
     """
-    subject = Subject.of(model, "plot_regions", class_names, feature_names)
-    if hasattr(X, "columns"):
-        X = rows_of(model, X)
+    view = view_of(model, "plot_regions", class_names=class_names, feature_names=feature_names)
+    if hasattr(X, "columns") or view.earlier:
+        X = view.rows(X)
     points = np.asarray(X, dtype=np.float64)
-    if subject.tree.n_features != 2 or points.ndim != 2 or points.shape[1] != 2:
+    if view.tree.n_features != 2 or points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(
-            f"plot_regions must have a model and rows of 2 features; got {subject.tree.n_features} in the model and an "
+            f"plot_regions must have a model and rows of 2 features; got {view.tree.n_features} in the model and an "
             f"array of shape {points.shape}. Fit the model on two columns of X."
         )
     if not len(points) or not np.isfinite(points).all():
         raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
-    if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer) or resolution < 1:
-        raise ValueError(f"`resolution` must be a whole number of at least 1; got {resolution!r}.")
+    resolution = whole_number("resolution", resolution, 1)
     window = _window(points) if bounds is None else _checked(bounds)
-    broad, tall = _legend_size(subject)
+    broad, tall = _legend_size(view)
     outside = ax is None and legend and broad * tall > LARGEST_LEGEND * SIZE[0] * SIZE[1]
     ax = new_axes(ax, (SIZE[0] + (broad if outside else 0.0), SIZE[1]))
-    colors = class_colors(len(subject.classes))[:, :3]
+    colors = class_colors(len(view.class_names))[:, :3]
     polygons = None
-    if isinstance(subject.tree, FlatTree):
-        weight, bias = subject.tree.weight.astype(np.float64), subject.tree.bias.astype(np.float64)
-        polygons = cells(subject.tree.structure, weight, bias, rectangle(window))
+    if isinstance(view.tree, FlatTree):
+        weight, bias = view.tree.weight.astype(np.float64), view.tree.bias.astype(np.float64)
+        polygons = cells(view.tree.structure, weight, bias, rectangle(window))
     if polygons is not None and steepness is None:
-        _fill_cells(ax, subject, polygons, colors)
+        _fill_cells(ax, view, polygons, colors)
     else:
-        _fill_grid(ax, model, subject, window, colors, steepness, resolution)
+        _fill_grid(ax, view, window, colors, steepness, resolution)
     if hyperplanes and polygons is not None:
-        _draw_splits(ax, subject, polygons)
-        _draw_letters(ax, subject, polygons, area(rectangle(window)))
-    _draw_points(ax, model, points, y, colors)
+        _draw_splits(ax, view, polygons)
+        _draw_letters(ax, view, polygons, area(rectangle(window)))
+    _draw_points(ax, view, points, y, colors)
     if legend:
-        _draw_legend(ax, subject, colors, outside=outside)
+        _draw_legend(ax, view, colors, outside=outside)
     ax.set_xlim(window[:2])
     ax.set_ylim(window[2:])
-    ax.set_xlabel(subject.features[0])
-    ax.set_ylabel(subject.features[1])
-    as_they_are([ax.xaxis.label, ax.yaxis.label])
+    ax.set_xlabel(view.feature_names[0])
+    ax.set_ylabel(view.feature_names[1])
+    literal([ax.xaxis.label, ax.yaxis.label])
     return ax
 
 
@@ -129,25 +130,23 @@ def _checked(bounds: Any) -> Bounds:
     return left, right, lower, upper
 
 
-def _window(points: npt.NDArray[np.float64]) -> Bounds:
+def _window(points: Doubles) -> Bounds:
     low, high = points.min(axis=0), points.max(axis=0)
     reach = np.where(high > low, high - low, 1.0)
     (left, lower), (right, upper) = low - 0.08 * reach, high + 0.08 * reach
     return float(left), float(right), float(lower), float(upper)
 
 
-def _mixed(tables: npt.NDArray[np.float64], colors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _mixed(tables: Doubles, colors: Doubles) -> Doubles:
     """Class colours, mixed by probability and made pale.  (n, n_classes) → (n, 3)"""
     return np.clip(PALE * tables @ colors + 1 - PALE, 0.0, 1.0)
 
 
-def _fill_cells(
-    ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]], colors: npt.NDArray[np.float64]
-) -> None:
-    leaves = range(subject.tree.structure.n_leaves)
-    shown = [leaf for leaf in leaves if len(polygons[subject.tree.structure.n_splits + leaf])]
-    paint = _mixed(subject.tree.leaf_values(shown), colors)
-    drawn = [polygons[subject.tree.structure.n_splits + leaf] for leaf in shown]
+def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) -> None:
+    leaves = range(view.tree.structure.n_leaves)
+    shown = [leaf for leaf in leaves if len(polygons[view.tree.structure.n_splits + leaf])]
+    paint = _mixed(view.tree.leaf_values(shown), colors)
+    drawn = [polygons[view.tree.structure.n_splits + leaf] for leaf in shown]
     # An edge of its own colour closes the hair lines that smoothing leaves between cells.
     ax.add_collection(
         PolyCollection(drawn, facecolors=paint, edgecolors=paint, linewidths=0.4, zorder=0, label="cells")
@@ -155,31 +154,21 @@ def _fill_cells(
 
 
 def _fill_grid(
-    ax: Axes,
-    model: Any,
-    subject: Subject,
-    window: Bounds,
-    colors: npt.NDArray[np.float64],
-    steepness: float | None,
-    resolution: int,
+    ax: Axes, view: ModelView, window: Bounds, colors: Doubles, steepness: float | None, resolution: int
 ) -> None:
     left, right, lower, upper = window
     # The middle of every pixel, the lowest row first.
     across = left + (np.arange(resolution) + 0.5) / resolution * (right - left)
     upwards = lower + (np.arange(resolution) + 0.5) / resolution * (upper - lower)
     grid = np.stack(np.meshgrid(across, upwards), axis=-1).reshape(-1, 2).astype(np.float32)
-    if steepness is None:
-        tables = subject.tree.leaf_values(route_rows(subject.tree, grid), grid)
-    else:
-        nameless = copy.copy(model)  # the grid is an array; a model that knows column names would warn
-        nameless.__dict__.pop("feature_names_in_", None)
-        tables = nameless.soft_predict_proba(grid, steepness=steepness)
+    hard = steepness is None
+    tables = view.tree.leaf_values(view.leaves(grid), grid) if hard else view.soft_tables(grid, steepness)
     image = _mixed(tables, colors).reshape(resolution, resolution, 3)
     ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
 
 
-def _draw_splits(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]]) -> None:
-    tree = subject.tree
+def _draw_splits(ax: Axes, view: ModelView, polygons: Polygons) -> None:
+    tree = view.tree
     assert isinstance(tree, FlatTree)  # only hyperplanes have cells
     lines = []
     for split in range(tree.structure.n_splits):
@@ -187,13 +176,13 @@ def _draw_splits(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float
         if ends is not None:
             lines.append(ends)
             at = ends.mean(axis=0)
-            badge = {"facecolor": INK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}
+            badge = {"facecolor": DARK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}
             write(ax, at[0], at[1], str(split), 7, color="white", bbox=badge, clip_on=True)
-    ax.add_collection(LineCollection(lines, colors=INK, linewidths=1.6, zorder=3, label="splits"))
+    ax.add_collection(LineCollection(lines, colors=DARK, linewidths=1.6, zorder=3, label="splits"))
 
 
-def _draw_letters(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.float64]], whole: float) -> None:
-    structure = subject.tree.structure
+def _draw_letters(ax: Axes, view: ModelView, polygons: Polygons, whole: float) -> None:
+    structure = view.tree.structure
     for number, leaf in enumerate(structure.leaves_left_to_right):
         polygon = polygons[structure.n_splits + leaf]
         if len(polygon) and abs(area(polygon)) >= SMALLEST_CELL * whole:
@@ -201,40 +190,38 @@ def _draw_letters(ax: Axes, subject: Subject, polygons: list[npt.NDArray[np.floa
             write(ax, x, y, letters(number), 13, fontweight="bold", clip_on=True)
 
 
-def _draw_points(
-    ax: Axes, model: Any, points: npt.NDArray[np.float64], y: Any, colors: npt.NDArray[np.float64]
-) -> None:
+def _draw_points(ax: Axes, view: ModelView, points: Doubles, y: Any, colors: Doubles) -> None:
     paint: Any = MUTED
     if y is not None:
-        paint = colors[class_numbers(model.classes_, y, len(points))]
+        paint = colors[view.class_numbers(y, len(points))]
     size = float(np.clip(4000 / max(len(points), 1), 6, 26))
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
 
 
-def _draw_legend(ax: Axes, subject: Subject, colors: npt.NDArray[np.float64], *, outside: bool) -> None:
+def _draw_legend(ax: Axes, view: ModelView, colors: Doubles, *, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
     # Names are written afterwards: a legend leaves out labels that begin with an underscore.
     place: dict[str, Any] = {"loc": "upper right"}
     if outside:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     shown = ax.legend(
-        handles, ["class"] * len(handles), fontsize=LEGEND, ncols=_columns(subject), framealpha=0.85, **place
+        handles, ["class"] * len(handles), fontsize=LEGEND, ncols=_columns(view), framealpha=0.85, **place
     )
-    as_they_are(shown.get_texts())
-    for text, name in zip(shown.get_texts(), _legend_names(subject), strict=True):
+    literal(shown.get_texts())
+    for text, name in zip(shown.get_texts(), _legend_names(view), strict=True):
         text.set_text(name)
 
 
-def _columns(subject: Subject) -> int:
-    return 1 + len(subject.classes) // 14
+def _columns(view: ModelView) -> int:
+    return 1 + len(view.class_names) // 14
 
 
-def _legend_names(subject: Subject) -> list[str]:
-    return [shortened(name, LONGEST_NAME, LEGEND) for name in subject.classes]
+def _legend_names(view: ModelView) -> list[str]:
+    return [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
 
 
-def _legend_size(subject: Subject) -> tuple[float, float]:
+def _legend_size(view: ModelView) -> tuple[float, float]:
     """Inches that the legend takes: the longest name and its point in every column, the lines below each other."""
-    columns = _columns(subject)
-    widest = max(text_width(name, LEGEND) for name in _legend_names(subject))
-    return columns * (widest + 0.4), 1.5 * LEGEND / 72 * -(-len(subject.classes) // columns)
+    columns = _columns(view)
+    widest = max(text_width(name, LEGEND) for name in _legend_names(view))
+    return columns * (widest + 0.4), 1.5 * LEGEND / 72 * -(-len(view.class_names) // columns)

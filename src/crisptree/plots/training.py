@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.ink import ACCENT, INK, MUTED, RIGHT, write
+from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, write
+from crisptree.view.model import parts_of
 
 CURVES: tuple[tuple[str, Callable[[Any], float | None]], ...] = (
     ("mean log-likelihood", lambda record: -record.loss),
@@ -34,8 +35,8 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator with its ``history_``.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator with its ``history_``, or a Pipeline that ends in one.
     axes : array of 2 or 3 matplotlib axes, default=None
         Where to draw; with two of them the accuracy is left out. None makes a figure of as many as there is to see.
 
@@ -44,7 +45,7 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     ndarray of matplotlib axes
         One for each curve.
     """
-    records = list(getattr(model, "history_", []) or [])
+    records = list(getattr(parts_of(model)[1], "history_", []) or [])
     if not records:
         raise ValueError(
             "plot_training must have a model with a history; this one has none: it is not fitted, was trained without "
@@ -60,7 +61,6 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     pieces = _pieces(records)
     for ax, (label, value) in zip(drawn, CURVES, strict=False):
         _draw_curve(ax, pieces, value)
-        _shade(ax, pieces, len(records))
         ax.set_ylabel(label, fontsize=8)
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
@@ -81,8 +81,10 @@ def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
 
 
 def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[Any], float | None]) -> None:
-    """A line for each run, broken where best-first growth goes on to other stumps of the same level."""
-    for start, piece in pieces:
+    """A line for each run, every second one on grey; broken where best-first growth goes on to other stumps."""
+    for place, (start, piece) in enumerate(pieces):
+        if place % 2:
+            ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
         x, y = [], []
         for number, record in enumerate(piece):
             if number and record.epoch <= piece[number - 1].epoch:
@@ -91,13 +93,7 @@ def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[
             height = value(record)
             x.append(float(start + number))
             y.append(np.nan if height is None else height)
-        ax.plot(x, y, color=PHASES.get(piece[0].phase, INK), linewidth=1.4, marker=".", markersize=3)
-
-
-def _shade(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:
-    for number, (start, piece) in enumerate(pieces):
-        if number % 2:
-            ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
+        ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
 
 
 def _name(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:

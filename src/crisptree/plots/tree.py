@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection, PolyCollection
 from matplotlib.patches import Circle
 
-from crisptree.inference import FlatTree, route_rows
-from crisptree.plots.ink import ACCENT, ARROW, INK, class_colors
+from crisptree.inference import FlatTree
 from crisptree.plots.key import Key, draw_key, key_of
 from crisptree.plots.layout import Layout, arrow, letters, tree_layout
 from crisptree.plots.nodes import (
@@ -21,15 +20,18 @@ from crisptree.plots.nodes import (
     Sheet,
     class_ticks_fit,
     draw_end,
+    draw_image,
     draw_lines,
-    draw_picture,
     draw_split,
     end_lines,
     line_height,
     sheet_of,
 )
-from crisptree.plots.pictures import largest_weights, picture
-from crisptree.plots.subject import Subject, check_depth, row_of
+from crisptree.plots.style import ACCENT, ARROW, DARK, class_colors
+from crisptree.plots.weight_images import as_image
+from crisptree.view import ModelView, view_of
+from crisptree.view.checks import whole_number_or_none
+from crisptree.view.influence import effects, most_influential
 
 KINDS: dict[str, dict[str, Any]] = {
     "image": {"widest": 1.9},
@@ -68,8 +70,8 @@ def plot_tree(
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure of the size that the tree needs. Text shrinks with smaller axes.
     max_depth : int, default=None
@@ -99,40 +101,40 @@ def plot_tree(
     >>> len(ax.images)  # three splits and the sample
     4
     """
-    subject = Subject.of(model, "plot_tree", class_names, feature_names)
-    kind = "image" if subject.as_images else "terms" if isinstance(subject.tree, FlatTree) else "module"
+    view = view_of(model, "plot_tree", class_names=class_names, feature_names=feature_names)
+    kind = "image" if view.has_weight_images else "terms" if isinstance(view.tree, FlatTree) else "module"
     inch = INCHES[kind]
-    structure = subject.tree.structure
+    structure = view.tree.structure
     shape = KINDS[kind]
-    if subject.image_shape is not None and kind == "image":
-        height, width = picture(np.zeros(subject.tree.n_features), subject.image_shape).shape[:2]
+    if view.image_shape is not None and kind == "image":
+        height, width = as_image(np.zeros(view.tree.n_features), view.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
-    layout = tree_layout(structure, check_depth(max_depth), **shape)
-    row = None if sample is None else row_of(model, sample, "sample")
+    layout = tree_layout(structure, whole_number_or_none("max_depth", max_depth, 0), **shape)
+    row = None if sample is None else view.row(sample, "sample")
     path = frozenset[int]()
     if row is not None:
-        path = frozenset(structure.nodes_on_paths[route_rows(subject.tree, row)[0]].tolist())
+        path = frozenset(structure.nodes_on_paths[view.leaves(row)[0]].tolist())
     names = _leaf_letters(layout) if letters else {}
-    ticks = class_ticks_fit(subject.classes, float(layout.width[layout.nodes[-1]]), inch)
-    text = max(_text_height(subject, node, names.get(node), ticks, inch) for node in _ends(layout))
+    ticks = class_ticks_fit(view.class_names, float(layout.width[layout.nodes[-1]]), inch)
+    text = max(_text_height(view, node, names.get(node), ticks, inch) for node in _ends(layout))
     left, right, lower, upper = _limits(layout, inch, text, row is not None)
-    notes = key_of(subject, row is not None, ticks) if key else []
+    notes = key_of(view, row is not None, ticks) if key else []
     explained = Key.arranged(notes, (right - left) * inch)
     bottom = lower - explained.height / inch
     sheet = sheet_of(ax, (left, right, bottom, upper), inch)
-    _draw_arrows(sheet, subject, layout, path)
-    colors = class_colors(len(subject.classes))
+    _draw_arrows(sheet, view, layout, path)
+    colors = class_colors(len(view.class_names))
     for node in map(int, layout.nodes):
         if layout.is_end(node):
-            draw_end(sheet, subject, layout, node, colors, letter=names.get(node), ticks=ticks, marked=node in path)
+            draw_end(sheet, view, layout, node, colors, letter=names.get(node), ticks=ticks, marked=node in path)
             continue
-        draw_split(sheet, subject, layout, node)
+        draw_split(sheet, view, layout, node)
         if letters:
             _draw_number(sheet, layout, node)
         if node in path:
             sheet.frame(layout.outline(node), facecolor="none", edgecolor=ACCENT, linewidth=1.8, zorder=4)
     if row is not None:
-        _draw_sample(sheet, subject, layout, row)
+        _draw_sample(sheet, view, layout, row)
     draw_key(sheet, explained, left + 0.1, lower)
     return sheet.ax
 
@@ -147,8 +149,8 @@ def _leaf_letters(layout: Layout) -> dict[int, str]:
     return {node: letters(number) for number, node in enumerate(ordered)}
 
 
-def _text_height(subject: Subject, node: int, letter: str | None, ticks: bool, inch: float) -> float:
-    lines = end_lines(subject, node, letter)
+def _text_height(view: ModelView, node: int, letter: str | None, ticks: bool, inch: float) -> float:
+    lines = end_lines(view, node, letter)
     return sum(line_height(size, inch) for _, size, _ in lines) + (1.25 if ticks else 0.25) * line_height(TINY, inch)
 
 
@@ -172,10 +174,9 @@ def _sample_outline(layout: Layout) -> tuple[float, float, float, float]:
     return left - 0.55 - side, left - 0.55, lower, upper
 
 
-def _draw_arrows(sheet: Sheet, subject: Subject, layout: Layout, path: frozenset[int]) -> None:
+def _draw_arrows(sheet: Sheet, view: ModelView, layout: Layout, path: frozenset[int]) -> None:
     """From every split to its children, a sign beside the tail."""
-    totals = subject.tree.statistics.node_counts.sum(axis=1)
-    share = totals / max(totals[0], np.finfo(float).tiny)
+    share = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
     outlines, colors, circles = [], [], []
     for parent, child, goes_right in layout.edges:
         side = 1 if goes_right else -1
@@ -188,27 +189,27 @@ def _draw_arrows(sheet: Sheet, subject: Subject, layout: Layout, path: frozenset
         circles.append(Circle((x, y), 0.085))
         sheet.write(x, y, "+" if goes_right else "−", SMALL, va="center_baseline", fontweight="bold")
     sheet.ax.add_collection(PolyCollection(outlines, facecolors=colors, linewidths=0, zorder=1, label="arrows"))
-    signs = PatchCollection(circles, facecolors="white", edgecolors=INK, linewidths=0.5 * sheet.factor, label="signs")
+    signs = PatchCollection(circles, facecolors="white", edgecolors=DARK, linewidths=0.5 * sheet.factor, label="signs")
     signs.set_zorder(1.5)
     sheet.ax.add_collection(signs)
 
 
 def _draw_number(sheet: Sheet, layout: Layout, split: int) -> None:
     left, _, _, upper = layout.outline(split)
-    style = {"facecolor": INK, "edgecolor": "none", "boxstyle": "round,pad=0.2"}
+    style = {"facecolor": DARK, "edgecolor": "none", "boxstyle": "round,pad=0.2"}
     sheet.write(left, upper, str(split), SMALL, color="white", fontweight="bold", bbox=style)
 
 
-def _draw_sample(sheet: Sheet, subject: Subject, layout: Layout, row: npt.NDArray[np.float32]) -> None:
+def _draw_sample(sheet: Sheet, view: ModelView, layout: Layout, row: npt.NDArray[np.float32]) -> None:
     outline = _sample_outline(layout)
     frame: dict[str, Any] = {"edgecolor": ACCENT, "linewidth": 1.8}
-    if subject.image_shape is not None:
-        draw_picture(sheet, outline, picture(row[0], subject.image_shape), **frame)
+    if view.image_shape is not None:
+        draw_image(sheet, outline, as_image(row[0], view.image_shape), **frame)
     else:
         shown = np.arange(min(3, row.shape[1]))
-        if isinstance(subject.tree, FlatTree) and subject.tree.structure.n_splits:
-            shown = largest_weights(subject.tree.scaled_hyperplanes()[0][0], 3)
-        values = [f"{subject.features[number]} = {row[0, number]:.4g}" for number in shown]
+        if isinstance(view.tree, FlatTree) and view.tree.structure.n_splits:
+            shown = most_influential(effects(view.tree, 0), 3)
+        values = [f"{view.feature_names[number]} = {row[0, number]:.4g}" for number in shown]
         draw_lines(sheet, outline, values, **frame)
     _, right, lower, upper = outline
     root, middle = float(layout.x[0]) - max(layout.width[0] / 2, 0.5), (lower + upper) / 2

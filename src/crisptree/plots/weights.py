@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.ink import INK, LEFT, MUTED, RIGHT, SIGNED, as_they_are, shortened, write
-from crisptree.plots.pictures import largest_weights, picture, side_by_side
-from crisptree.plots.subject import Subject
+from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, SIGNED, literal, shortened, write
+from crisptree.plots.weight_images import as_image, side_by_side
+from crisptree.view.influence import effects, most_influential
+from crisptree.view.model import ModelView, linear, view_of
 
 STYLES = {"gray": ("gray",), "diverging": ("diverging",), "both": ("gray", "diverging")}
 
@@ -34,21 +35,22 @@ def plot_weights(
     labels: Sequence[str] | None = None,
     feature_names: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Draw the weights of some splits side by side, in the scaled space of training.
+    """Draw the weights of some splits side by side.
 
-    Images show them as in the paper, linearly brought to the full grey range, or by a map of two colours with white at
-    zero. For tabular data bars show the largest ones.
+    Images show them in the scaled space of training, as in the paper: linearly brought to the full grey range, or by a
+    map of two colours with white at zero. For tabular data bars show the largest ones, each on its feature scaled to a
+    spread of one; for ``scale="feature"`` this is the same.
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator with linear splits.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator with linear splits, or a fitted Pipeline that ends in one.
     nodes : sequence of int, default=None
         Numbers of splits; None takes the eight that most training samples visit.
     axes : array of matplotlib axes, default=None
         One for each split and row; None makes a figure.
-    compare : CrispTreeClassifier, default=None
-        Another estimator on the same features, drawn below; e.g. one trained without ``roughness``.
+    compare : CrispTreeClassifier or Pipeline, default=None
+        Another model on the same features, drawn below; e.g. one trained without ``roughness``.
     style : {"gray", "diverging", "both"}, default="gray"
         How images are coloured; "both" draws two rows for each model.
     labels : sequence of str, default=None
@@ -64,40 +66,39 @@ def plot_weights(
     if style not in STYLES:
         raise ValueError(f"`style` must be one of {', '.join(STYLES)}; got {style!r}.")
     models = [model] if compare is None else [model, compare]
-    subjects = [Subject.of(one, "plot_weights", feature_names=feature_names) for one in models]
-    if len({(subject.tree.n_features, subject.image_shape) for subject in subjects}) > 1:
+    views = [view_of(one, "plot_weights", feature_names=feature_names) for one in models]
+    if len({(view.tree.n_features, view.image_shape) for view in views}) > 1:
         raise ValueError("`compare` must be a model of the same features and image shape; this one has others.")
-    weights = [subject.hyperplanes("plot_weights")[0] for subject in subjects]
-    splits = _chosen(nodes, subjects)
-    names = _row_names(models, labels)
+    for view in views:
+        linear(view.tree, "plot_weights")
+    splits = _chosen(nodes, views)
     rows = [
-        (subject, weight, kind, name)
-        for subject, weight, name in zip(subjects, weights, names, strict=True)
-        for kind in (STYLES[style] if subject.as_images else ("bars",))
+        (view, kind, name)
+        for view, name in zip(views, _row_names(views, labels), strict=True)
+        for kind in (STYLES[style] if view.has_weight_images else ("bars",))
     ]
-    grid = _grid(axes, len(rows), max(len(splits), 1), subjects[0].as_images)
+    grid = _grid(axes, len(rows), max(len(splits), 1), views[0].has_weight_images)
     if not splits:
         for ax in grid.flat:
             ax.set_axis_off()
             write(ax, 0.5, 0.5, "one leaf, no splits", 9, color=MUTED, transform=ax.transAxes)
         return grid
     for ax, split in zip(grid[0], splits, strict=True):
-        ax.set_title(f"split {split}", fontsize=8, color=INK)
-    for line, (subject, weight, kind, name) in zip(grid, rows, strict=True):
+        ax.set_title(f"split {split}", fontsize=8, color=DARK)
+    for line, (view, kind, name) in zip(grid, rows, strict=True):
         for ax, split in zip(line, splits, strict=True):
-            DRAWINGS[kind](ax, subject, weight[split])
+            DRAWINGS[kind](ax, view, split)
         if name:
-            line[0].set_ylabel(name, fontsize=8, color=INK)
-            as_they_are([line[0].yaxis.label])
+            line[0].set_ylabel(name, fontsize=8, color=DARK)
+            literal([line[0].yaxis.label])
     return grid
 
 
-def _chosen(nodes: Sequence[int] | None, subjects: list[Subject]) -> list[int]:
+def _chosen(nodes: Sequence[int] | None, views: list[ModelView]) -> list[int]:
     """Split numbers that every tree has."""
-    n_splits = min(subject.tree.structure.n_splits for subject in subjects)
+    n_splits = min(view.tree.structure.n_splits for view in views)
     if nodes is None:
-        visits = subjects[0].tree.statistics.node_counts[:n_splits].sum(axis=1)
-        return sorted(np.argsort(-visits, kind="stable")[:MOST].tolist())
+        return sorted(np.argsort(-views[0].node_rows[:n_splits], kind="stable")[:MOST].tolist())
     given = np.asarray(nodes)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise ValueError(f"`nodes` must be a list of numbers of splits, or None; got {nodes!r}.")
@@ -108,22 +109,22 @@ def _chosen(nodes: Sequence[int] | None, subjects: list[Subject]) -> list[int]:
     return splits
 
 
-def _row_names(models: list[Any], labels: Sequence[str] | None) -> list[str]:
+def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str]:
     if labels is not None:
-        if len(labels) != len(models):
-            raise ValueError(f"`labels` must name the {len(models)} models; got {len(labels)} names.")
+        if len(labels) != len(views):
+            raise ValueError(f"`labels` must name the {len(views)} models; got {len(labels)} names.")
         return [str(label) for label in labels]
-    if len(models) == 1:
+    if len(views) == 1:
         return [""]
-    strengths = [getattr(model, "roughness", 0.0) for model in models]
+    strengths = [getattr(view.estimator, "roughness", 0.0) for view in views]
     if strengths[0] == strengths[1]:
         return ["model", "compared with"]
     return [f"roughness {strength:g}" if strength else "no roughness" for strength in strengths]
 
 
-def _grid(axes: Any, n_rows: int, n_columns: int, as_images: bool) -> npt.NDArray[Any]:
+def _grid(axes: Any, n_rows: int, n_columns: int, with_images: bool) -> npt.NDArray[Any]:
     if axes is None:
-        width, height = (1.25, 1.35) if as_images else (2.6, 1.9)
+        width, height = (1.25, 1.35) if with_images else (2.6, 1.9)
         size = (width * n_columns + 0.3, height * n_rows + 0.2)
         _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
     given = np.asarray(axes, dtype=object)
@@ -132,16 +133,18 @@ def _grid(axes: Any, n_rows: int, n_columns: int, as_images: bool) -> npt.NDArra
     return given.reshape(n_rows, n_columns)
 
 
-def _draw_gray(ax: Axes, subject: Subject, weights: npt.NDArray[np.float64]) -> None:
-    assert subject.image_shape is not None  # tabular data is drawn as bars
-    ax.imshow(picture(weights, subject.image_shape, subject.varies), cmap="gray", vmin=0, vmax=1, interpolation="none")
+def _draw_gray(ax: Axes, view: ModelView, split: int) -> None:
+    assert view.image_shape is not None  # tabular data is drawn as bars
+    image = as_image(view.scaled_weights(split), view.image_shape, view.varies)
+    ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="none")
     _bare(ax)
 
 
-def _draw_diverging(ax: Axes, subject: Subject, weights: npt.NDArray[np.float64]) -> None:
-    assert subject.image_shape is not None
+def _draw_diverging(ax: Axes, view: ModelView, split: int) -> None:
+    assert view.image_shape is not None
+    weights = view.scaled_weights(split)
     reach = np.abs(weights).max() or 1.0
-    image = side_by_side(weights, subject.image_shape)
+    image = side_by_side(weights, view.image_shape)
     ax.imshow(image, cmap=mpl.colormaps[SIGNED], vmin=-reach, vmax=reach, interpolation="none")
     _bare(ax)
 
@@ -152,16 +155,17 @@ def _bare(ax: Axes) -> None:
     ax.spines[:].set_linewidth(0.6)
 
 
-def _draw_bars(ax: Axes, subject: Subject, weights: npt.NDArray[np.float64]) -> None:
-    largest = largest_weights(weights, BARS)
-    values = weights[largest]
+def _draw_bars(ax: Axes, view: ModelView, split: int) -> None:
+    effect = effects(linear(view.tree, "plot_weights"), split)
+    largest = most_influential(effect, BARS)
+    values = effect[largest]
     ax.barh(np.arange(len(largest)), values, color=np.where(values > 0, RIGHT, LEFT), height=0.75)
-    names = [shortened(subject.features[feature], 1.1, 7) for feature in largest]
+    names = [shortened(view.feature_names[feature], 1.1, 7) for feature in largest]
     ax.set_yticks(np.arange(len(largest)), names, fontsize=7, parse_math=False)
     ax.tick_params(axis="x", labelsize=6)
     ax.locator_params(axis="x", nbins=4)
-    ax.set_ylim(BARS - 0.5 if len(weights) >= BARS else len(weights) - 0.5, -0.5)
-    ax.axvline(0, color=INK, linewidth=0.6)
+    ax.set_ylim(min(BARS, len(effect)) - 0.5, -0.5)
+    ax.axvline(0, color=DARK, linewidth=0.6)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("← left    weight    right →", fontsize=7, color=MUTED)

@@ -11,8 +11,10 @@ from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.colors import class_colors
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
-from crisptree.report.given import Rows, Subject
+from crisptree.report.rows import ReportRows
 from crisptree.report.samples import collect_blame, collect_samples
+from crisptree.view import ModelView
+from crisptree.view.influence import effects
 
 BINS = 30
 """Bars of a score histogram, at most two more."""
@@ -32,38 +34,39 @@ EPOCHS_SHOWN = 1500
 Doubles = npt.NDArray[np.float64]
 
 
-def collect(subject: Subject, rows: Rows | None, max_samples: int) -> dict[str, Any]:
+def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
     """Everything for the page, as values that JSON can hold."""
-    tree = subject.tree
+    tree = view.tree
     return {
-        "classes": subject.classes,
-        "colors": class_colors(len(subject.classes)),
-        "features": subject.features if subject.image_shape is None else None,  # pixels are shown, not named
-        "image": subject.image_shape is not None,
+        "classes": view.class_names,
+        "colors": class_colors(len(view.class_names)),
+        "features": view.feature_names if view.image_shape is None else None,  # pixels are shown, not named
+        "image": view.image_shape is not None,
         "linear": isinstance(tree, FlatTree),
         "labelled": rows is not None and rows.y is not None,
-        "summary": _summary(subject, rows),
-        "tree": _tree(tree, rows),
-        "weights": _weights(subject),
-        "histograms": None if rows is None else _histograms(tree, rows, len(subject.classes)),
-        "confusion": _confusion(rows, len(subject.classes)),
-        "samples": None if rows is None else collect_samples(subject, rows, max_samples),
-        "blame": None if rows is None or rows.y is None else collect_blame(subject, rows),
-        "history": _history(subject.model),
+        "summary": _summary(view, rows),
+        "tree": _tree(view, rows),
+        "weights": _weights(view),
+        "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
+        "confusion": _confusion(view, rows),
+        "samples": None if rows is None else collect_samples(view, rows, max_samples),
+        "blame": None if rows is None or rows.y is None else collect_blame(view, rows),
+        "history": _history(view.estimator),
     }
 
 
-def _summary(subject: Subject, rows: Rows | None) -> dict[str, Any]:
-    tree, structure = subject.tree, subject.tree.structure
-    leaf_counts = tree.statistics.node_counts[structure.n_splits :]
-    trained, passing = leaf_counts.sum(), leaf_counts.sum(axis=1)
+def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    tree, structure = view.tree, view.tree.structure
+    leaf_counts, passing = tree.statistics.node_counts[structure.n_splits :], view.node_rows[structure.n_splits :]
+    trained = passing.sum()
     correct = leaf_counts[np.arange(structure.n_leaves), tree.labels()].sum()
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
     total = max(float(passing.sum()), np.finfo(float).tiny)
+    truth = None if rows is None or rows.y is None else rows
     return {
-        "hard": None if rows is None or rows.y is None else float(np.mean(~rows.wrong)),
-        "soft": _soft_accuracy(subject, rows),
+        "hard": None if truth is None else float(np.mean(~truth.wrong)),
+        "soft": None if truth is None else float(np.mean(view.soft_tables(truth.X).argmax(axis=1) == truth.y)),
         "training": float(correct / trained) if trained else None,
         "rows": None if rows is None else len(rows.X),
         "training_rows": float(trained),
@@ -76,18 +79,13 @@ def _summary(subject: Subject, rows: Rows | None) -> dict[str, Any]:
     }
 
 
-def _soft_accuracy(subject: Subject, rows: Rows | None) -> float | None:
-    if rows is None or rows.y is None:
-        return None
-    return float(np.mean(subject.model.soft_predict_proba(rows.given).argmax(axis=1) == rows.y))
-
-
 def _size(tree: CrispTree) -> int:
     """The bytes that prediction needs: children, leaf tables in single precision, and what the splits are made of."""
     structure = tree.structure
     parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
     arrays = [array for part in parts.values() for array in _arrays_of(part)]
-    return int(structure.left.nbytes + structure.right.nbytes + 4 * tree.leaves.size + sum(a.nbytes for a in arrays))
+    tables = 4 * structure.n_leaves * tree.n_outputs
+    return int(structure.left.nbytes + structure.right.nbytes + tables + sum(array.nbytes for array in arrays))
 
 
 def _arrays_of(part: Any) -> list[Any]:
@@ -95,11 +93,11 @@ def _arrays_of(part: Any) -> list[Any]:
     return [part] if parameters is None else list(parameters.values())
 
 
-def _tree(tree: CrispTree, rows: Rows | None) -> dict[str, Any]:
-    structure, statistics = tree.structure, tree.statistics
+def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    structure, statistics = view.tree.structure, view.tree.statistics
     given = None
     if rows is not None:
-        counts = np.zeros_like(tree.leaves)
+        counts = np.zeros((structure.n_leaves, len(view.class_names)))
         np.add.at(counts, (rows.leaf, rows.labels), 1.0)
         given = pack(structure.sums_below(counts), "float32")
     return {
@@ -107,31 +105,32 @@ def _tree(tree: CrispTree, rows: Rows | None) -> dict[str, Any]:
         "right": pack(structure.right_nodes, "int32"),
         "train": pack(statistics.node_counts, "float32"),
         "given": given,
-        "tables": pack(tree.leaves, "float32"),
+        "tables": pack(view.tables[structure.n_splits :], "float32"),
         "gain": pack(statistics.gain, "float32"),
         "spread": pack(statistics.score_spread, "float32"),
     }
 
 
-def _weights(subject: Subject) -> dict[str, Any] | None:
-    """Weights in the scaled space of training: images, or the largest ones of every split."""
-    tree = subject.tree
+def _weights(view: ModelView) -> dict[str, Any] | None:
+    """Images of the weights in the scaled space of training, or the most influential features of every split."""
+    tree = view.tree
     if not isinstance(tree, FlatTree) or not tree.structure.n_splits:
         return None
-    weights = tree.scaled_hyperplanes()[0]
-    if subject.image_shape is None:
-        order = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :LARGEST_WEIGHTS]
+    if view.image_shape is None:
+        effect = effects(tree)
+        order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :LARGEST_WEIGHTS]
         return {
             "features": pack(order, "int32"),
-            "values": pack(np.take_along_axis(weights, order, axis=1), "float32"),
-            "nonzero": pack(np.count_nonzero(weights, axis=1), "int32"),
+            "values": pack(np.take_along_axis(effect, order, axis=1), "float32"),
+            "nonzero": pack(np.count_nonzero(effect, axis=1), "int32"),
         }
-    step = step_within(len(weights), subject.image_shape, WEIGHT_VALUES)
-    images, scale = signed_bytes(shrunk(weights.reshape(-1, *subject.image_shape), step))
+    weights = tree.scaled_hyperplanes()[0]
+    step = step_within(len(weights), view.image_shape, WEIGHT_VALUES)
+    images, scale = signed_bytes(shrunk(weights.reshape(-1, *view.image_shape), step))
     return {"images": pack(images, "int8"), "scale": pack(scale, "float32"), "step": step}
 
 
-def _histograms(tree: CrispTree, rows: Rows, n_classes: int) -> dict[str, Any]:
+def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, Any]:
     """Scores of the rows that visit each split, by class, in bins that zero separates."""
     n_splits = tree.structure.n_splits
     start, width = np.zeros(n_splits), np.zeros(n_splits)
@@ -150,12 +149,8 @@ def _histograms(tree: CrispTree, rows: Rows, n_classes: int) -> dict[str, Any]:
     return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
 
 
-def _confusion(rows: Rows | None, n_classes: int) -> dict[str, Any] | None:
-    if rows is None or rows.y is None:
-        return None
-    table = np.zeros((n_classes, n_classes), dtype=np.int64)
-    np.add.at(table, (rows.y, rows.predicted), 1)
-    return pack(table, "uint32")
+def _confusion(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
+    return None if rows is None or rows.y is None else pack(view.confusion(rows.y, rows.predicted), "uint32")
 
 
 def _history(model: Any) -> dict[str, Any] | None:

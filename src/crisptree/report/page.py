@@ -14,10 +14,12 @@ from typing import Any
 import crisptree
 from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
-from crisptree.report.given import Rows, Subject, check_max_samples, check_rows, check_subject
+from crisptree.report.rows import ReportRows
 from crisptree.report.words import cards, notes, subtitle
+from crisptree.view import ModelView, view_of
+from crisptree.view.checks import whole_number
 
-SCRIPTS = (
+SCRIPTS = [
     "data",
     "draw",
     "charts",
@@ -30,7 +32,7 @@ SCRIPTS = (
     "confusion",
     "curves",
     "main",
-)
+]
 """In the order in which they are joined; they share one scope."""
 
 
@@ -52,8 +54,8 @@ def write(
 
     Parameters
     ----------
-    model : CrispTreeClassifier
-        A fitted estimator.
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one: the page is about the features that reach the tree.
     path : str or path
         The file to write; its folder must exist.
     X : array-like of shape (n_samples, n_features), default=None
@@ -87,10 +89,10 @@ def write(
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder of a report must exist; {target.parent} does not. Make it first.")
     environment = _environment()  # asks for Jinja2 before any work is done
-    subject = check_subject(model, class_names, feature_names)
-    budget = check_max_samples(max_samples)
-    rows = check_rows(subject, X, y)
-    page = _render(environment, subject, rows, title or "Decision tree", budget)
+    view = view_of(model, "a report", class_names=class_names, feature_names=feature_names)
+    budget = whole_number("max_samples", max_samples, 0)
+    rows = ReportRows.of(view, X, y)
+    page = _render(environment, view, rows, title or "Decision tree", budget)
     with written_whole(target) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return target
@@ -107,18 +109,18 @@ def _environment() -> Any:
     return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
-def _render(environment: Any, subject: Subject, rows: Rows | None, title: str, max_samples: int) -> str:
+def _render(environment: Any, view: ModelView, rows: ReportRows | None, title: str, max_samples: int) -> str:
     from markupsafe import Markup
 
-    values = collect(subject, rows, max_samples)
+    values = collect(view, rows, max_samples)
     style = _resource("report.css")
     script = "\n".join(_resource("scripts", f"{name}.js") for name in SCRIPTS)
     page: str = environment.from_string(_resource("template.html")).render(
         title=title,
-        subtitle=subtitle(subject, values),
+        subtitle=subtitle(view, values),
         version=crisptree.__version__,
         cards=cards(values["summary"]),
-        notes=notes(values, takes_rows=not hasattr(subject.model, "window")),
+        notes=notes(values, takes_rows=not hasattr(view.estimator, "window")),
         has={name: values[name] is not None for name in ("confusion", "samples", "blame", "history")},
         style=Markup(style),
         style_hash=_hash(style),

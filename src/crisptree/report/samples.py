@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree import explain
-from crisptree.explain.paths import contributions, margin_units
+from crisptree.explain import nearest_other
+from crisptree.explain.blaming import blame_leaves
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
-from crisptree.report.given import Rows, Subject
+from crisptree.report.rows import ReportRows
+from crisptree.view import ModelView
+from crisptree.view.influence import influence
+from crisptree.view.paths import contributions, margin_units
 
 SAMPLE_VALUES = 3_000_000
 """Larger sets of sample images are shown at a lower resolution."""
@@ -35,33 +38,30 @@ CHANGED_FEATURES = 8
 Integers = npt.NDArray[np.int64]
 
 
-def collect_samples(subject: Subject, rows: Rows, max_samples: int) -> dict[str, Any]:
+def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict[str, Any]:
     """Chosen rows with their explanations."""
     chosen = choose(rows, max_samples)
     X = rows.X[chosen]
-    faces = _faces(subject, X)
+    appearance = _appearance(view, X)
     return {
         "count": len(chosen),
         "row": pack(chosen, "int32"),
         "true": None if rows.y is None else pack(rows.y[chosen], "int16"),
         "predicted": pack(rows.predicted[chosen], "int16"),
         "leaf": pack(rows.leaf[chosen], "int32"),
-        **faces,
-        **_steps(subject, X),
-        "changes": _changes(subject, X, faces),
+        **appearance,
+        **_steps(view, X),
+        "changes": _changes(view, X, appearance),
         "changes_searched": min(CHANGES, len(chosen)),
     }
 
 
-def collect_blame(subject: Subject, rows: Rows) -> list[list[float]]:
+def collect_blame(view: ModelView, rows: ReportRows) -> list[list[float]]:
     """[split, errors, share of all errors], the most errors first; split −1 for errors without a culprit."""
-    if not rows.wrong.any():
-        return []
-    labels = subject.model.classes_[rows.y]
-    return [list(entry) for entry in explain.blame(subject.model, rows.given, labels).table()]
+    return [list(entry) for entry in blame_leaves(view.tree, rows.leaf, rows.labels).table()]
 
 
-def choose(rows: Rows, max_samples: int) -> Integers:
+def choose(rows: ReportRows, max_samples: int) -> Integers:
     """Wrong rows first, in turns from every confusion; then right ones, in turns from every leaf.
 
     Examples
@@ -69,7 +69,7 @@ def choose(rows: Rows, max_samples: int) -> Integers:
     One from each of two leaves:
 
     >>> zeros = np.zeros(4, dtype=int)
-    >>> choose(Rows(None, np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
+    >>> choose(ReportRows(np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
     array([0, 3])
     """
     n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1
@@ -77,8 +77,8 @@ def choose(rows: Rows, max_samples: int) -> Integers:
     group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
     order = np.lexsort((_turn(group), ~rows.wrong))
     wrong, right = np.split(order, [np.count_nonzero(rows.wrong)])
-    room_for_wrong = max(max_samples - len(right), int(WRONG_SHARE * max_samples + 0.5))
-    wrong = wrong[:room_for_wrong]
+    most_wrong = max(max_samples - len(right), int(WRONG_SHARE * max_samples + 0.5))
+    wrong = wrong[:most_wrong]
     return np.concatenate([wrong, right[: max_samples - len(wrong)]]).astype(np.int64)
 
 
@@ -92,46 +92,45 @@ def _turn(group: Integers) -> Integers:
     return turn
 
 
-def _faces(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """What a sample looks like: an image, or the values of the features that matter most."""
-    if subject.image_shape is None:
-        shown = _important_features(subject)
+    if view.image_shape is None:
+        shown = _important_features(view)
         return {"shown": shown.tolist(), "values": pack(X[:, shown], "float32")}
-    step = step_within(len(X), subject.image_shape, SAMPLE_VALUES)
-    images, low, high = grey_bytes(shrunk(X.reshape(-1, *subject.image_shape), step))
-    return {"images": pack(images, "uint8"), "low": low, "high": high, "step": step, **_push_scale(subject)}
+    step = step_within(len(X), view.image_shape, SAMPLE_VALUES)
+    images, low, high = grey_bytes(shrunk(X.reshape(-1, *view.image_shape), step))
+    return {"images": pack(images, "uint8"), "low": low, "high": high, "step": step, **_push_scale(view)}
 
 
-def _push_scale(subject: Subject) -> dict[str, Any]:
+def _push_scale(view: ModelView) -> dict[str, Any]:
     """What turns pixels and scaled weights into pushes w (x − mean), at the resolution of the weight images."""
-    if not isinstance(subject.tree, FlatTree) or subject.image_shape is None:
+    if not isinstance(view.tree, FlatTree) or view.image_shape is None:
         return {}
-    scaling = subject.tree.statistics.scaling
+    scaling = view.tree.statistics.scaling
     return {
-        name: pack(values.reshape(subject.image_shape), "float32")
+        name: pack(values.reshape(view.image_shape), "float32")
         for name, values in (("mean", scaling.mean), ("factor", scaling.factor))
     }
 
 
-def _important_features(subject: Subject) -> Integers:
-    """The features with the largest weights at the splits that most training rows visit, in column order."""
-    tree, n_shown = subject.tree, min(SHOWN_FEATURES, subject.tree.n_features)
+def _important_features(view: ModelView) -> Integers:
+    """The features with most influence at the splits that most training rows visit, in column order."""
+    tree, n_shown = view.tree, min(SHOWN_FEATURES, view.tree.n_features)
     if not isinstance(tree, FlatTree) or n_shown == tree.n_features:
         return np.arange(n_shown)
-    visits = tree.statistics.node_counts[: tree.structure.n_splits].sum(axis=1)
-    weight = visits @ np.abs(tree.scaled_hyperplanes()[0])
-    return np.sort(np.argsort(-weight, kind="stable")[:n_shown])
+    total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
+    return np.sort(np.argsort(-total, kind="stable")[:n_shown])
 
 
-def _steps(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """Scores, margins, offsets and the largest pushes on every path; NaN and −1 beyond its end.
 
     These are the numbers of ``explain.path``, for all samples of a split at once.
     """
-    tree = subject.tree
+    tree = view.tree
     depth, places = tree.structure.depth, tree.structure.node_depths
     top = 0
-    if subject.image_shape is None and isinstance(tree, FlatTree):
+    if view.image_shape is None and isinstance(tree, FlatTree):
         top = min(TOP_PUSHES, tree.n_features)
     numbers = np.full((len(X), depth, 3), np.nan)
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
@@ -154,25 +153,24 @@ def _steps(subject: Subject, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _changes(subject: Subject, X: npt.NDArray[np.float32], faces: dict[str, Any]) -> dict[str, Any]:
+def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """The smallest change of the first samples that sends them to another class, by sample number."""
-    if not isinstance(subject.tree, FlatTree) or not subject.tree.structure.n_splits:
+    if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits:
         return {}
     found = {}
     for sample, x in enumerate(X[:CHANGES]):
-        change = explain.nearest_other(subject.model, x, top=CHANGED_FEATURES)
+        change = nearest_other(view.estimator, x, top=CHANGED_FEATURES)
         if change is not None:
             after = np.asarray(change.x, dtype=np.float64).reshape(-1)
-            pictures = _pictures(subject.image_shape, x, after, faces) if subject.image_shape else {}
-            found[str(sample)] = _change(subject, change, int(np.count_nonzero(after != x))) | pictures
+            images = _change_images(view.image_shape, x, after, appearance) if view.image_shape else {}
+            found[str(sample)] = _change(view, change, int(np.count_nonzero(after != x))) | images
     return found
 
 
-def _change(subject: Subject, change: Any, n_changed: int) -> dict[str, Any]:
-    classes = subject.model.classes_.tolist()
-    factor = subject.tree.statistics.scaling.factor
+def _change(view: ModelView, change: Any, n_changed: int) -> dict[str, Any]:
+    factor = view.tree.statistics.scaling.factor
     return {
-        "predicted": classes.index(np.asarray(change.predicted).item()),
+        "predicted": int(view.tree.labels(change.leaf)),
         "leaf": int(change.leaf),
         "distance": float(change.distance),
         "count": n_changed,
@@ -183,11 +181,11 @@ def _change(subject: Subject, change: Any, n_changed: int) -> dict[str, Any]:
     }
 
 
-def _pictures(
-    shape: tuple[int, int, int], x: npt.NDArray[np.float32], after: npt.NDArray[np.float64], faces: dict[str, Any]
+def _change_images(
+    shape: tuple[int, int, int], x: npt.NDArray[np.float32], after: npt.NDArray[np.float64], appearance: dict[str, Any]
 ) -> dict[str, Any]:
     """The changed image on the grey scale of the samples, and the change itself."""
-    images = shrunk(np.stack([after, after - x]).reshape(2, *shape), faces["step"])
-    reach = faces["high"] - faces["low"] or 1.0
-    grey = np.clip((images[0] - faces["low"]) / reach, 0.0, 1.0) * 255
+    images = shrunk(np.stack([after, after - x]).reshape(2, *shape), appearance["step"])
+    reach = appearance["high"] - appearance["low"] or 1.0
+    grey = np.clip((images[0] - appearance["low"]) / reach, 0.0, 1.0) * 255
     return {"image": pack(np.round(grey), "uint8"), "difference": pack(signed_bytes(images[1:])[0][0], "int8")}

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from crisptree.report.given import Subject
+from crisptree.view import ModelView
 
 UNITS = ("bytes", "kB", "MB", "GB")
 
 
-def subtitle(subject: Subject, values: dict[str, Any]) -> str:
+def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     """What kind of tree this is, in one line."""
-    summary, shape = values["summary"], subject.image_shape
-    kind = getattr(subject.model, "split", None)
-    seen = "windows" if hasattr(subject.model, "window") else "images"  # a segmenter's tree sees parts of images
+    summary, shape = values["summary"], view.image_shape
+    kind = getattr(view.estimator, "split", None)
+    seen = "windows" if hasattr(view.estimator, "window") else "images"  # a segmenter's tree sees parts of images
     parts = [
-        f"{len(subject.classes)} classes",
-        f"{subject.tree.n_features:,} features"
-        if shape is None
-        else f"{seen} of {' × '.join(map(str, _plain(shape)))}",
+        f"{len(view.class_names)} classes",
+        f"{view.tree.n_features:,} features" if shape is None else f"{seen} of {' × '.join(map(str, _plain(shape)))}",
         f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
         f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
     ]
@@ -63,11 +61,7 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
     no_rows = samples is None
     no_classes = not no_rows and not values["labelled"]
     reasons = [
-        (
-            "summary",
-            no_rows,
-            f"No rows were given, so accuracy is known for training only. {advice}",
-        ),
+        ("summary", no_rows, f"No rows were given, so accuracy is known for training only. {advice}"),
         (
             "summary",
             no_classes,
@@ -85,11 +79,7 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
             "This tree is a single leaf: it asks nothing and answers the same for every row.",
         ),
         ("tree", no_rows, "No rows were given, so there are no score histograms and no example samples."),
-        (
-            "samples",
-            no_rows,
-            f"Not shown: no rows were given. {advice}",
-        ),
+        ("samples", no_rows, f"Not shown: no rows were given. {advice}"),
         ("samples", no_classes, "No confusion matrix: the rows came without their classes."),
         (
             "samples",

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.plots.pictures import full_range, largest_weights, picture, side_by_side
+from crisptree.plots.weight_images import as_image, full_range, side_by_side
 
 
 def test_weights_fill_the_grey_range():
@@ -23,7 +23,7 @@ def test_constant_pixels_do_not_take_the_range_of_the_others():
     ("shape", "size"), [((2, 3), (2, 3)), ((2, 3, 1), (2, 3)), ((2, 3, 3), (2, 3, 3)), ((2, 3, 2), (2, 7))]
 )
 def test_channels_are_grey_colours_or_side_by_side(shape, size):
-    drawn = picture(np.arange(float(np.prod(shape))), shape)
+    drawn = as_image(np.arange(float(np.prod(shape))), shape)
     assert drawn.shape == size
     assert (np.nanmin(drawn), np.nanmax(drawn)) == (0, 1)
 
@@ -33,11 +33,3 @@ def test_many_channels_make_a_sheet():
     assert sheet.shape == (5, 8)
     assert sheet[:2, :2].ravel().tolist() == [0, 5, 10, 15]
     assert np.isnan(sheet[3:, 6:]).all()  # there is no sixth
-
-
-def test_the_largest_weights_come_first_and_zeros_not_at_all():
-    weights = np.array([0.0, -3.0, 1.0, 2.0, 0.0])
-    assert largest_weights(weights, 2).tolist() == [1, 3]
-    assert largest_weights(weights, 9).tolist() == [1, 3, 2]
-    assert largest_weights(np.zeros(4), 2).tolist() == []
-    assert largest_weights(np.ones(5000), 3).tolist() == sorted(largest_weights(np.ones(5000), 3).tolist())

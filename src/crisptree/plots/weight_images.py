@@ -1,4 +1,4 @@
-"""Weights as pictures: numbers only."""
+"""Weights and rows as images: numbers only."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] |
     return np.clip((wide - low) / (high - low), 0.0, 1.0)
 
 
-def picture(
+def as_image(
     values: npt.NDArray[np.floating], image_shape: tuple[int, ...], counts: npt.NDArray[np.bool_] | None = None
 ) -> Doubles:
-    """A row of values as a picture from black to white: three channels as colours, other numbers of them side by side.
+    """A row of values as an image from black to white: three channels as colours, other numbers of them side by side.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def picture(
 
 
 def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:
-    """The channels of an image as one picture, in rows of about equal number, NaN between them.
+    """The channels of an image as one image, in rows of about equal number, NaN between them.
 
     Examples
     --------
@@ -61,13 +61,3 @@ def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...])
         top, left = channel // columns * (height + 1), channel % columns * (width + 1)
         sheet[top : top + height, left : left + width] = image[:, :, channel]
     return sheet
-
-
-def largest_weights(weights: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.int64]:
-    """The numbers of the features with the largest weights, zeros left out, the largest first."""
-    if len(weights) > most:
-        order = np.argpartition(-np.abs(weights), most - 1)[:most]
-        order = order[np.lexsort((order, -np.abs(weights[order])))]
-    else:
-        order = np.argsort(-np.abs(weights), kind="stable")
-    return order[weights[order] != 0]

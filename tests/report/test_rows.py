@@ -16,7 +16,7 @@ def test_an_unfitted_model_is_refused(tmp_path):
     [
         ({"y": [0]}, "got y without X"),
         ({"X": np.zeros((3, 6)), "y": [0, 1]}, "each of the 3 rows"),
-        ({"X": np.zeros((2, 6)), "y": [0, 99]}, "got 99"),
+        ({"X": np.zeros((2, 6)), "y": [0, 99]}, r"got \[99\] too"),
         ({"X": np.zeros((2, 5))}, "features"),
         ({"X": np.full((2, 6), np.nan)}, "NaN"),
         ({"class_names": ["a"]}, "all 4 classes; got 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -15,7 +16,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
-INK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
+DARK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
 ARROW = "#9aa7b5"
 ACCENT = "#d55e00"
 """The path of one sample."""
@@ -48,11 +49,11 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:
     """Text as it is: names may hold dollar signs, which matplotlib would take for formulas."""
-    usual: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "zorder": 6}
+    usual: dict[str, Any] = {"ha": "center", "va": "center", "color": DARK, "zorder": 6}
     return ax.text(x, y, text, fontsize=size, parse_math=False, **usual | style)
 
 
-def as_they_are(texts: Iterable[Text]) -> None:
+def literal(texts: Iterable[Text]) -> None:
     """Keep matplotlib from reading formulas into names of ticks, titles and legends."""
     for text in texts:
         text.set_parse_math(False)
@@ -75,18 +76,12 @@ def shortened(text: str, inches: float, size: float, weight: str = "normal") -> 
     """The text, or as much of its beginning as fits, with … after it; at least one letter."""
     if text_width(text, size, weight) <= inches:
         return text
-    fits = 1
-    low, high = 1, len(text) - 1
-    while low <= high:
-        middle = (low + high) // 2
-        if text_width(text[:middle] + "…", size, weight) <= inches:
-            fits, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return text[:fits].rstrip() + "…"
+    lengths = range(1, len(text))
+    fits = bisect_left(lengths, True, key=lambda length: text_width(text[:length] + "…", size, weight) > inches)
+    return text[: max(fits, 1)].rstrip() + "…"
 
 
-def on_top_of(color: npt.ArrayLike) -> str:
+def readable_on(color: npt.ArrayLike) -> str:
     """Black or white, whichever is easier to read on the color."""
     red, green, blue = np.asarray(mpl.colors.to_rgb(color))  # type: ignore[arg-type]
-    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+    return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

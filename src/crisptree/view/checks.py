@@ -1,0 +1,33 @@
+"""Numbers that callers give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def whole_number(name: str, value: Any, low: int) -> int:
+    """The value of a parameter that counts something.
+
+    Examples
+    --------
+    >>> whole_number("top", 3, 0)
+    3
+    >>> whole_number("top", 2.5, 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: `top` must be a whole number of at least 0; got 2.5.
+    """
+    return _checked(name, value, low, "")
+
+
+def whole_number_or_none(name: str, value: Any, low: int) -> int | None:
+    """The same where None stands for all there is."""
+    return None if value is None else _checked(name, value, low, ", or None for all")
+
+
+def _checked(name: str, value: Any, low: int, otherwise: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(f"`{name}` must be a whole number of at least {low}{otherwise}; got {value!r}.")
+    return int(value)

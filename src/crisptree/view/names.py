@@ -1,0 +1,76 @@
+"""What the features and classes of a fitted model are called wherever a reader meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def feature_names(estimator: Any, given: Sequence[object] | None = None, earlier: Sequence[Any] = ()) -> list[str]:
+    """One name for every feature: those given, those of the steps before, the columns of ``fit``, pixels, or x0, x1, …
+
+    Parameters
+    ----------
+    estimator : CrispTreeClassifier
+        A fitted estimator.
+    given : sequence, default=None
+        Names that come before all others.
+    earlier : sequence of fitted transformers, default=()
+        What rows pass before they reach the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier
+    >>> rows = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=0, image_shape=(1, 2)).fit(rows, [0, 1])
+    >>> feature_names(model)
+    ['pixel (0, 0)', 'pixel (0, 1)']
+    >>> feature_names(model, ["left", "right"])
+    ['left', 'right']
+    """
+    n_features = int(estimator.tree_.n_features)
+    if given is not None:
+        return one_name_each(given, n_features, "feature_names", "features")
+    numbered = [f"x{feature}" for feature in range(n_features)]
+    coming_out = _names_out(earlier)
+    if len(coming_out) == n_features and coming_out != numbered:  # mere numbers say less than pixels do
+        return coming_out
+    seen = getattr(estimator, "feature_names_in_", None)
+    if seen is not None:
+        return [str(name) for name in seen]
+    if estimator.image_shape_ is not None:
+        return [f"pixel {place}" for place in np.ndindex(*estimator.image_shape_)]
+    return numbered
+
+
+def _names_out(earlier: Sequence[Any]) -> list[str]:
+    """What the last of the transformers calls its columns; nothing where it does not say."""
+    names = None
+    for transformer in earlier:
+        names = _asked(transformer, names)
+        if names is None and hasattr(transformer, "steps"):  # one step in the middle that does not say spoils it
+            names = _asked(transformer.steps[-1][1], None)
+    return [] if names is None else [str(name) for name in names]
+
+
+def _asked(transformer: Any, names: Any) -> Any:
+    try:
+        return transformer.get_feature_names_out(names)
+    except Exception:  # whatever a transformer of others raises: without names there are still numbers
+        return None
+
+
+def one_name_each(names: Iterable[object], number: int, parameter: str, things: str) -> list[str]:
+    """Names as text, one for each thing, or an error that says how many there must be."""
+    texts = [str(name) for name in names]
+    if len(texts) != number:
+        raise ValueError(f"`{parameter}` must name all {number} {things}; got {len(texts)} names.")
+    return texts
+
+
+def on_one_line(names: Iterable[object]) -> list[str]:
+    """Names as they can stand in a line of text or of a drawing."""
+    return [" ".join(str(name).split()) for name in names]

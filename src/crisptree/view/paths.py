@@ -1,0 +1,150 @@
+"""The way of one row: what each split asked, what pushed the row to which side, and what that did to the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.view.model import ModelView
+
+Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Push:
+    """One feature's part in something.
+
+    Parameters
+    ----------
+    feature : int
+        Its column.
+    name : str
+        Its name.
+    value : float
+        Its value in the row that is explained.
+    amount : float
+        What it adds: to the score of a split (above zero pushes right, below zero left), or to the row's own value.
+    """
+
+    feature: int
+    name: str
+    value: float
+    amount: float
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One split on a row's way.
+
+    Parameters
+    ----------
+    split : int
+        Its number.
+    score : float
+        f(x), as the prediction computes it, in single precision; above zero the row goes right.
+    margin : float
+        The score in units of the spread of the training rows' scores at this split. Where all of them scored the same
+        it is in units of that score.
+    goes_right : bool
+        The turn taken.
+    pushes : tuple of Push
+        The features with the largest |w_j (x_j − mean_j)|, largest first, without those that add nothing; none for a
+        module.
+    offset : float
+        The score of the mean training row. With the amounts of all features it adds up to the score. For a module,
+        which has no such sum, the score itself.
+    before, after : ndarray of shape (n_classes,)
+        Class frequencies of the training rows at the split, and at the child that the row goes to; of a leaf its table,
+        in which ``leaf_prior`` counts too.
+    """
+
+    split: int
+    score: float
+    margin: float
+    goes_right: bool
+    pushes: tuple[Push, ...]
+    offset: float
+    before: Doubles
+    after: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The way of one row to its leaf; ``print`` it for a text.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        The splits from the root on.
+    leaf, node : int
+        The leaf's number among the leaves, and among all nodes (splits first).
+    predicted : object
+        The class label.
+    probabilities : ndarray of shape (n_classes,)
+        The leaf's table.
+    classes : ndarray of shape (n_classes,)
+        What its columns mean.
+    """
+
+    steps: tuple[Step, ...]
+    leaf: int
+    node: int
+    predicted: Any
+    probabilities: Doubles
+    classes: npt.NDArray[Any]
+
+    def __str__(self) -> str:
+        winner = int(self.probabilities.argmax())
+        lines = []
+        for step in self.steps:
+            turn = "right" if step.goes_right else "left"
+            lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
+            for side, sign in (("right", 1), ("left", -1)):
+                named = [f"{p.name} = {p.value:.4g} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
+                if named:
+                    lines.append(f"    pushed {side} by {', '.join(named)}")
+            lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
+        lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})")
+        return "\n".join(lines)
+
+
+def walk(view: ModelView, row: Singles, top: int) -> Path:
+    """The path of one row (1, n_features), naming the ``top`` largest pushes at each split."""
+    tree, structure = view.tree, view.tree.structure
+    leaf = int(route_rows(tree, row, 1)[0])
+    nodes = structure.nodes_on_paths[leaf]
+    steps = [
+        _step(view, row, split, goes_right, int(nodes[place + 1]), top)
+        for place, (split, goes_right) in enumerate(structure.path(leaf))
+    ]
+    probabilities = tree.leaf_values([leaf], row)[0]
+    return Path(tuple(steps), leaf, structure.n_splits + leaf, view.predicted(leaf), probabilities, view.classes)
+
+
+def _step(view: ModelView, row: Singles, split: int, goes_right: bool, child: int, top: int) -> Step:
+    tree = view.tree
+    score = float(tree.scores(row, split)[0])
+    amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
+    largest = np.argsort(-np.abs(amounts), kind="stable")[:top]
+    names = view.feature_names
+    pushes = tuple(Push(int(j), names[j], float(row[0, j]), float(amounts[j])) for j in largest if amounts[j])
+    margin = score / margin_units(tree)[split]
+    return Step(split, score, margin, goes_right, pushes, offset, view.tables[split], view.tables[child])
+
+
+def contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:
+    """w_j (x_j − mean_j) of every feature, and the score of the mean row; together the score.  (n_features,)"""
+    weight, mean = tree.weight[split].astype(np.float64), tree.statistics.scaling.mean
+    return weight * (row - mean), float(weight @ mean + tree.bias[split])
+
+
+def margin_units(tree: CrispTree) -> Doubles:
+    """What scores are divided by to become margins; never zero.  (n_splits,)"""
+    statistics = tree.statistics
+    same = np.abs(statistics.score_mean)
+    return np.where(statistics.score_spread > 0, statistics.score_spread, np.where(same > 0, same, 1.0))
