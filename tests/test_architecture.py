@@ -71,6 +71,9 @@ LIBRARIES = {
     "torch": {
         "equations",
         "splits",
+        "targets/classes.py",
+        "rows/arrays.py",
+        "rows/base.py",
         "tree",
         "learning",
         "baselines",
@@ -86,6 +89,7 @@ LIBRARIES = {
         "baselines",
         "datasets",
         "view",
+        "explain/blaming.py",
         "holdout",
         "libsvm",
         "metrics",
