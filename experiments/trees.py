@@ -73,10 +73,10 @@ def grow(model: CrispTreeClassifier, rows: Rows) -> Grown:
     seconds: dict[int, float] = {}
     started = time.perf_counter()
 
-    def hear(record: Any) -> None:
+    def keep(record: Any) -> None:
         seconds[record.level] = time.perf_counter() - started
 
-    model.set_params(callbacks=[hear]).fit(*rows).set_params(callbacks=None)
+    model.set_params(callbacks=[keep]).fit(*rows).set_params(callbacks=None)
     seconds[model.get_depth()] = time.perf_counter() - started
     return Grown(model, seconds)
 

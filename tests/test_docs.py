@@ -19,8 +19,8 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-ROOMS = ("datasets", "explain", "export", "metrics", "plots", "report")
-PUBLIC = ("crisptree", *(f"crisptree.{room}" for room in ROOMS))
+MODULES = ("datasets", "explain", "export", "metrics", "plots", "report")
+PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""
 
@@ -127,5 +127,23 @@ def names_on_api_pages():
 @pytest.mark.parametrize("module", PUBLIC)
 def test_the_api_pages_list_every_public_name(module):
     # Modules have pages of their own.
-    public = {f"{module}.{name}" for name in importlib.import_module(module).__all__ if name not in ROOMS}
+    public = {f"{module}.{name}" for name in importlib.import_module(module).__all__ if name not in MODULES}
     assert public <= names_on_api_pages()
+
+
+def test_the_ways_through_the_code_exist_and_are_short():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
+    assert len(ways) == 5
+    for way in ways:
+        files = set()
+        for name in re.findall(r"`(crisptree\.[\w.]+)`", way):
+            parts = name.split(".")
+            length = next(
+                n for n in range(len(parts), 0, -1) if importlib.util.find_spec(".".join(parts[:n])) is not None
+            )
+            thing = importlib.import_module(".".join(parts[:length]))
+            for part in parts[length:]:
+                thing = getattr(thing, part)
+            files.add(".".join(parts[:length]))
+        assert 5 <= len(files) <= 12

@@ -32,7 +32,7 @@ _HOMES = {
     "load": "crisptree.estimators.loading",
 }
 
-_ROOMS = ("explain", "export", "metrics")
+_MODULES = ("explain", "export", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # which imports much
 
         return version("crisptree")
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"crisptree.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'crisptree' has no attribute {name!r}; it offers {', '.join(__all__)}.")

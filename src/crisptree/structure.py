@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class TreeStructure:
-    """Children of every split; see the module's page for the numbering.
+    """Children of every split; the numbering is at the top of this file.
 
     Examples
     --------

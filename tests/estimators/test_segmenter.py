@@ -259,7 +259,7 @@ def test_loading_and_predicting_do_not_import_torch(tmp_path, model):
     assert result.stdout.strip() == "False"
 
 
-def test_it_has_scikit_learns_manners(model):
+def test_it_can_be_copied_and_printed_like_scikit_learns_estimators(model):
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "tree_")

@@ -50,7 +50,7 @@ def oc1_splits(
     n_jumps: int = N_JUMPS,
     max_rows: int = MAX_ROWS,
 ) -> ObliqueSplits:
-    """One split for every group of rows; the module's page explains the numbers."""
+    """One split for every group of rows; the numbers are explained at the top of this file."""
     n_nodes, n_features = len(groups.sizes), task.samples.n_features
     axis = axis_aligned_hyperplanes(task, groups)
     random = np.random.default_rng(task.seed())

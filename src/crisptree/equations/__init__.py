@@ -1,28 +1,32 @@
-"""The paper, one formula a function: tensors in, tensors out.
+"""The paper, one formula a function: tensors in, tensors out. No formula knows what y is.
 
 "End-to-end Learning of Deterministic Decision Trees", Hehn & Hamprecht.
 
-======================================= ================================ =====================================
-in the paper (equation)                 symbol                           in the code
-======================================= ================================ =====================================
-split feature (3.1)                     f(x) = (x, 1)·β                  ``splits.*`` → scores (n, n_splits)
-split function, probabilistic (sigmoid, σ(γ f)                           once, in ``routing.log_turns``
-gamma)
-split function, deterministic (3.1)     Θ(f): f > 0 goes right           ``routing.goes_right``
-probability of a path (3.1)             μ_ℓ(x)                           ``routing.log_path_probabilities``
-prediction (probest)                    p(y∣x) = Σ_ℓ π_ℓ(y) μ_ℓ(x)       ``routing.log_class_probabilities``
-log-likelihood (objective)              Σ_n log p(y_n∣x_n)               ``routing.log_likelihoods``
-E-step (EMhidden)                       h_{n,ℓ}                          ``em.responsibilities``
-M-step, leaves (EMleaves)               π_ℓ                              ``em.leaf_distributions``
-M-step, splits (EMsplitobjective)       Σ h log μ                        ``em.split_loss``
-leaves under a split                    H_{n,i} = H^L + H^R              ``em.node_masses``
-alternating scheme (discreteleaves)     N_{ℓ,k} / N_ℓ                    ``alternating.hard_responsibilities``
-steepness (gamma)                       γ                                ``annealing.*``
-information gain (3.6)                  H_ℓ, Σ N_ℓ/N H_ℓ                 ``gain.*``
-spatial regularisation (regularization) λ βᵀMβ                           ``penalties.grid_laplacian``,
-                                                                         ``penalties.roughness``
-======================================= ================================ =====================================
+============================= ============================ ==================================== ======================
+in the paper (equation)       symbol                       definition                           what runs: CPU; CUDA
+============================= ============================ ==================================== ======================
+split feature (3.1)           f(x) = (x, 1)·β              ``splits.*`` → (n, n_splits)         A; C
+split function (3, 5)         σ(γ f)                       ``routing.log_turns``                A; B
+deterministic split (3.1)     Θ(f): f > 0 goes right       ``routing.goes_right``               D; torch
+probability of a path (1)     μ_ℓ(x)                       ``routing.log_path_probabilities``   A; B
+prediction (2)                p(y∣x) = Σ_ℓ π_ℓ(y) μ_ℓ(x)   ``routing.log_class_probabilities``  torch; torch
+log-likelihood (4)            Σ_n log p(y_n∣x_n)           ``routing.log_likelihoods``          A; B
+evidence                      log π_ℓ(y_n)                 ``targets.Classes.evidence``         A; B
+E-step (10)                   h_{n,ℓ}                      ``em.responsibilities``              A; B
+leaves under a split          H_{n,i} = H^L + H^R          ``em.node_masses``                   A; B
+M-step, splits (14)           Σ h log μ                    ``em.split_loss``                    A; B, C
+M-step, leaves (13)           π_ℓ                          ``targets.Classes.statistics``,      A; B, C
+                                                           ``targets.Classes.update``           torch; torch
+alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
+steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
+spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E
+information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy
+============================= ============================ ==================================== ======================
 
-Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *responsibility*
-h, *mass* (a sum of responsibilities), *turn* (left or right).
+A: ``native/training.inc``. B: ``backends/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
+``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_kernels.add_roughness``. Splits that are no
+hyperplanes and targets that are no classes run in torch, as defined.
+
+Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *evidence* log p(y∣ℓ),
+*responsibility* h, *mass* (a sum of responsibilities), *turn* (left or right).
 """

@@ -1,4 +1,4 @@
-"""The classifier: one deterministic tree with scikit-learn's manners."""
+"""The classifier: one deterministic tree, used like scikit-learn's."""
 
 from __future__ import annotations
 

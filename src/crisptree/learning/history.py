@@ -1,4 +1,4 @@
-"""What a listener hears after every epoch."""
+"""What callbacks get after every epoch."""
 
 from __future__ import annotations
 

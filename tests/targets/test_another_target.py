@@ -1,0 +1,158 @@
+"""A new kind of y is one class and one line in the registry: nothing else has to know it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from crisptree.inference import route_rows
+from crisptree.inference.cutting import cut
+from crisptree.learning.fitting import fit_tree
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
+from crisptree.persistence.model_file import read, write
+from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
+from crisptree.scaling import Scaling
+from crisptree.targets import TARGETS, Target
+from crisptree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Rates(Target):
+    """y_n counts events; a leaf is a Poisson distribution with a rate. Statistics are (rows, events)."""
+
+    name: ClassVar[str] = "rates"
+    n_statistics: ClassVar[int] = 2
+
+    def evidence(self, tables, y, place=None):
+        rate = tables.T.reshape(-1, len(tables))
+        rate = rate[torch.zeros_like(y, dtype=torch.long) if place is None else place]
+        return y[:, None] * rate.log() - rate - torch.lgamma(y[:, None] + 1)
+
+    def statistics(self, responsibilities, y, place=None, n_places=1):
+        place = torch.zeros(len(y), dtype=torch.long) if place is None else place
+        sums = responsibilities.new_zeros(n_places, 2, responsibilities.shape[1])
+        sums[:, 0].index_add_(0, place, responsibilities)
+        sums[:, 1].index_add_(0, place, responsibilities * y[:, None].to(responsibilities))
+        return sums.reshape(2 * n_places, -1).T
+
+    def update(self, statistics, previous, prior):
+        rows, events = statistics[:, :1], statistics[:, 1:]
+        return ((events + prior) / (rows + prior).clamp_min(1e-30)).where(rows > 0, previous).clamp_min(1e-3)
+
+    def random_tables(self, n, generator):
+        return 0.5 + torch.rand(n, 1, generator=generator)
+
+    def tally(self, y, weight, place, n_places):
+        if isinstance(weight, np.ndarray):
+            return np.stack([np.bincount(place, part, n_places) for part in (weight, weight * y)], axis=1)
+        sums = weight.new_zeros(n_places, *weight.shape[1:], 2)
+        events = weight * y.reshape(-1, *[1] * (weight.dim() - 1)).to(weight)
+        return sums.index_add_(0, place, torch.stack([weight, events], dim=-1))
+
+    def score(self, tables, leaf, y):
+        return -((tables[leaf, 0] - y) ** 2)
+
+    def weight(self, statistics):
+        return statistics[..., 0]
+
+    def impurity(self, statistics):
+        rows, events = statistics[..., 0], np.maximum(statistics[..., 1], 1e-30)
+        return events - events * np.log(events / np.maximum(rows, 1e-30))
+
+    def is_mixed(self, statistics):
+        return statistics[..., 1] > 0
+
+    def tables(self, statistics, prior=0.0):
+        return (statistics[:, 1:] + prior) / np.maximum(statistics[:, :1] + prior, 1e-30)
+
+    def answers(self, tables):
+        return tables[:, 0]
+
+    def check(self, tables):
+        return "not rates" if (tables < 0).any() else None
+
+
+PARAMETERS = {
+    "split": "oblique",
+    "algorithm": "em",
+    "grow": "greedy",
+    "max_depth": 3,
+    "max_leaf_nodes": None,
+    "min_samples_split": 2,
+    "min_samples_leaf": 5,
+    "min_weight_fraction_leaf": 0.0,
+    "min_impurity_decrease": 0.0,
+    "epochs": 10,
+    "finetune_epochs": 10,
+    "min_updates": 100,
+    "learning_rate": "auto",
+    "learning_rate_decay": "linear",
+    "batch_size": 64,
+    "steepness": 1.0,
+    "steepness_step": 0.1,
+    "annealing": "linear",
+    "l1": 0.0,
+    "l2": 0.0,
+    "leaf_prior": 0.0,
+    "roughness": 0.0,
+    "mass_threshold": 1e-3,
+    "early_stopping": False,
+    "device": "cpu",
+    "n_jobs": 1,
+}
+
+
+@pytest.fixture
+def rates(monkeypatch):
+    monkeypatch.setitem(TARGETS, "rates", Rates)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = rng.poisson(np.where(X[:, 0] > X[:, 1], 6.0, np.where(X[:, 2] > 0, 1.0, 2.5))).astype(np.float32)
+    part = Part(X, y, np.ones(400))
+    return Problem(part, Scaling.learn(X, part.weight, "feature"), Rates(1), part)
+
+
+def fitted(problem, **changes):
+    return fit_tree(
+        Spec.of(PARAMETERS | changes, n_features=3, mean_weight=1.0, image_shape=None, seed=0), problem
+    ).tree
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"algorithm": "likelihood", "early_stopping": True},
+        {"algorithm": "alternating", "l2": 1e-3},
+        {"grow": "balanced", "max_depth": 2},
+        {"split": "axis"},
+        {"max_leaf_nodes": 4},
+    ],
+)
+def test_a_tree_of_rates_trains_in_every_way(rates, changes):
+    tree, rows = fitted(rates, **changes), rates.training
+    found = tree.labels(route_rows(tree, rows.X))
+    truth = np.where(rows.X[:, 0] > rows.X[:, 1], 6.0, np.where(rows.X[:, 2] > 0, 1.0, 2.5))
+    assert np.mean((found - truth) ** 2) < 0.5 * np.var(truth)
+    assert tree.meaning == Rates(1)
+
+
+def test_its_tables_are_the_mean_events_of_the_rows_that_reach_a_leaf(rates):
+    tree, rows = fitted(rates), rates.training
+    leaf = route_rows(tree, rows.X)
+    for number in range(tree.structure.n_leaves):
+        assert tree.leaf_values([number])[0, 0] == pytest.approx(rows.y[leaf == number].mean())
+    shallow = cut(tree, 0)
+    assert shallow.labels().tolist() == pytest.approx([rows.y.mean()])
+
+
+def test_it_travels_through_a_model_file(rates, tmp_path):
+    tree, rows = fitted(rates), rates.training
+    write(tmp_path / "rates.crisp", trees_to_sections({"tree": tree}))
+    again = trees_from_file(read(tmp_path / "rates.crisp", known_sections(["tree"])), ["tree"])["tree"]
+    assert again.target == "rates"
+    assert np.array_equal(again.labels(route_rows(again, rows.X)), tree.labels(route_rows(tree, rows.X)))
+    assert Tree.soft(again).meaning == Rates(1)
