@@ -89,19 +89,25 @@ def test_files_of_the_repository_are_told_from_other_words():
     assert "src" in top_level()
 
 
+def resolved(name):
+    """The module and the thing behind a dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        break
+    for part in parts[length:]:
+        thing = getattr(thing, part)
+    return ".".join(parts[:length]), thing
+
+
 def test_every_link_to_a_function_leads_into_the_package():
     names = re.findall(r"\]\(#(crisptree\.[\w.]+)\)", (DOCS / "paper-to-code.md").read_text(encoding="utf-8"))
     assert len(names) > 20
     for name in names:
-        parts = name.split(".")
-        for length in range(len(parts), 0, -1):
-            try:
-                thing = importlib.import_module(".".join(parts[:length]))
-            except ModuleNotFoundError:
-                continue
-            break
-        for part in parts[length:]:
-            thing = getattr(thing, part)
+        thing = resolved(name)[1]
         assert thing.__doc__, name
 
 
@@ -136,14 +142,5 @@ def test_the_ways_through_the_code_exist_and_are_short():
     ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
     assert len(ways) == 5
     for way in ways:
-        files = set()
-        for name in re.findall(r"`(crisptree\.[\w.]+)`", way):
-            parts = name.split(".")
-            length = next(
-                n for n in range(len(parts), 0, -1) if importlib.util.find_spec(".".join(parts[:n])) is not None
-            )
-            thing = importlib.import_module(".".join(parts[:length]))
-            for part in parts[length:]:
-                thing = getattr(thing, part)
-            files.add(".".join(parts[:length]))
+        files = {resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", way)}
         assert 5 <= len(files) <= 12
