@@ -34,7 +34,14 @@ LINEAR = [
     pytest.param("cuda", marks=ON_CUDA),
 ]
 ALGORITHMS = ["em", "likelihood", "alternating"]
-PENALTIES = [{}, {"l1": 0.02}, {"l2": 0.1}, {"roughness": 0.1, "image_shape": (2, 3)}]
+PENALTIES = [
+    {},
+    {"l1": 0.02},
+    {"l2": 0.1},
+    {"roughness": 0.1, "image_shape": (2, 3)},
+    {"input_noise": 0.7},
+    {"input_noise": 0.3, "l2": 0.1},
+]
 SCHEDULES = [(1, 1000, 1e-10), (5, 40, 1e-6)]
 STRUCTURES = [structure for structure in SHAPES if structure.n_splits] + [random_structure(25, 1)]
 N = 150

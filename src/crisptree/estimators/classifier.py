@@ -76,6 +76,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     roughness : float, default=0.0
         Strength of the squared differences between weights of neighbouring pixels, for oblique splits; needs
         ``image_shape``.
+    input_noise : float, default=0.0
+        Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
+        steepness of its own that falls with its norm. Hyperplanes and thresholds only.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
     nu : float or None, default=None

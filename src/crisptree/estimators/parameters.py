@@ -155,6 +155,13 @@ class TreeParameters(Declared):
     roughness: float = parameter(
         default=0.0, rule=number(0.0), flag="--roughness", help="Strength of differences of neighbouring pixels."
     )
+    input_noise: float = parameter(
+        default=0.0,
+        rule=number(0.0),
+        flag="--input-noise",
+        help="Width of noise on the scaled inputs, integrated out.",
+        before=0.0,
+    )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
     class_weight: dict[Any, float] | str | None = parameter(
@@ -287,8 +294,9 @@ def _check_split(values: Mapping[str, Any]) -> None:
             "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
             f"got roughness={values['roughness']!r}."
         )
-    if split not in MODULE_FREE and values["l1"] > 0:
-        raise ValueError(f"`l1` must be 0 for split modules; got {values['l1']!r}. Use l2 instead.")
+    for name in ("l1", "input_noise"):
+        if split not in MODULE_FREE and values[name] > 0:
+            raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
     for name in ("grow", "algorithm"):
         if split != "oblique" and values[name] in (*RIVALS, "non_greedy"):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.equations.noise import damped_steepness
 from crisptree.learning.batches import Groups
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
@@ -65,6 +67,20 @@ class TrainedTree(NamedTuple):
 
     tree: Tree
     steepness: float
+
+    def damped(self, noise: float) -> Tree:
+        """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
+
+        Its hyperplanes are shorter, and where they lie the same.
+        """
+        if not noise:
+            return self.tree
+        splits = self.tree.splits
+        factor = damped_steepness(self.steepness, noise, splits.squared_norms().detach()) / self.steepness
+        shorter = {name: value.detach() for name, value in splits.parameters.items()}
+        for name in ("weight", "bias"):
+            shorter[name] = shorter[name] * factor.reshape(-1, *[1] * (shorter[name].dim() - 1))
+        return replace(self.tree, splits=splits.replaced(shorter))
 
 
 def finetune(

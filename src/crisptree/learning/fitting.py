@@ -83,7 +83,7 @@ def fit_tree(
 def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     """The deterministic tree behind a soft one, with tables and statistics from the training rows."""
     rows = problem.training
-    tree = soft.tree.crisp(problem.scaling, soft.steepness)
+    tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
     return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
 
 

@@ -132,6 +132,7 @@ SAME_NAMES = (
     "l1",
     "l2",
     "roughness",
+    "input_noise",
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""

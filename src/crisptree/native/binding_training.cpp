@@ -109,9 +109,9 @@ class Trainer {
  public:
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
-          double l1, double l2, double roughness, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
+          double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
       : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -119,49 +119,51 @@ class Trainer {
       must(matrix.shape(0) == n && matrix.shape(1) == p, "weights must be (n_splits, n_features)");
     }
     for (const auto& vector : {bias_mean, bias_square, steps}) must(vector.shape(0) == n, "one entry per split");
+    must(squares.shape(0) == n && noise >= 0, "one squared norm per split, and noise of no negative width");
     const int64_t pixels = image.first * image.second;
     must(roughness == 0 || (pixels > 0 && p % pixels == 0), "rows must be images for roughness");
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
-               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0};
+               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data()};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
   void set_learning_rate(double rate) { splits_.learning_rate = rate; }
 
   Result stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
-                Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> tables,
+                Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> tables,
                 Array<double, 2> counts, double steepness) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_labels = static_cast<int64_t>(tables.shape(1));
     must(n > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
     must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
-    check(before_weight, before_bias);
+    check(before_weight, before_bias, before_squares);
     const Stumps<T> problem = {tables.data(), counts.data(), n, n_labels / n};
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n);
-    const Before<T> before = {before_weight.data(), before_bias.data()};
+    const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
     return kernel<T>().stumps(rows, before, splits_, problem, steepness, *pool_);
   }
 
   Result tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
-              Array<const T, 2> before_weight, Array<const T, 1> before_bias, Array<const T, 2> best,
+              Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> best,
               Array<double, 2> counts, double steepness, Array<const int32_t, 1> left, Array<const int32_t, 1> right,
               double mass_threshold) {
     const int64_t n = static_cast<int64_t>(bias_.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
     must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
-    check(before_weight, before_bias);
+    check(before_weight, before_bias, before_squares);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
                              mass_threshold, &pairs_per_row_, &desks_};
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1);
-    const Before<T> before = {before_weight.data(), before_bias.data()};
+    const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
     return kernel<T>().tree(rows, before, splits_, problem, steepness, *pool_);
   }
 
  private:
-  void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias) const {
+  void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias, const Doubles& squares) const {
+    must(squares.shape(0) == bias_.shape(0), "one squared norm per split");
     must(weight.shape(0) == bias_.shape(0) && static_cast<int64_t>(weight.shape(1)) == rows_.n_features && bias.shape(0) == bias_.shape(0),
          "the splits before must have the shape of those now");
   }
@@ -187,6 +189,7 @@ class Trainer {
   Array<T, 1> bias_;
   Array<T, 2> weight_mean_, weight_square_;
   Array<T, 1> bias_mean_, bias_square_, steps_;
+  Array<double, 1> squares_;
   Doubles share_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
@@ -203,7 +206,8 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("gather", &Source<T>::gather);
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
-                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, Doubles, std::pair<int64_t, int64_t>, int>(),
+                    Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
+                    std::pair<int64_t, int64_t>, int>(),
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)
@@ -214,7 +218,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
 
 NB_MODULE(_training, m) {
   nb::set_leak_warnings(false);
-  m.doc() = "Optimiser steps on linear splits; see crisptree.learning.native_steps.";
+  m.doc() = "Optimiser steps on linear splits; see crisptree.learning.backends.native_steps.";
   nb::class_<Result>(m, "Result")
       .def_ro("log_likelihood", &Result::log_likelihood)
       .def_ro("weight", &Result::weight)

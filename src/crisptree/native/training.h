@@ -1,7 +1,8 @@
 // One optimiser step on linear splits, fused: scores, responsibilities, residuals, gradients, Adam.
-// The definition is learning/steps.py with torch; everything here is held to it by tests.
+// The definition is learning/backends/torch_steps.py with torch; everything here is held to it by tests.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -44,12 +45,20 @@ struct Splits {
   double learning_rate, l1, l2, roughness;
   const double* share;  // what the penalties of each split are multiplied by
   int64_t height, width, channels;
+  double noise;     // (π/8) σ² of the noise on the inputs
+  double* squares;  // ‖β‖² of every split, kept up as it moves
 };
+
+// γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.
+inline double damped(double steepness, double noise, double square) {
+  return steepness / std::sqrt(1 + noise * steepness * steepness * square);
+}
 
 // Where responsibilities come from: the splits at the start of the epoch, or the current ones (the same pointers).
 template <class T>
 struct Before {
   const T *weight, *bias;
+  const double* squares;
 };
 
 // Stumps, one per group. `tables` and `counts` are (2, n_groups · n_classes).

@@ -44,6 +44,10 @@ class AbstractSplits(ABC):
     def weights(self) -> list[Tensor]:
         """The parameters that l2 acts on: all but the offsets."""
 
+    def squared_norms(self) -> Tensor:
+        """‖β‖² of every hyperplane, candidates one after the other.  (n_splits · n_candidates,)"""
+        raise TypeError(f"{type(self).__name__} are no hyperplanes and have no norms; train without input noise.")
+
     @property
     def sparse_parameter(self) -> str | None:
         """The parameter that l1's proximal step thins out; None where there is none."""
@@ -81,6 +85,9 @@ class AbstractSplits(ABC):
 
 class LinearSplits(AbstractSplits):
     """Splits with one ``weight`` for every feature they ask, and a ``bias``."""
+
+    def squared_norms(self) -> Tensor:
+        return self.parameters["weight"].square().reshape(-1)  # most ask one feature each
 
     def weights(self) -> list[Tensor]:
         return [self.parameters["weight"]]

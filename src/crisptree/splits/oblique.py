@@ -39,6 +39,9 @@ class ObliqueSplits(LinearSplits):
         weight = self.parameters["weight"].index_select(0, split)
         return torch.linalg.vecdot(x, weight) + self.parameters["bias"].index_select(0, split)
 
+    def squared_norms(self) -> Tensor:
+        return self.parameters["weight"].square().sum(dim=1)
+
     def replaced(self, parameters: dict[str, Tensor]) -> ObliqueSplits:
         return ObliqueSplits(parameters["weight"], parameters["bias"])
 

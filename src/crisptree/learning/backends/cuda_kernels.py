@@ -1,4 +1,4 @@
-"""The hot loops of training on CUDA, in Triton. ``cuda_steps`` calls them; ``steps.TorchSteps`` is what they compute.
+"""The hot loops of training on CUDA, in Triton. ``cuda_steps`` calls them; ``TorchSteps`` is what they compute.
 
 Nothing here adds atomically: every sum has one order, so that a fit on one kind of device is the same every time.
 """
@@ -14,7 +14,7 @@ FEATURES_OF_ROWS = 1024
 TASKS_AT_ONCE = 64
 NODES_AT_ONCE = 256
 
-GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD = (tl.constexpr(place) for place in range(6))
+GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Where each number stands in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
 
 LOG_BETA_1 = tl.constexpr(-0.10536051565782628)
@@ -38,6 +38,57 @@ def _log_sigmoid(z):
     return tl.minimum(z, 0.0) - tl.log(1.0 + tl.exp(-tl.abs(z)))
 
 
+@triton.jit
+def damp(weight, settings, steepness, n_features, FEATURES: tl.constexpr):
+    """γ / √(1 + (π/8) γ² σ² ‖β‖²) of one split: its steepness under noise on the inputs."""
+    split = tl.program_id(0)
+    square = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for start in range(0, n_features, FEATURES):
+        feature = start + tl.arange(0, FEATURES)
+        value = tl.load(weight + split * n_features + feature, mask=feature < n_features, other=0.0)
+        square += value * value
+    gamma = tl.load(settings + GAMMA)
+    tl.store(
+        steepness + split, gamma / tl.sqrt(1.0 + tl.load(settings + NOISE) * gamma * gamma * tl.sum(square, axis=0))
+    )
+
+
+@triton.jit(do_not_specialize=["first_split", "first_slot"])
+def noise_pull(
+    gradient,
+    bias_gradient,
+    weight,
+    bias,
+    steepness,
+    pull,
+    splits,
+    slots,
+    settings,
+    first_split,
+    first_slot,
+    n_features,
+    FEATURES: tl.constexpr,
+):
+    """What a split's steepness, falling with its norm, adds to the gradient of each weight, for one unit of it.
+
+    −(π/8) σ² γ² Σ g f, where Σ g f is β times the gradient plus b times the bias's own.
+    """
+    number = tl.program_id(0)
+    split = tl.load(splits + first_split + number)
+    first = tl.load(slots + first_slot + number)
+    end = tl.load(slots + first_slot + number + 1)
+    sums = tl.zeros([FEATURES], dtype=weight.dtype.element_ty)
+    for slot in range(first, end):
+        for start in range(0, n_features, FEATURES):
+            feature = start + tl.arange(0, FEATURES)
+            inside = feature < n_features
+            part = tl.load(gradient + slot * n_features + feature, mask=inside, other=0.0)
+            sums += part * tl.load(weight + split * n_features + feature, mask=inside, other=0.0)
+        sums += tl.where(tl.arange(0, FEATURES) == 0, tl.load(bias_gradient + slot) * tl.load(bias + split), 0.0)
+    gamma = tl.load(steepness + split)
+    tl.store(pull + split, -tl.load(settings + NOISE) * gamma * gamma * tl.sum(sums, axis=0))
+
+
 @triton.jit(do_not_specialize=["first_task"])
 def stump_tasks(
     X,
@@ -49,7 +100,8 @@ def stump_tasks(
     before_weight,
     before_bias,
     tables,
-    settings,
+    steepness,
+    before_steepness,
     task_group,
     task_begin,
     task_rows,
@@ -88,8 +140,8 @@ def stump_tasks(
         x = tl.load(base[:, None] + feature[None, :], mask=here[:, None] & inside[None, :], other=0.0)
         old_sum += tl.sum(x * tl.load(before_weight + own + feature, mask=inside, other=0.0)[None, :], axis=1)
         new_sum += tl.sum(x * tl.load(weight + own + feature, mask=inside, other=0.0)[None, :], axis=1)
-    gamma = tl.load(settings + GAMMA)
-    old_score = gamma * (old_sum + tl.load(before_bias + group))
+    gamma = tl.load(steepness + group)
+    old_score = tl.load(before_steepness + group) * (old_sum + tl.load(before_bias + group))
     cell = tables + group * n_classes + label
     left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
     right = _log_sigmoid(old_score) + tl.log(tl.load(cell + n_labels, mask=here, other=1.0))
@@ -152,6 +204,8 @@ def route(
     sample_weight,
     log_tables,
     settings,
+    steepness,
+    before_steepness,
     step_in_loss,
     step_in_counts,
     level_start,
@@ -183,7 +237,6 @@ def route(
     row = tl.load(order + begin + here)
     label = tl.load(y + row)
     weight = tl.load(sample_weight + row)
-    gamma = tl.load(settings + GAMMA)
     mass_threshold = tl.load(settings + MASS_THRESHOLD)
     line = nodes + here.to(tl.int64) * (n_splits + n_leaves)
     score = scores + here.to(tl.int64) * score_width
@@ -196,6 +249,7 @@ def route(
             place = first + tl.arange(0, NODES)
             mask = place < end
             split = tl.load(level_splits + place, mask=mask, other=0)
+            gamma = tl.load(before_steepness + split, mask=mask)
             z = gamma * (tl.load(score + before_at + split, mask=mask) + tl.load(before_bias + split, mask=mask))
             log_reach = tl.load(line + split, mask=mask)
             softplus = tl.log(1.0 + tl.exp(-tl.abs(z)))
@@ -229,7 +283,7 @@ def route(
         tl.store(leaves + leaf, h, mask=mask)
     tl.debug_barrier()
 
-    scale = gamma * weight * tl.load(step_in_loss + step)
+    scale = weight * tl.load(step_in_loss + step)
     for back in range(n_levels):
         upper = n_levels - 1 - back
         end = tl.load(level_start + upper + 1)
@@ -241,8 +295,9 @@ def route(
             right = tl.load(line + tl.load(right_node + split, mask=mask, other=0), mask=mask)
             mass = left + right
             enough = mask & (mass >= mass_threshold)
+            gamma = tl.load(steepness + split, mask=mask)
             z = gamma * (tl.load(score + split, mask=mask) + tl.load(bias + split, mask=mask))
-            wrong = tl.where(enough, scale * (left * _sigmoid(z) - right * _sigmoid(-z)), 0.0)
+            wrong = tl.where(enough, gamma * scale * (left * _sigmoid(z) - right * _sigmoid(-z)), 0.0)
             tl.store(residual + here.to(tl.int64) * n_splits + split, wrong, mask=mask)
             tl.store(line + split, mass, mask=mask)
             tl.store(reached + split, 1, mask=enough)
@@ -322,6 +377,7 @@ def adam(
     moving,
     gradient,
     bias_gradient,
+    pull,
     splits,
     slots,
     settings,
@@ -355,7 +411,7 @@ def adam(
         mean = tl.load(weight_mean + at, mask=inside, other=0.0)
         square = tl.load(weight_square + at, mask=inside, other=0.0)
         share = tl.load(shares + split)
-        total += 2.0 * tl.load(settings + L2) * share * value
+        total += (2.0 * tl.load(settings + L2) * share + tl.load(pull + split)) * value
         l1 = tl.load(settings + L1) * share
         value, mean, square = _moved(value, mean, square, total, taken, learning_rate, l1)
         tl.store(weight + at, value, mask=inside)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Trainee, Weighing, penalty_shares
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
@@ -59,9 +60,11 @@ class Work(ABC):
             self.rows = self.empty(n_taken, self.n_features)
             self.labels, self.row_weights = samples.y.new_empty(n_taken), samples.weight.new_empty(n_taken)
             self.order = torch.arange(n_taken, device=self.device)
-        numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold)
+        numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold, SLOPE * plan.input_noise**2)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
         self.shares = penalty_shares(trainee, plan).to(self.settings)
+        self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
+        self.pull = torch.zeros_like(self.steepness)
         self.counts = torch.zeros_like(trainee.leaves)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.tables = torch.empty_like(trainee.leaves)
@@ -74,6 +77,8 @@ class Work(ABC):
 
     def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
         self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
+        self.steepness.fill_(pace.steepness)
+        self.before_steepness.fill_(pace.steepness)
         self.tables.copy_(leaves)
         if self.reads_in_place:
             self.order.copy_(order)
@@ -88,6 +93,13 @@ class Work(ABC):
         if not self.fresh:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
+            self.damp(self.before_steepness)
+
+    def damp(self, steepness: Tensor) -> None:
+        """The steepness of every split as it is now, under noise on the inputs."""
+        if self.plan.input_noise:
+            features = kernels.FEATURES_AT_ONCE
+            kernels.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
 
     def move(
         self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
@@ -95,6 +107,22 @@ class Work(ABC):
         """Penalties and Adam for ``number`` splits, each with the gradients in its slots."""
         grid = (number, self.blocks)
         where = (splits, slots, self.settings, self.shares, first_split, first_slot)
+        if self.plan.input_noise:
+            kernels.noise_pull[(number,)](
+                self.gradient,
+                self.bias_gradient,
+                self.weight,
+                self.bias,
+                self.steepness,
+                self.pull,
+                splits,
+                slots,
+                self.settings,
+                first_split,
+                first_slot,
+                self.n_features,
+                FEATURES=kernels.FEATURES_AT_ONCE,
+            )
         if self.plan.roughness and self.plan.image_shape is not None:
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height
@@ -110,6 +138,7 @@ class Work(ABC):
             self.moving,
             self.gradient,
             self.bias_gradient,
+            self.pull,
             *where,
             self.n_features,
             FEATURES=kernels.FEATURES_AT_ONCE,
@@ -165,13 +194,14 @@ class StumpWork(Work):
         self.gradient, self.bias_gradient = self.empty(most, self.n_features), self.empty(most)
         self.task_counts = self.empty(n_tasks, 2, self.n_classes)
         self.log_likelihood = self.empty(n_tasks)
-        self.n_launches = 2 * len(self.layout)
+        self.n_launches = 4 * len(self.layout)
         self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
 
     def launch(self) -> None:
         self.remember()
         n_labels = self.n_splits * self.n_classes
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
+            self.damp(self.steepness)
             kernels.stump_tasks[(n_tasks,)](
                 self.rows,
                 self.labels,
@@ -182,7 +212,8 @@ class StumpWork(Work):
                 self.before_weight,
                 self.before_bias,
                 self.tables,
-                self.settings,
+                self.steepness,
+                self.steepness if self.fresh else self.before_steepness,
                 *self.tasks,
                 self.steps,
                 self.gradient,
@@ -237,7 +268,7 @@ class TreeWork(Work):
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
         self.log_likelihood = self.empty(len(self.order))
         self.every_split = self.numbers(np.arange(self.n_splits + 1))
-        self.n_launches = 12 * len(list(self._pieces()))
+        self.n_launches = 14 * len(list(self._pieces()))
 
     def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
         super().begin(pace, order, leaves)
@@ -254,6 +285,7 @@ class TreeWork(Work):
             torch.index_select(self.rows, 0, self.order[begin:end], out=x)
             torch.mm(x, products, out=scores)
             if is_first:
+                self.damp(self.steepness)
                 self.moving.zero_()
                 self.gradient.zero_()
                 self.bias_gradient.zero_()
@@ -285,6 +317,8 @@ class TreeWork(Work):
             self.row_weights,
             self.tables,
             self.settings,
+            self.steepness,
+            self.steepness if self.fresh else self.before_steepness,
             self.in_loss,
             self.in_counts,
             self.level_start,

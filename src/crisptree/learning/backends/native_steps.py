@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
 from crisptree.learning.plan import Pace, Plan
@@ -37,6 +38,7 @@ class NativeSteps(StepByStep):
         for parameter in trainee.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
+        self.squares = np.square(self.weight, dtype=np.float64).sum(axis=1)
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
@@ -49,6 +51,8 @@ class NativeSteps(StepByStep):
             plan.l1,
             plan.l2,
             plan.roughness,
+            SLOPE * plan.input_noise**2,
+            self.squares,
             _view(penalty_shares(trainee, plan)),
             image,
             self.torch_threads,
@@ -58,7 +62,8 @@ class NativeSteps(StepByStep):
 
     def begin(self, pace: Pace) -> None:
         self.steepness, self.kernel.learning_rate = pace
-        self.before = (self.weight, self.bias) if self.fresh else (self.weight.copy(), self.bias.copy())
+        now = (self.weight, self.bias, self.squares)
+        self.before = now if self.fresh else tuple(part.copy() for part in now)
         leaves = _view(self.trainee.leaves)
         self.tables = best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves
         self.counts = np.zeros(leaves.shape)

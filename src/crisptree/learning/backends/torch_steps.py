@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import node_masses, responsibilities, split_loss
+from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities
 from crisptree.learning.backends.adam import Adam
@@ -94,6 +95,13 @@ class TorchSteps(StepByStep):
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return self.trainee.scores(splits, x, group)
 
+    def _steepness_of(self, splits: AbstractSplits, place: Tensor | None) -> float | Tensor:
+        """γ; under noise on the inputs that of every split, or of every row at its own."""
+        if not self.plan.input_noise:
+            return self.steepness
+        steepness = damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
+        return steepness if place is None else steepness[place][:, None]
+
     def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
         """Add the gradient of some rows; which splits any of them reaches.  (n_splits,)"""
         trainee, target = self.trainee, self.samples.target
@@ -102,8 +110,9 @@ class TorchSteps(StepByStep):
         repeats = len(scores) // len(rows)
         y = self.samples.y[rows].repeat_interleave(repeats)
         with torch.no_grad():
-            basis = scores if self.before is None else self._scores(self.before, x, group)
-            log_paths = log_path_probabilities(basis, trainee.structure, self.steepness)
+            before = self.before or trainee.splits
+            basis = scores if self.before is None else self._scores(before, x, group)
+            log_paths = log_path_probabilities(basis, trainee.structure, self._steepness_of(before, place))
             evidence = target.evidence(self.leaves, y, place)
             h = responsibilities(log_paths, evidence)
             each = once.repeat_interleave(repeats)
@@ -113,7 +122,7 @@ class TorchSteps(StepByStep):
             left, right = node_masses(h, trainee.structure)
             enough = left + right >= self.plan.mass_threshold
             weight = mass.repeat_interleave(repeats)[:, None] * enough
-        split_loss(scores, left * weight, right * weight, self.steepness).backward()
+        split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place)).backward()
         return enough.any(dim=0)
 
     def end(self) -> tuple[Tensor, float]:
