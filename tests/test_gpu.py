@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispSegmenter, CrispTreeClassifier
-from tests.toys import checkerboard, clouds
+from crisptree import CrispSegmenter
+from tests.toys import checkerboard, clouds, plain_tree
 
 pytestmark = [
     pytest.mark.gpu,
@@ -24,7 +24,7 @@ def data():
 def test_training_on_the_device_is_as_accurate_as_on_the_cpu(data, algorithm, split):
     X, y = data
     on_gpu, on_cpu = (
-        CrispTreeClassifier(**QUICK, split=split, algorithm=algorithm, device=device, batch_size=1000).fit(X, y)
+        plain_tree(**QUICK, split=split, algorithm=algorithm, device=device, batch_size=1000).fit(X, y)
         for device in ("cuda", "cpu")
     )
     assert abs(on_gpu.score(X, y) - on_cpu.score(X, y)) < 0.05
@@ -33,7 +33,7 @@ def test_training_on_the_device_is_as_accurate_as_on_the_cpu(data, algorithm, sp
 @pytest.mark.parametrize("split", ["oblique", lambda shape: torch.nn.Linear(shape[0], 1)])
 def test_prediction_of_a_cuda_tensor_stays_on_the_device_and_gives_the_same_classes(data, split):
     X, y = data
-    model = CrispTreeClassifier(**QUICK, split=split).fit(X, y)
+    model = plain_tree(**QUICK, split=split).fit(X, y)
     rows = torch.from_numpy(X).cuda()
     for method in (model.apply, model.predict, model.predict_proba, model.predict_log_proba):
         result = method(rows)
@@ -48,7 +48,7 @@ def test_prediction_of_a_cuda_tensor_stays_on_the_device_and_gives_the_same_clas
 def test_a_row_changes_its_leaf_only_within_the_stated_rounding_bound():
     X, y = checkerboard(2000)
     wide = np.concatenate([X, np.random.default_rng(0).normal(size=(2000, 500)).astype(np.float32)], axis=1)
-    model = CrispTreeClassifier(**QUICK).fit(wide, y)
+    model = plain_tree(**QUICK).fit(wide, y)
     many = np.random.default_rng(1).normal(size=(200_000, 502)).astype(np.float32)
     on_gpu, on_cpu = model.apply(torch.from_numpy(many).cuda()).cpu().numpy(), model.apply(many)
     tree = model.tree_
@@ -63,14 +63,14 @@ def test_a_row_changes_its_leaf_only_within_the_stated_rounding_bound():
 
 def test_labels_that_are_words_cannot_stay_on_the_device(data):
     X, y = data
-    model = CrispTreeClassifier(**QUICK).fit(X, np.array(list("abcdef"))[y])
+    model = plain_tree(**QUICK).fit(X, np.array(list("abcdef"))[y])
     with pytest.raises(TypeError, match="needs numbers as class labels"):
         model.predict(torch.from_numpy(X).cuda())
 
 
 def test_each_module_on_the_device_sees_only_the_rows_on_its_path(data):
     X, y = data
-    model = CrispTreeClassifier(**QUICK, split=lambda shape: torch.nn.Linear(shape[0], 1)).fit(X, y)
+    model = plain_tree(**QUICK, split=lambda shape: torch.nn.Linear(shape[0], 1)).fit(X, y)
     seen = []
     model.tree_.splits.skeleton.register_forward_hook(lambda module, inputs, output: seen.append(len(inputs[0])))
     leaf = model.apply(torch.from_numpy(X).cuda()).cpu().numpy()
@@ -79,7 +79,7 @@ def test_each_module_on_the_device_sees_only_the_rows_on_its_path(data):
 
 def test_two_fits_on_the_device_are_equal_bit_for_bit(data):
     X, y = data
-    one, other = (CrispTreeClassifier(**QUICK, device="cuda").fit(X, y).tree_ for _ in range(2))
+    one, other = (plain_tree(**QUICK, device="cuda").fit(X, y).tree_ for _ in range(2))
     np.testing.assert_array_equal(one.weight, other.weight)
     np.testing.assert_array_equal(one.leaves, other.leaves)
     assert one.structure == other.structure

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
+from crisptree import CrispTreeClassifier
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.windows import Windows
@@ -100,3 +103,9 @@ def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def class_samples(x: torch.Tensor | Windows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
     """Rows with the numbers of their classes."""
     return Samples(x if isinstance(x, Windows) else ArrayRows(x), y, weight, Classes(n_classes))
+
+
+def plain_tree(**parameters: Any) -> CrispTreeClassifier:
+    """A classifier that chooses nothing by itself: hyperplanes, EM, no penalties."""
+    plain = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature"}
+    return CrispTreeClassifier(**{**plain, **parameters})

@@ -3,10 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
 from tests.cli.running import QUICK, done, run
 from tests.tables.writers import text, write
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def test_evaluation_counts_what_it_says(shop):
@@ -78,7 +77,7 @@ def test_evaluation_needs_a_target(shop, tmp_path):
     rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
     assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes
     X, y = clouds(30, n_features=2)
-    CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y).save(tmp_path / "m.crisp")
+    plain_tree(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y).save(tmp_path / "m.crisp")
     table = text(tmp_path / "u.csv", "a,b,y", "1,2,0")
     answer = run("evaluate", tmp_path / "m.crisp", table)
     assert answer.code == 1

@@ -14,7 +14,7 @@ from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 from tests.tables.writers import text, write
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 PARAMETERS = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
 
@@ -31,7 +31,7 @@ def small(path, *, n=40, header="a,b,y"):
 def test_the_model_is_that_of_the_python_interface_on_the_encoded_rows(shop):
     model = crisptree.load(shop.model)
     X = rows_of(model, shop.csv)
-    twin = CrispTreeClassifier(**PARAMETERS).fit(X, np.array(shop.table["buys"].to_pylist()))
+    twin = plain_tree(**PARAMETERS).fit(X, np.array(shop.table["buys"].to_pylist()))
     assert np.array_equal(twin.tree_.weight, model.tree_.weight)
     assert np.array_equal(twin.tree_.leaves, model.tree_.leaves)
     names = [
@@ -133,7 +133,7 @@ def test_weights_and_class_weights_reach_the_fit(tmp_path):
     data = write(pa.table({"a": X[:, 0], "b": X[:, 1], "w": w, "y": y.astype(object)}), tmp_path / "t.csv")
     options = ("-t", "y", "--weights", "w", "--class-weight", "yes=2.5", "--class-weight", "no=1", "--l2", "0.01")
     done("fit", data, "-o", tmp_path / "m.crisp", *QUICK, *options)
-    twin = CrispTreeClassifier(**PARAMETERS, l2=0.01, class_weight={"yes": 2.5, "no": 1}).fit(X, y, w)
+    twin = plain_tree(**PARAMETERS, l2=0.01, class_weight={"yes": 2.5, "no": 1}).fit(X, y, w)
     assert np.array_equal(crisptree.load(tmp_path / "m.crisp").tree_.weight, twin.tree_.weight)
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree import CrispTreeClassifier
 from tests.cli.running import QUICK, done
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def test_inspection_tells_what_the_file_holds(shop):
@@ -33,9 +32,7 @@ def test_inspection_tells_what_the_file_holds(shop):
 
 def test_models_without_preprocessing_and_with_modules_are_inspected(tmp_path):
     X, y = clouds(40, n_features=256, n_classes=2)
-    model = CrispTreeClassifier(
-        split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0
-    )
+    model = plain_tree(split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0)
     model.fit(X, y).save(tmp_path / "m.crisp")
     answer = done("inspect", tmp_path / "m.crisp")
     assert "(modules)" in answer.said

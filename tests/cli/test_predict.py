@@ -5,13 +5,12 @@ import pyarrow as pa
 import pytest
 
 import crisptree
-from crisptree import CrispTreeClassifier
 from crisptree.tables import source as source_module
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 from tests.tables.writers import text, write
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def csv(path):
@@ -162,10 +161,10 @@ def test_a_model_of_the_python_interface_takes_numbers_by_place_or_by_name(tmp_p
 
     X, y = clouds(60, n_features=3)
     options = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
-    model = CrispTreeClassifier(**options).fit(X, y)
+    model = plain_tree(**options).fit(X, y)
     model.save(tmp_path / "plain.crisp")
     names = ["a", "b", "c"]
-    CrispTreeClassifier(**options).fit(pd.DataFrame(X, columns=names), y).save(tmp_path / "named.crisp")
+    plain_tree(**options).fit(pd.DataFrame(X, columns=names), y).save(tmp_path / "named.crisp")
     columns = {name: X[:, place].astype(float) for place, name in enumerate(names)}
     table = write(pa.table({"label": y, "c": columns["c"], "a": columns["a"], "b": columns["b"]}), tmp_path / "t.csv")
     expected = model.predict(X).tolist()

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
 from crisptree.equations.decay import DECAYS
 from crisptree.learning.plan import Plan
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def rates(**changes):
@@ -50,7 +49,7 @@ def test_a_decay_changes_what_is_learned_but_not_the_first_epoch(changes):
 
     def weights(decay, epochs):
         phases = {"epochs": epochs, "finetune_epochs": epochs}
-        model = CrispTreeClassifier(**phases | common, learning_rate_decay=decay)
+        model = plain_tree(**phases | common, learning_rate_decay=decay)
         return model.fit(X, y).tree_.scaled_hyperplanes()[0]
 
     assert np.array_equal(weights("linear", 1), weights("none", 1))

@@ -9,16 +9,15 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from crisptree import CrispTreeClassifier
 from crisptree.learning.train import DivergenceError
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
 X, Y = clouds(60)
 
 
 def fit(X=X, y=Y, fit_arguments=None, **parameters):
-    return CrispTreeClassifier(**QUICK | parameters).fit(X, y, **(fit_arguments or {}))
+    return plain_tree(**QUICK | parameters).fit(X, y, **(fit_arguments or {}))
 
 
 @pytest.mark.parametrize(
@@ -114,10 +113,10 @@ def test_wrong_rows_labels_and_weights_are_refused_with_the_reason(arguments, er
 def test_predicting_before_fitting_says_so():
     for method in ("predict", "predict_proba", "apply", "decision_path", "soft_predict_proba"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(CrispTreeClassifier(), method)(X)
+            getattr(plain_tree(), method)(X)
     for method in ("get_depth", "get_n_leaves", "greedy"):
         with pytest.raises(NotFittedError):
-            getattr(CrispTreeClassifier(), method)()
+            getattr(plain_tree(), method)()
 
 
 def test_wrong_or_reordered_columns_are_refused_by_name():
@@ -248,7 +247,7 @@ def test_one_feature_and_26_classes_work():
     rng = np.random.default_rng(0)
     y = np.arange(520) % 26
     column = (y + rng.normal(scale=0.1, size=520))[:, None]
-    model = CrispTreeClassifier(max_depth=6, epochs=10, finetune_epochs=5, random_state=0).fit(column, y)
+    model = plain_tree(max_depth=6, epochs=10, finetune_epochs=5, random_state=0).fit(column, y)
     assert len(model.classes_) == 26
     assert model.score(column, y) > 0.5
 

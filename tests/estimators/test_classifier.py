@@ -14,7 +14,7 @@ from crisptree import CrispTreeClassifier
 from crisptree.equations.penalties import grid_laplacian
 from crisptree.estimators.classifier import PAPER
 from crisptree.inference import FlatTree, route_rows
-from tests.toys import checkerboard, clouds, diagonal
+from tests.toys import checkerboard, clouds, diagonal, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}
 
@@ -22,14 +22,14 @@ QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "
 @pytest.fixture(scope="module")
 def fitted():
     X, y = clouds(300, n_classes=4)
-    return CrispTreeClassifier(**QUICK).fit(X, y), X, y
+    return plain_tree(**QUICK).fit(X, y), X, y
 
 
 def test_one_split_solves_a_diagonal_and_three_solve_a_checkerboard():
     X, y = diagonal()
-    assert CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y).score(X, y) == 1.0
+    assert plain_tree(max_depth=1, random_state=0).fit(X, y).score(X, y) == 1.0
     X, y = checkerboard()
-    assert CrispTreeClassifier(max_depth=3, random_state=0).fit(X, y).score(X, y) > 0.97
+    assert plain_tree(max_depth=3, random_state=0).fit(X, y).score(X, y) > 0.97
 
 
 def test_there_are_at_most_as_many_distinct_predictions_as_leaves(fitted):
@@ -72,7 +72,7 @@ def test_training_counts_agree_with_predictions(fitted):
 
 def test_the_same_seed_gives_bit_equal_trees_with_any_verbosity(capsys):
     X, y = clouds(150)
-    trees = [CrispTreeClassifier(**QUICK, verbose=verbose).fit(X, y).tree_ for verbose in (0, 0, 1)]
+    trees = [plain_tree(**QUICK, verbose=verbose).fit(X, y).tree_ for verbose in (0, 0, 1)]
     for other in trees[1:]:
         assert np.array_equal(trees[0].weight, other.weight)
         assert np.array_equal(trees[0].bias, other.bias)
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_bit_equal_trees_with_any_verbosity(capsys):
 
 def test_another_seed_gives_another_tree():
     X, y = clouds(150)
-    first, second = (CrispTreeClassifier(**QUICK | {"random_state": seed}).fit(X, y).tree_ for seed in (0, 1))
+    first, second = (plain_tree(**QUICK | {"random_state": seed}).fit(X, y).tree_ for seed in (0, 1))
     assert not np.array_equal(first.weight, second.weight)
 
 
@@ -100,7 +100,7 @@ def test_read_only_strided_and_single_rows_are_welcome(fitted):
     expected = model.apply(X)
     for rows in (frozen, wide[:, ::2], np.asfortranarray(X)):
         assert np.array_equal(model.apply(rows), expected)
-        assert np.array_equal(CrispTreeClassifier(**QUICK).fit(rows, y).apply(X), expected)
+        assert np.array_equal(plain_tree(**QUICK).fit(rows, y).apply(X), expected)
     assert model.predict(X[:1]).shape == (1,)
 
 
@@ -115,7 +115,7 @@ def test_pickling_keeps_every_bit_of_the_predictions(fitted):
 def test_labels_may_be_strings_numbers_or_booleans(labels):
     X, y = clouds(90, n_classes=len(labels))
     named = np.array(labels)[y]
-    model = CrispTreeClassifier(**QUICK).fit(X, named)
+    model = plain_tree(**QUICK).fit(X, named)
     assert set(model.predict(X)) <= set(labels)
     assert model.classes_.dtype == named.dtype
     assert model.score(X, named) > 0.8
@@ -126,15 +126,15 @@ def test_frames_keep_their_column_names(frame):
     X, y = clouds(90)
     names = [f"column {j}" for j in range(5)]
     table = frame(dict(zip(names, X.T, strict=True)))
-    model = CrispTreeClassifier(**QUICK).fit(table, y)
+    model = plain_tree(**QUICK).fit(table, y)
     assert model.feature_names_in_.tolist() == names
-    assert np.array_equal(model.predict(table), CrispTreeClassifier(**QUICK).fit(X, y).predict(X))
+    assert np.array_equal(model.predict(table), plain_tree(**QUICK).fit(X, y).predict(X))
 
 
 def test_it_clones_searches_grids_and_sits_in_a_pipeline():
     X, y = clouds(120)
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), CrispTreeClassifier(**QUICK)),
+        make_pipeline(StandardScaler(), plain_tree(**QUICK)),
         {"crisptreeclassifier__max_depth": [1, 3]},
         cv=2,
     ).fit(X, y)
@@ -144,16 +144,16 @@ def test_it_clones_searches_grids_and_sits_in_a_pipeline():
 
 def test_zero_finetuning_epochs_give_the_greedy_tree():
     X, y = clouds(150)
-    model = CrispTreeClassifier(**QUICK | {"finetune_epochs": 0}).fit(X, y)
+    model = plain_tree(**QUICK | {"finetune_epochs": 0}).fit(X, y)
     assert model.tree_ is model.greedy_tree_
-    full = CrispTreeClassifier(**QUICK).fit(X, y)
+    full = plain_tree(**QUICK).fit(X, y)
     assert np.array_equal(full.greedy().predict_proba(X), model.predict_proba(X))
     assert not np.array_equal(full.tree_.weight, full.greedy_tree_.weight)
 
 
 def test_a_warm_start_grows_the_greedy_tree_further():
     X, y = checkerboard()
-    model = CrispTreeClassifier(**QUICK | {"max_depth": 2, "warm_start": True}).fit(X, y)
+    model = plain_tree(**QUICK | {"max_depth": 2, "warm_start": True}).fit(X, y)
     shallow = model.greedy_tree_
     model.set_params(max_depth=4).fit(X, y)
     n = shallow.structure.n_splits
@@ -165,7 +165,7 @@ def test_a_warm_start_grows_the_greedy_tree_further():
 @pytest.mark.parametrize("split", ["axis", lambda shape: torch.nn.Linear(shape[0], 1)])
 def test_a_warm_start_keeps_the_kind_of_split(split):
     X, y = checkerboard(150)
-    model = CrispTreeClassifier(**QUICK | {"split": split, "max_depth": 1, "warm_start": True}).fit(X, y)
+    model = plain_tree(**QUICK | {"split": split, "max_depth": 1, "warm_start": True}).fit(X, y)
     model.set_params(max_depth=2).fit(X, y)
     assert model.get_n_leaves() > 2
     if split == "axis":
@@ -174,16 +174,16 @@ def test_a_warm_start_keeps_the_kind_of_split(split):
 
 def test_finetuning_an_axis_tree_keeps_the_axes_and_moves_the_thresholds():
     X, y = clouds(150)
-    model = CrispTreeClassifier(**QUICK | {"split": "axis"}).fit(X, y)
+    model = plain_tree(**QUICK | {"split": "axis"}).fit(X, y)
     assert np.array_equal(model.tree_.weight != 0, model.greedy_tree_.weight != 0)
     assert not np.array_equal(model.tree_.bias, model.greedy_tree_.bias)
 
 
 def test_a_balanced_tree_learned_by_likelihood_is_a_soft_tree():
     X, y = clouds(200)
-    model = CrispTreeClassifier(
-        grow="balanced", algorithm="likelihood", max_depth=3, finetune_epochs=30, random_state=0
-    ).fit(X, y)
+    model = plain_tree(grow="balanced", algorithm="likelihood", max_depth=3, finetune_epochs=30, random_state=0).fit(
+        X, y
+    )
     assert model.get_n_leaves() == 8
     assert np.mean(model.soft_predict_proba(X).argmax(axis=1) == y) > 0.9
     assert {record.phase for record in model.history_} == {"finetune"}
@@ -191,7 +191,7 @@ def test_a_balanced_tree_learned_by_likelihood_is_a_soft_tree():
 
 def test_split_modules_train_predict_and_pickle():
     X, y = checkerboard(200)
-    model = CrispTreeClassifier(
+    model = plain_tree(
         split=module_factory, max_depth=2, epochs=10, finetune_epochs=5, learning_rate=0.05, random_state=0
     ).fit(X, y)
     assert model.score(X, y) > 0.85
@@ -208,11 +208,11 @@ def test_l1_gives_exact_zeros_and_roughness_gives_smooth_weight_images():
     X = rng.normal(size=(300, 64))
     blob = np.exp(-((np.mgrid[:8, :8] - 3.5) ** 2).sum(axis=0) / 4).ravel()
     y = (X @ blob > 0).astype(int)
-    sparse = CrispTreeClassifier(max_depth=1, l1=0.1, random_state=0).fit(X, y)
+    sparse = plain_tree(max_depth=1, l1=0.1, random_state=0).fit(X, y)
     assert (sparse.tree_.weight == 0).mean() > 0.5
     assert sparse.score(X, y) > 0.9
     rough, smooth = (
-        CrispTreeClassifier(max_depth=1, image_shape=(8, 8), roughness=strength, random_state=0).fit(X, y)
+        plain_tree(max_depth=1, image_shape=(8, 8), roughness=strength, random_state=0).fit(X, y)
         for strength in (0.0, 0.1)
     )
 
@@ -225,13 +225,13 @@ def test_l1_gives_exact_zeros_and_roughness_gives_smooth_weight_images():
 
 def test_a_leaf_prior_smooths_the_final_tables():
     X, y = diagonal()
-    tables = CrispTreeClassifier(max_depth=1, leaf_prior=1.0, random_state=0).fit(X, y).tree_.leaves
+    tables = plain_tree(max_depth=1, leaf_prior=1.0, random_state=0).fit(X, y).tree_.leaves
     assert 0 < tables.min() < 0.05
 
 
 def test_validation_scores_are_recorded_and_early_stopping_keeps_the_best():
     X, y = clouds(300)
-    model = CrispTreeClassifier(**QUICK | {"finetune_epochs": 15, "early_stopping": True})
+    model = plain_tree(**QUICK | {"finetune_epochs": 15, "early_stopping": True})
     model.fit(X[:200], y[:200], validation=(X[200:], y[200:]))
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
     assert model.score(X[200:], y[200:]) >= max(scores) - 1e-9
@@ -243,14 +243,14 @@ def test_validation_scores_are_recorded_and_early_stopping_keeps_the_best():
 def test_class_weights_shift_the_decision():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), np.arange(300) % 2
-    keen = CrispTreeClassifier(**QUICK, class_weight={0: 50.0, 1: 1.0}, min_weight_fraction_leaf=0.1).fit(X, y)
+    keen = plain_tree(**QUICK, class_weight={0: 50.0, 1: 1.0}, min_weight_fraction_leaf=0.1).fit(X, y)
     assert (keen.predict(X) == 0).mean() > 0.9
 
 
 def test_every_epoch_reaches_the_callbacks_and_the_history():
     X, y = clouds(100)
     heard = []
-    model = CrispTreeClassifier(**QUICK, callbacks=[heard.append]).fit(X, y)
+    model = plain_tree(**QUICK, callbacks=[heard.append]).fit(X, y)
     assert heard == model.history_
     assert [record.epoch for record in heard[-5:]] == [1, 2, 3, 4, 5]
     assert heard[-1].phase == "finetune"
@@ -266,7 +266,7 @@ def test_the_paper_protocol_is_the_papers():
 
 def test_an_interrupted_fit_leaves_the_estimator_unfitted():
     X, y = clouds(100)
-    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    model = plain_tree(**QUICK).fit(X, y)
 
     def interrupt(record):
         raise KeyboardInterrupt
@@ -291,7 +291,7 @@ def test_modules_with_dropout_train_repeatably_and_predict_without_it():
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    first, second = (CrispTreeClassifier(**QUICK | {"split": dropout_factory}).fit(X, y) for _ in range(2))
+    first, second = (plain_tree(**QUICK | {"split": dropout_factory}).fit(X, y) for _ in range(2))
     assert torch.equal(torch.rand(1), expected)  # the caller's random state is left alone
     assert np.array_equal(first.apply(X), first.apply(X))
     assert np.array_equal(first.soft_predict_proba(X), second.soft_predict_proba(X))
@@ -304,7 +304,7 @@ def test_light_batches_take_small_steps():
     heavy = np.arange(2000) < 20
     y = np.where(heavy, X[:, 0] > 0, X[:, 1] > 0).astype(int)
     weight = np.where(heavy, 1e4, 1.0)
-    model = CrispTreeClassifier(max_depth=1, batch_size=20, random_state=0).fit(X, y, sample_weight=weight)
+    model = plain_tree(max_depth=1, batch_size=20, random_state=0).fit(X, y, sample_weight=weight)
     assert model.score(X, y, sample_weight=weight) > 0.95
 
 
@@ -312,7 +312,7 @@ def test_the_recorded_validation_score_is_the_score_of_the_deterministic_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
     for seed in range(4):
-        model = CrispTreeClassifier(**QUICK | {"grow": "balanced", "random_state": seed})
+        model = plain_tree(**QUICK | {"grow": "balanced", "random_state": seed})
         model.fit(X[:40], y[:40], validation=(X[40:], y[40:]))
         assert model.history_[-1].validation_score == pytest.approx(model.score(X[40:], y[40:]))
 
@@ -327,16 +327,16 @@ def test_held_out_rows_keep_their_weights(monkeypatch):
     )
     X, y = clouds(100)
     weight = np.where(y == 0, 3.0, 1.0)
-    CrispTreeClassifier(**QUICK, early_stopping=True).fit(X, y, sample_weight=weight)
+    plain_tree(**QUICK, early_stopping=True).fit(X, y, sample_weight=weight)
     ratio = seen[0].max() / seen[0].min()
     assert ratio.item() == pytest.approx(3.0)
 
 
 def test_a_balanced_tree_before_training_has_the_first_steepness():
     X, y = clouds(60)
-    model = CrispTreeClassifier(**QUICK | {"grow": "balanced"}).fit(X, y)
+    model = plain_tree(**QUICK | {"grow": "balanced"}).fit(X, y)
     assert model.greedy_tree_.statistics.steepness == 1.0
-    greedy = CrispTreeClassifier(**QUICK).fit(X, y)
+    greedy = plain_tree(**QUICK).fit(X, y)
     assert greedy.greedy_tree_.statistics.steepness == pytest.approx(1.4)
     assert greedy.tree_.statistics.steepness == pytest.approx(1.4)
 
@@ -347,28 +347,28 @@ def test_early_stopping_gives_back_an_earlier_epoch_where_that_was_better():
     y = ((X[:, 0] > 0) ^ (rng.random(400) < 0.2)).astype(int)
     settings = QUICK | {"max_depth": 6, "finetune_epochs": 40, "learning_rate": 0.1}
     validation = (X[200:], y[200:])
-    last = CrispTreeClassifier(**settings).fit(X[:200], y[:200], validation=validation)
-    best = CrispTreeClassifier(**settings, early_stopping=True).fit(X[:200], y[:200], validation=validation)
+    last = plain_tree(**settings).fit(X[:200], y[:200], validation=validation)
+    best = plain_tree(**settings, early_stopping=True).fit(X[:200], y[:200], validation=validation)
     assert best.score(*validation) > last.score(*validation)
 
 
 def test_warm_starts_stay_within_the_largest_number_of_leaves():
     X, y = checkerboard(200)
-    model = CrispTreeClassifier(**QUICK | {"max_leaf_nodes": 4, "max_depth": None, "warm_start": True})
+    model = plain_tree(**QUICK | {"max_leaf_nodes": 4, "max_depth": None, "warm_start": True})
     assert [model.fit(X, y).get_n_leaves() for _ in range(3)] == [4, 4, 4]
 
 
 def test_statistics_hold_mean_and_spread_of_the_features_whatever_the_scale():
     X, y = clouds(80)
     for scale in ("feature", "global", None):
-        scaling = CrispTreeClassifier(**QUICK, scale=scale).fit(X, y).tree_.statistics.scaling
+        scaling = plain_tree(**QUICK, scale=scale).fit(X, y).tree_.statistics.scaling
         np.testing.assert_allclose(scaling.mean, X.mean(axis=0), atol=1e-5)
         np.testing.assert_allclose(scaling.spread, X.std(axis=0), rtol=1e-5)
 
 
 def test_each_module_sees_only_the_rows_on_its_path():
     X, y = checkerboard(200)
-    model = CrispTreeClassifier(**QUICK | {"split": module_factory}).fit(X, y)
+    model = plain_tree(**QUICK | {"split": module_factory}).fit(X, y)
     seen = []
     hook = model.tree_.splits.skeleton.register_forward_hook(lambda module, inputs, output: seen.append(len(inputs[0])))
     leaf = model.apply(X)

@@ -3,8 +3,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import crisptree
-from crisptree import CrispTreeClassifier, ModelFileError
-from tests.toys import clouds
+from crisptree import ModelFileError
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
 X, Y = clouds(90)
@@ -12,7 +12,7 @@ X, Y = clouds(90)
 
 @pytest.mark.parametrize("labels", [np.array(["red", "green", "blue"]), np.array([5, 7, 9]), np.array([0.0, 1.0, 2.0])])
 def test_a_reloaded_model_predicts_the_same_bits(tmp_path, labels):
-    model = CrispTreeClassifier(**QUICK, image_shape=(5, 1)).fit(X, labels[Y])
+    model = plain_tree(**QUICK, image_shape=(5, 1)).fit(X, labels[Y])
     model.save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")
     assert np.array_equal(again.predict(X), model.predict(X))
@@ -24,7 +24,7 @@ def test_a_reloaded_model_predicts_the_same_bits(tmp_path, labels):
 
 
 def test_a_single_leaf_saves_and_loads(tmp_path):
-    model = CrispTreeClassifier(max_depth=0).fit(X, Y)
+    model = plain_tree(max_depth=0).fit(X, Y)
     model.save(tmp_path / "leaf.crisp")
     assert np.array_equal(crisptree.load(tmp_path / "leaf.crisp").predict_proba(X), model.predict_proba(X))
 
@@ -32,7 +32,7 @@ def test_a_single_leaf_saves_and_loads(tmp_path):
 def test_column_names_survive(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcde"))
-    CrispTreeClassifier(**QUICK).fit(frame, Y).save(tmp_path / "x.crisp")
+    plain_tree(**QUICK).fit(frame, Y).save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")
     assert again.feature_names_in_.tolist() == list("abcde")
     with pytest.raises(ValueError, match="feature names"):
@@ -49,5 +49,5 @@ def test_what_is_not_a_model_file_is_refused_with_a_sentence(tmp_path):
 
 def test_only_a_fitted_model_is_saved(tmp_path):
     with pytest.raises(NotFittedError):
-        CrispTreeClassifier().save(tmp_path / "x.crisp")
+        plain_tree().save(tmp_path / "x.crisp")
     assert not list(tmp_path.iterdir())

@@ -3,11 +3,10 @@ import io
 import pytest
 from rich.console import Console
 
-from crisptree import CrispTreeClassifier
 from crisptree.estimators import progress
 from crisptree.estimators.progress import ProgressDisplay, fraction_done, recording
 from crisptree.learning.history import EpochRecord
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def record(**changes):
@@ -120,9 +119,9 @@ def test_the_share_of_the_phase_that_is_done(changes, expected):
 def test_the_library_is_silent_unless_asked(capfd):
     X, y = clouds(60)
     quick = {"max_depth": 1, "epochs": 2, "finetune_epochs": 2, "min_updates": 2}
-    CrispTreeClassifier(**quick).fit(X, y)
+    plain_tree(**quick).fit(X, y)
     assert capfd.readouterr() == ("", "")
-    CrispTreeClassifier(**quick, verbose=1).fit(X, y)
+    plain_tree(**quick, verbose=1).fit(X, y)
     out, err = capfd.readouterr()
     assert out == ""
     assert "finetuning epoch 2/2" in err

@@ -6,23 +6,22 @@ from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
-from crisptree import CrispTreeClassifier
 from crisptree.baselines.bound import NUS
 from crisptree.estimators.parameters import RIVALS
-from tests.toys import clouds, diagonal
+from tests.toys import clouds, diagonal, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 5, "finetune_epochs": 5, "min_updates": 20, "random_state": 0}
 X, Y = clouds(300, n_features=6, n_classes=5)
 
 
 def fitted(**parameters):
-    return CrispTreeClassifier(**QUICK | parameters).fit(X, Y)
+    return plain_tree(**QUICK | parameters).fit(X, Y)
 
 
 def test_cart_through_the_estimator_predicts_what_scikit_learn_predicts():
     rows, labels = load_digits(return_X_y=True)
     limits = {"max_depth": 6, "min_samples_leaf": 15}
-    ours = CrispTreeClassifier(grow="axis_aligned", finetune_epochs=0, random_state=0, **limits).fit(rows, labels)
+    ours = plain_tree(grow="axis_aligned", finetune_epochs=0, random_state=0, **limits).fit(rows, labels)
     theirs = DecisionTreeClassifier(criterion="entropy", random_state=0, **limits).fit(rows, labels)
     assert np.mean(ours.predict(rows) == theirs.predict(rows)) > 0.995  # features that tie may differ
     assert ours.score(rows, labels) == pytest.approx(theirs.score(rows, labels), abs=0.005)
@@ -50,7 +49,7 @@ def test_every_rivals_tree_can_be_finetuned(grow, algorithm):
 
 def test_em_turns_the_axes_of_a_cart_tree_into_a_diagonal():
     rows, labels = diagonal(400)
-    model = CrispTreeClassifier(grow="axis_aligned", max_depth=2, random_state=0).fit(rows, labels)
+    model = plain_tree(grow="axis_aligned", max_depth=2, random_state=0).fit(rows, labels)
     assert model.score(rows, labels) > max(model.greedy().score(rows, labels), 0.99)
 
 
@@ -66,13 +65,13 @@ def test_the_bound_is_chosen_on_rows_held_out():
     assert model.nu_ in NUS
     assert model.tree_.statistics.node_counts[0].sum() == 270
     assert sum(record.phase == "finetune" for record in model.history_) == len(NUS) * 5
-    given = CrispTreeClassifier(**QUICK, grow="co2", algorithm="non_greedy").fit(X, Y, validation=(X[:50], Y[:50]))
+    given = plain_tree(**QUICK, grow="co2", algorithm="non_greedy").fit(X, Y, validation=(X[:50], Y[:50]))
     assert given.tree_.statistics.node_counts[0].sum() == 300
     assert not hasattr(given.set_params(algorithm="em").fit(X, Y), "nu_")
 
 
 def test_early_stopping_keeps_the_best_epoch_of_non_greedy_training():
-    model = CrispTreeClassifier(
+    model = plain_tree(
         **QUICK | {"learning_rate": 2.0}, grow="axis_aligned", algorithm="non_greedy", nu=1.0, early_stopping=True
     ).fit(X, Y, validation=(X, Y))
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]

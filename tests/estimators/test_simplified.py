@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import crisptree
-from crisptree import CrispTreeClassifier, CrispTreeWarning
+from crisptree import CrispTreeWarning
 from crisptree.datasets import load_digits
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 50, "random_state": 0}
 
@@ -22,13 +22,13 @@ def two_of_thirty(n=1200, seed=0):
 @pytest.fixture(scope="module")
 def bands():
     X, y = two_of_thirty()
-    return CrispTreeClassifier(**QUICK).fit(X, y), X, y
+    return plain_tree(**QUICK).fit(X, y), X, y
 
 
 @pytest.fixture(scope="module")
 def digits():
     data = load_digits()
-    return CrispTreeClassifier(**QUICK | {"max_depth": 5}).fit(data.X_train, data.y_train), data
+    return plain_tree(**QUICK | {"max_depth": 5}).fit(data.X_train, data.y_train), data
 
 
 def terms(model):
@@ -105,7 +105,7 @@ def test_more_terms_than_there_are_change_nothing(bands):
 
 def test_one_leaf_passes_through():
     X, y = clouds(60)
-    model = CrispTreeClassifier(**QUICK | {"max_depth": 0}).fit(X, y)
+    model = plain_tree(**QUICK | {"max_depth": 0}).fit(X, y)
     for wish in ({}, {"max_terms": 1}, {"tolerance": 0.5}):
         small = model.simplified(X, y, **wish)
         assert np.array_equal(small.predict_proba(X), model.predict_proba(X))
@@ -132,7 +132,7 @@ def test_it_predicts_alike_after_save_and_pickle(bands, tmp_path):
 
 def test_a_tree_of_thresholds_only_loses_splits():
     X, y = two_of_thirty(400)
-    model = CrispTreeClassifier(**QUICK | {"split": "axis", "max_depth": 4}).fit(X, y)
+    model = plain_tree(**QUICK | {"split": "axis", "max_depth": 4}).fit(X, y)
     small = model.simplified(X, y, tolerance=0.05)
     assert small.tree_.structure.n_splits < model.tree_.structure.n_splits
     assert (terms(small) == 1).all()
@@ -140,7 +140,7 @@ def test_a_tree_of_thresholds_only_loses_splits():
 
 def test_zeros_that_l1_made_stay_zero():
     X, y = two_of_thirty(600)
-    model = CrispTreeClassifier(**QUICK | {"l1": 0.02}).fit(X, y)
+    model = plain_tree(**QUICK | {"l1": 0.02}).fit(X, y)
     assert 0 < model.sparsity_ < 1
     most = terms(model).max()
     small = model.simplified(X, y, max_terms=int(most) - 1, epochs=2)
@@ -150,7 +150,7 @@ def test_zeros_that_l1_made_stay_zero():
 def test_labels_may_be_strings_and_rows_images_or_weighted():
     X, y = clouds(200, n_features=6)
     names = np.array(["a", "b", "<c>"])[y]
-    model = CrispTreeClassifier(**QUICK, roughness=1e-3).fit(X.reshape(-1, 2, 3), names)
+    model = plain_tree(**QUICK, roughness=1e-3).fit(X.reshape(-1, 2, 3), names)
     small = model.simplified(X, names, sample_weight=np.arange(200), max_terms=2, epochs=2)
     assert (terms(small) <= 2).all()
     assert set(small.predict(X.reshape(-1, 2, 3))) <= set(names)
@@ -176,7 +176,7 @@ def test_modules_and_wrong_wishes_are_refused_with_a_sentence(bands):
             model.simplified(X, y, **wish)
     with pytest.raises(ValueError, match=r"y must be among the training classes .* got \[9\] too"):
         model.simplified(X, np.where(y == 0, 9, y))
-    modules = CrispTreeClassifier(**QUICK | {"split": lambda shape: torch.nn.Linear(shape[0], 1), "max_depth": 1})
+    modules = plain_tree(**QUICK | {"split": lambda shape: torch.nn.Linear(shape[0], 1), "max_depth": 1})
     with pytest.raises(TypeError, match="simplified needs hyperplanes"):
         modules.fit(X, y).simplified(X, y)
 
@@ -190,6 +190,6 @@ def test_a_new_fit_forgets_the_simplification(bands):
 
 def test_one_row_cannot_be_refitted_and_judged():
     X, y = clouds(60)
-    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0).fit(X, y)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="X must have at least 2 rows"):
         model.simplified(X[:1], y[:1])

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 SETTINGS = [
     {},
@@ -20,7 +19,7 @@ SETTINGS = [
 
 
 def model(**changes):
-    return CrispTreeClassifier(
+    return plain_tree(
         **{"max_depth": 3, "epochs": 10, "finetune_epochs": 10, "batch_size": 10_000, "random_state": 0} | changes
     )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from crisptree import CrispTreeClassifier
 from crisptree.inference.statistics import settled
 from crisptree.scaling import Scaling
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 3, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
 STRANGE = np.array(["<script>alert(1)</script>", "$a_b$", 'say "no"\\'])
@@ -20,7 +19,7 @@ STRANGE = np.array(["<script>alert(1)</script>", "$a_b$", 'say "no"\\'])
 def fitted(n=150, n_features=6, n_classes=3, labels=None, **changes):
     X, y = clouds(n, n_features=n_features, n_classes=n_classes)
     y = y if labels is None else np.asarray(labels)[y]
-    return CrispTreeClassifier(**QUICK | changes).fit(X, y), X, y
+    return plain_tree(**QUICK | changes).fit(X, y), X, y
 
 
 def written(structure: TreeStructure, weight, bias, leaf_classes, *, X=None, y=None, scale=None, n_classes=None):
@@ -35,7 +34,7 @@ def written(structure: TreeStructure, weight, bias, leaf_classes, *, X=None, y=N
     tree = soft.crisp(scaling, 1.0)
     if y is not None:
         tree = settled(tree, X, np.asarray(y), np.ones(len(y)), 0.0)
-    model = CrispTreeClassifier()
+    model = plain_tree()
     model.tree_ = model.greedy_tree_ = tree
     model.classes_, model.n_features_in_ = np.arange(n_classes), n_features
     model.history_, model.image_shape_ = [], None

@@ -10,10 +10,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
-from crisptree import CrispTreeClassifier, explain
+from crisptree import explain
 from crisptree.structure import TreeStructure
 from tests.explain.models import QUICK, STRANGE, fitted, written
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 def test_offset_and_all_pushes_add_up_to_the_score_of_the_kernel():
@@ -96,7 +96,7 @@ def test_modules_have_scores_and_no_pushes():
 def test_networks_on_images_of_two_channels_can_be_followed_and_blamed():
     images = np.random.default_rng(0).normal(size=(30, 16, 16, 2)).astype(np.float32)
     y = np.arange(30) % 2
-    model = CrispTreeClassifier(**QUICK | {"split": "conv", "max_depth": 1, "epochs": 1}).fit(images, y)
+    model = plain_tree(**QUICK | {"split": "conv", "max_depth": 1, "epochs": 1}).fit(images, y)
     way = explain.path(model, images[0])
     assert way.leaf == model.apply(images[:1])[0]
     assert all(step.pushes == () for step in way.steps)
@@ -115,7 +115,7 @@ def test_an_image_may_come_in_its_own_shape(shape):
 def test_rows_of_frames_are_named():
     X, y = clouds(90, n_features=3)
     frame = pd.DataFrame(X, columns=["length", "a $ b", "<b>"])
-    model = CrispTreeClassifier(**QUICK).fit(frame, y)
+    model = plain_tree(**QUICK).fit(frame, y)
     for row in (frame.iloc[0], frame.iloc[:1], X[0]):
         way = explain.path(model, row)
         assert {push.name for push in way.steps[0].pushes} == set(frame.columns)
@@ -152,7 +152,7 @@ def test_what_is_no_row_is_refused_with_a_sentence(x, says):
 
 def test_an_unfitted_model_is_refused():
     with pytest.raises(NotFittedError):
-        explain.path(CrispTreeClassifier(), [0.0])
+        explain.path(plain_tree(), [0.0])
 
 
 def test_a_model_must_be_one_of_ours_and_know_its_classes():

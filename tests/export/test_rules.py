@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import crisptree
-from crisptree import CrispTreeClassifier, export
+from crisptree import export
 from crisptree.structure import TreeStructure
 from tests.explain.models import STRANGE, fitted, written
+from tests.toys import plain_tree
 
 
 def test_a_written_tree_reads_as_it_was_written():
@@ -92,7 +93,7 @@ def test_wrong_arguments_are_refused_with_a_sentence():
             with pytest.raises(ValueError, match=f"`{name}` must be a whole number of at least"):
                 export.text(model, **{name: value})
     with pytest.raises(ValueError, match="Call fit first"):
-        export.dot(CrispTreeClassifier())
+        export.dot(plain_tree())
 
 
 def test_a_loaded_model_is_written_down_without_torch(tmp_path):

@@ -13,7 +13,14 @@ from crisptree import CrispSegmenter, CrispTreeClassifier
 from crisptree.datasets import load_connect4
 from tests.toys import connect4_like
 
-QUICK: dict[str, Any] = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 20, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "max_depth": 3,
+    "epochs": 3,
+    "finetune_epochs": 3,
+    "min_updates": 20,
+    "random_state": 0,
+    **{"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature"},
+}
 ONE_THREAD: dict[str, Any] = {"device": "cpu", "n_jobs": 1}
 
 Data = tuple[Any, Any]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from sklearn import config_context
 
-from crisptree import CrispTreeClassifier, CrispTreeWarning
+from crisptree import CrispTreeWarning
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.inference import FlatTree, compiled, reference, route_rows
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
-from tests.toys import SHAPES, clouds, random_structure
+from tests.toys import SHAPES, clouds, plain_tree, random_structure
 
 if router is None:
     pytest.skip("crisptree was installed without its kernel", allow_module_level=True)
@@ -201,7 +201,7 @@ def test_wrong_arrays_are_refused():
 @pytest.fixture(scope="module")
 def model():
     X, y = clouds(100)
-    return CrispTreeClassifier(max_depth=3, epochs=3, finetune_epochs=2, min_updates=5, random_state=0).fit(X, y)
+    return plain_tree(max_depth=3, epochs=3, finetune_epochs=2, min_updates=5, random_state=0).fit(X, y)
 
 
 def test_plain_float_arrays_take_the_fast_lane_and_others_do_not(model):
@@ -243,7 +243,7 @@ def test_assume_finite_turns_the_check_off(model):
 def test_names_of_columns_are_still_asked_for():
     pandas = pytest.importorskip("pandas")
     X, y = clouds(60)
-    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=2)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=2)
     model.fit(pandas.DataFrame(X, columns=list("abcde")), y)
     with pytest.warns(UserWarning, match="valid feature names"):
         model.predict(X)

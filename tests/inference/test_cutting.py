@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
 from crisptree.inference import route_rows
 from crisptree.inference.cutting import cut
-from tests.toys import FIGURE_1, SHAPES, clouds, random_structure
+from tests.toys import FIGURE_1, SHAPES, clouds, plain_tree, random_structure
 
 X, Y = clouds(300, n_classes=5)
 X += np.random.default_rng(0).normal(scale=2, size=X.shape).astype(np.float32)
@@ -12,7 +11,7 @@ X += np.random.default_rng(0).normal(scale=2, size=X.shape).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    return CrispTreeClassifier(grow="random", max_depth=5, finetune_epochs=0, random_state=0).fit(X, Y)
+    return plain_tree(grow="random", max_depth=5, finetune_epochs=0, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize("structure", [*SHAPES, random_structure(12, seed=0)], ids=range(len(SHAPES) + 1))
@@ -55,7 +54,7 @@ def test_the_tables_of_a_cut_tree_are_those_of_its_training_rows(model, depth):
 
 
 def test_a_tree_grown_deep_and_cut_is_the_tree_grown_less_deep(model):
-    shallow = CrispTreeClassifier(grow="random", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
+    shallow = plain_tree(grow="random", max_depth=3, finetune_epochs=0, random_state=0).fit(X, Y)
     by_cutting = model.cut(3)
     assert by_cutting.tree_.structure == shallow.tree_.structure
     assert np.array_equal(by_cutting.tree_.weight, shallow.tree_.weight)
@@ -67,7 +66,7 @@ def test_a_tree_grown_deep_and_cut_is_the_tree_grown_less_deep(model):
 def test_a_cut_tree_of_modules_predicts_too():
     import torch
 
-    deep = CrispTreeClassifier(
+    deep = plain_tree(
         split=lambda shape: torch.nn.Linear(shape[0], 1), max_depth=3, epochs=3, finetune_epochs=0, random_state=0
     ).fit(X, Y)
     shallow = deep.cut(1)

@@ -15,9 +15,9 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import crisptree
-from crisptree import CrispTreeClassifier, ModelFileError
+from crisptree import ModelFileError
 from crisptree.persistence import model_file
-from tests.toys import checkerboard, clouds
+from tests.toys import checkerboard, clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
 X, Y = clouds(90)
@@ -27,7 +27,7 @@ KEPT = Path(__file__).parent.parent / "data" / "format-1.crisp"
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "x.crisp"
-    CrispTreeClassifier(**QUICK).fit(X, Y).save(path)
+    plain_tree(**QUICK).fit(X, Y).save(path)
     return path
 
 
@@ -291,7 +291,7 @@ def test_a_saved_file_has_the_ordinary_permissions(saved, tmp_path):
 
 
 def test_the_node_statistics_are_in_the_file(saved, tmp_path):
-    model = CrispTreeClassifier(**QUICK).fit(X, Y)
+    model = plain_tree(**QUICK).fit(X, Y)
     again = crisptree.load(saved).tree_.statistics
     for name in ("node_counts", "gain", "score_mean", "score_spread", "soft_leaves"):
         assert np.array_equal(getattr(again, name), getattr(model.tree_.statistics, name))
@@ -300,7 +300,7 @@ def test_the_node_statistics_are_in_the_file(saved, tmp_path):
 
 
 def test_parameters_survive_whatever_their_type(tmp_path):
-    model = CrispTreeClassifier(
+    model = plain_tree(
         **QUICK
         | {
             "max_depth": np.int64(3),
@@ -321,7 +321,7 @@ def own_module(input_shape):
 
 def test_a_tree_with_modules_of_ones_own_asks_for_the_function_that_builds_them(tmp_path):
     X, y = checkerboard(120)
-    model = CrispTreeClassifier(**QUICK, split=own_module).fit(X, y)
+    model = plain_tree(**QUICK, split=own_module).fit(X, y)
     model.save(tmp_path / "own.crisp")
     with pytest.raises(ModelFileError, match=r"crisptree\.load\(path, split=function\)"):
         crisptree.load(tmp_path / "own.crisp")
@@ -336,7 +336,7 @@ def test_built_in_modules_are_stored_by_name(tmp_path):
     rng = np.random.default_rng(0)
     images = rng.normal(size=(60, 256)).astype(np.float32)
     y = (images[:, :128].sum(axis=1) > 0).astype(int)
-    model = CrispTreeClassifier(**QUICK | {"split": "conv", "image_shape": (16, 16), "max_depth": 1}).fit(images, y)
+    model = plain_tree(**QUICK | {"split": "conv", "image_shape": (16, 16), "max_depth": 1}).fit(images, y)
     model.save(tmp_path / "conv.crisp")
     again = crisptree.load(tmp_path / "conv.crisp")
     assert again.split == "conv"
@@ -344,7 +344,7 @@ def test_built_in_modules_are_stored_by_name(tmp_path):
 
 
 def test_a_label_of_64_zeros_does_not_spoil_the_checksum(tmp_path):
-    model = CrispTreeClassifier(**QUICK).fit(X, np.array(["0" * 64, "b", "c"])[Y])
+    model = plain_tree(**QUICK).fit(X, np.array(["0" * 64, "b", "c"])[Y])
     for number in range(8):
         model.save(tmp_path / f"{number}.crisp")
         assert np.array_equal(crisptree.load(tmp_path / f"{number}.crisp").predict(X), model.predict(X))
@@ -352,7 +352,7 @@ def test_a_label_of_64_zeros_does_not_spoil_the_checksum(tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
 def test_modules_of_another_type_are_refused(tmp_path, dtype):
-    model = CrispTreeClassifier(**QUICK, split=own_module).fit(X, Y)
+    model = plain_tree(**QUICK, split=own_module).fit(X, Y)
     model.save(tmp_path / "own.crisp")
 
     def change(header, arrays):

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from crisptree import CrispTreeClassifier
 from crisptree.inference import FlatTree
 from crisptree.inference.statistics import settled, unsettled
 from crisptree.learning.history import EpochRecord
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
-from tests.toys import FIGURE_1
+from tests.toys import FIGURE_1, plain_tree
 
 FIGURE_1_WEIGHT = np.array([[1.0, -0.8], [0.05, 0.65], [0.38, 0.6], [1.0, 0.0]])
 FIGURE_1_BIAS = np.array([-0.1, -0.4, -0.38, -0.3])
@@ -41,7 +40,7 @@ def built(structure, weight, bias, X, y, classes, **parameters):
     )
     tree = settled(tree, X.astype(np.float32), np.asarray(y), np.ones(len(X)), 0.0)
     tree = replace(tree, statistics=replace(tree.statistics, soft_leaves=tree.leaves))
-    model = CrispTreeClassifier(**parameters)
+    model = plain_tree(**parameters)
     model.tree_ = model.greedy_tree_ = tree
     model.classes_ = np.array(classes)
     model.n_features_in_ = X.shape[1]
@@ -77,7 +76,7 @@ def module_model(**changes):
 
     X, y = clouds(80, n_features=4, n_classes=3)
     quick = {"max_depth": 2, "epochs": 2, "finetune_epochs": 1, "min_updates": 5, "random_state": 0, "split": network}
-    return CrispTreeClassifier(**quick | changes).fit(X, y)
+    return plain_tree(**quick | changes).fit(X, y)
 
 
 def records(scores=True):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from crisptree import CrispTreeClassifier
 from crisptree.plots import plot_confusion
 from tests.plots.models import FIGURE_1_CLASSES, FIGURE_1_ROWS, figure_1
 from tests.plots.reading import overlaps, texts
+from tests.toys import plain_tree
 
 LABELS = np.array(["blue", "red"])[FIGURE_1_CLASSES]
 
@@ -55,4 +55,4 @@ def test_a_model_needs_rows_and_must_be_fitted():
     with pytest.raises(ValueError, match="plot_confusion must have X and y beside a model"):
         plot_confusion(figure_1())
     with pytest.raises(ValueError, match="plot_confusion must have a fitted crisptree model"):
-        plot_confusion(CrispTreeClassifier(), FIGURE_1_ROWS, LABELS)
+        plot_confusion(plain_tree(), FIGURE_1_ROWS, LABELS)

@@ -8,6 +8,7 @@ from crisptree import explain
 from crisptree.plots import plot_path
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
+from tests.toys import plain_tree
 
 LETTERS = [f"the_{chr(ord('a') + number)}$" for number in range(26)]
 
@@ -72,7 +73,7 @@ def test_a_path_itself_is_drawn_the_same_way():
 
 def test_a_row_of_a_frame_and_a_loaded_model_will_do(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["$a$", "b_c", "d"])
-    model = crisptree.CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
+    model = plain_tree(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
     model.fit(frame, np.arange(40) % 2).save(tmp_path / "model.crisp")
     loaded = crisptree.load(tmp_path / "model.crisp")
     written = texts(plot_path(loaded, frame.iloc[0]))

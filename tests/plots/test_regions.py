@@ -4,10 +4,10 @@ import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from crisptree import CrispTreeClassifier
 from crisptree.plots import class_colors, plot_regions
 from tests.plots.models import FIGURE_1_CLASSES, FIGURE_1_ROWS, figure_1, module_model, random_model
 from tests.plots.reading import texts
+from tests.toys import plain_tree
 
 LABELS = np.array(["blue", "red"])[FIGURE_1_CLASSES]
 UNIT = (0.0, 1.0, 0.0, 1.0)
@@ -54,7 +54,7 @@ def test_a_steeper_surface_is_nearer_to_the_hard_one():
 
 def test_a_model_that_knows_column_names_draws_without_a_warning():
     frame = pd.DataFrame(FIGURE_1_ROWS, columns=["width", "$height_1$"])
-    model = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
+    model = plain_tree(max_depth=2, epochs=2, finetune_epochs=1, min_updates=5, random_state=0)
     ax = plot_regions(model.fit(frame, LABELS), frame, LABELS, steepness=2.0, resolution=20)
     ax.figure.canvas.draw()
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "$height_1$")
@@ -64,7 +64,7 @@ def test_a_model_that_knows_column_names_draws_without_a_warning():
 def test_modules_are_drawn_on_a_grid():
     import torch
 
-    model = CrispTreeClassifier(
+    model = plain_tree(
         split=lambda shape: torch.nn.Linear(2, 1), max_depth=1, epochs=1, finetune_epochs=0, min_updates=1
     ).fit(FIGURE_1_ROWS, LABELS)
     ax = plot_regions(model, FIGURE_1_ROWS, LABELS, hyperplanes=True, resolution=30)
@@ -105,7 +105,7 @@ def test_labels_that_the_model_does_not_know_are_named():
 
 def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="plot_regions must have a fitted crisptree model"):
-        plot_regions(CrispTreeClassifier(), np.ones((2, 2)))
+        plot_regions(plain_tree(), np.ones((2, 2)))
     assert module_model().tree_ is not None
 
 
@@ -122,7 +122,7 @@ def test_a_large_legend_stands_beside_the_picture(names):
 
 def test_a_frame_with_columns_in_another_order_is_refused():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
     model.fit(frame, frame.a > frame.b)
     plot_regions(model, frame)
     with pytest.raises(ValueError, match="same order as they were in fit"):

@@ -7,6 +7,7 @@ from crisptree.plots import plot_training
 from crisptree.plots.style import ACCENT, RIGHT
 from tests.plots.models import figure_1, records
 from tests.plots.reading import texts
+from tests.toys import plain_tree
 
 
 def with_history(history):
@@ -56,5 +57,5 @@ def test_a_loaded_model_has_no_history_and_says_so(tmp_path):
 
 def test_best_first_growth_can_be_drawn():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    model = crisptree.CrispTreeClassifier(max_leaf_nodes=4, epochs=2, finetune_epochs=2, min_updates=2, random_state=0)
+    model = plain_tree(max_leaf_nodes=4, epochs=2, finetune_epochs=2, min_updates=2, random_state=0)
     plot_training(model.fit(X, np.arange(60) % 3))[0].figure.canvas.draw()

@@ -5,12 +5,12 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from crisptree import CrispTreeClassifier
 from crisptree.plots import plot_path, plot_tree
 from crisptree.plots.layout import tree_layout
 from crisptree.plots.style import ACCENT
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
+from tests.toys import plain_tree
 
 STRANGE = ("<script>alert(1)</script>", "$x_1$", "_hidden", "two\nlines", "costs $5", r"\frac{1}{2}")
 LETTERS = [chr(ord("a") + number) for number in range(26)]
@@ -151,7 +151,7 @@ def test_a_sample_of_the_wrong_kind_is_refused(sample):
 
 def test_a_sample_with_columns_in_another_order_is_refused():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    model = CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0)
     model.fit(frame, frame.a > frame.b)
     for draw in (lambda row: plot_tree(model, sample=row), lambda row: plot_path(model, row)):
         draw(frame.iloc[0])
@@ -194,7 +194,7 @@ def test_a_tree_of_512_leaves_makes_a_figure_that_can_be_saved():
 
 def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="plot_tree must have a fitted crisptree model"):
-        plot_tree(CrispTreeClassifier())
+        plot_tree(plain_tree())
 
 
 def test_all_classes_must_be_named():

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispTreeClassifier
 from crisptree.report import write
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 3, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
 EVIL = "</script><script>alert(1)</script>"
@@ -18,7 +17,7 @@ EVIL_FEATURE = '"><img src=x onerror=alert(2)>'
 
 def fitted(n_features=6, n_classes=4, **changes):
     X, y = clouds(160, n_features=n_features, n_classes=n_classes)
-    return CrispTreeClassifier(**QUICK | changes).fit(X + 0.0, y), X, y
+    return plain_tree(**QUICK | changes).fit(X + 0.0, y), X, y
 
 
 def linear_module(shape):

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_digits
 from crisptree.inference.statistics import settled
 from crisptree.report import write
 from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
+from tests.toys import plain_tree
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +62,7 @@ def visit(chromium):
 @pytest.fixture(scope="module")
 def digits_page(tmp_path_factory):
     digits = load_digits()
-    model = CrispTreeClassifier(max_depth=5, epochs=6, finetune_epochs=6, image_shape=(8, 8), random_state=0)
+    model = plain_tree(max_depth=5, epochs=6, finetune_epochs=6, image_shape=(8, 8), random_state=0)
     model.fit(digits.X_train, digits.y_train, validation=(digits.X_valid, digits.y_valid))
     path = tmp_path_factory.mktemp("pages") / "digits.html"
     names = [*map(str, range(9)), EVIL]

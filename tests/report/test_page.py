@@ -16,7 +16,7 @@ from crisptree.report import write
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
-from tests.toys import clouds, random_tree
+from tests.toys import clouds, plain_tree, random_tree
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,7 +104,7 @@ def test_a_model_from_a_file_has_a_report_without_training_curves(page, tmp_path
 def test_frames_give_their_names(page):
     X, y = clouds(80, n_features=3)
     frame = pd.DataFrame(X, columns=["height", "width", "age"])
-    model = crisptree.CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=1, random_state=0).fit(frame, y)
+    model = plain_tree(max_depth=2, epochs=2, finetune_epochs=1, random_state=0).fit(frame, y)
     assert page(model, frame, y)[1]["features"] == ["height", "width", "age"]
 
 
@@ -147,7 +147,7 @@ def test_a_tree_of_depth_8_on_images_of_784_pixels_stays_below_three_megabytes(p
     """Noise is the worst case: it cannot be compressed."""
     X = np.random.default_rng(0).normal(size=(1000, 784)).astype(np.float32)
     y = np.arange(1000) % 10
-    model = crisptree.CrispTreeClassifier(max_depth=0, image_shape=(28, 28)).fit(X, y)
+    model = plain_tree(max_depth=0, image_shape=(28, 28)).fit(X, y)
     noise = random_tree(TreeStructure.balanced(8), 784, 10).crisp(Scaling.none(784), steepness=3.0)
     model.tree_ = settled(noise, X, y, np.ones(1000), leaf_prior=0.0)
     text, data = page(model, X, y)

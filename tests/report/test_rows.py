@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier
 from crisptree.report import write
 from tests.report.conftest import fitted
+from tests.toys import plain_tree
 
 
 def test_an_unfitted_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Call fit first"):
-        write(CrispTreeClassifier(), tmp_path / "r.html")
+        write(plain_tree(), tmp_path / "r.html")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_wrong_arguments_are_refused_before_a_file_is_written(arguments, message
 def test_classes_may_be_words(page):
     model, X, y = fitted(max_depth=1, n_classes=2)
     words = np.array(["<b>no</b>", "yes"])[y]
-    renamed = CrispTreeClassifier(**model.get_params()).fit(X, words)
+    renamed = plain_tree(**model.get_params()).fit(X, words)
     _, data = page(renamed, X, words)
     assert data["classes"] == ["<b>no</b>", "yes"]
     assert data["summary"]["hard"] == pytest.approx(renamed.score(X, words))

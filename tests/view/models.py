@@ -8,14 +8,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from crisptree import CrispTreeClassifier
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
 
 
 def tree(**changes):
-    return CrispTreeClassifier(**QUICK | changes)
+    return plain_tree(**QUICK | changes)
 
 
 def scaled(*, names=None, n_features=3, **changes):

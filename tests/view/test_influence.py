@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from crisptree import CrispTreeClassifier, explain, export
+from crisptree import explain, export
 from crisptree.plots import plot_tree, plot_weights
 from crisptree.report import write
 from crisptree.view.influence import effects, influence, most_influential
 from tests.plots.reading import texts
 from tests.report.conftest import data_of, unpacked
+from tests.toys import plain_tree
 
 NAMES = [f"f{j}" for j in range(50)]
 
@@ -19,7 +20,7 @@ def fitted(scale):
     X = rng.normal(size=(300, 50)) * np.logspace(-2, 2, 50)
     y = (X / np.logspace(-2, 2, 50))[:, :25].sum(axis=1) > 0
     options = {"max_depth": 1, "epochs": 5, "finetune_epochs": 0, "min_updates": 30, "random_state": 0}
-    return CrispTreeClassifier(**options, scale=scale).fit(X, y), X, y
+    return plain_tree(**options, scale=scale).fit(X, y), X, y
 
 
 @pytest.mark.parametrize("scale", ["feature", "global", None])

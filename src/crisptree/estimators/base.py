@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -31,8 +33,19 @@ class TreeEstimator(BaseEstimator):
     n_features_in_: int
     history_: list[EpochRecord]
 
+    @contextmanager
+    def _kept_if_broken_off(self) -> Iterator[None]:
+        """A fit that fails or is interrupted leaves everything as it was before."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _forget(self) -> None:
-        """Become unfitted, so that a fit that is broken off leaves no half-fitted estimator behind."""
+        """Let go of what an earlier fit has left."""
         for name in self.FITTED:
             self.__dict__.pop(name, None)
 

@@ -27,16 +27,18 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
-    and leaves jointly while the turns become steeper. Prediction is deterministic: a row visits at most ``max_depth``
+    and leaves jointly while the turns become steeper. How strongly that is regularised, a fit finds out by itself on
+    rows that it holds out, and then trains on all. Prediction is deterministic: a row visits at most ``max_depth``
     splits and ends in one leaf.
 
     Parameters
     ----------
-    split : {"oblique", "axis", "conv"} or callable, default="oblique"
+    split : {"auto", "oblique", "axis", "conv"} or callable, default="auto"
         What a split asks: a hyperplane, a threshold on one feature, the paper's small convolutional network (needs
         ``image_shape``), or the module that ``split(input_shape)`` returns, which maps a batch to one number per row.
+        "auto" tries hyperplanes and, for tables, CART's thresholds on held-out rows.
         ``input_shape`` is (n_features,), or (channels, height, width) with ``image_shape``.
-    algorithm : {"em", "alternating", "likelihood", "non_greedy"}, default="em"
+    algorithm : {"em", "alternating", "likelihood", "non_greedy"}, default="likelihood"
         How stumps and the whole tree are trained: expectation-maximisation, the supplement's alternating scheme
         with hard leaf counts, or the gradient of the log-likelihood itself. "non_greedy" (Norouzi et al. 2015) trains
         the whole tree by a bound of its hard loss, with ``nu`` in place of all penalties; its stumps are those of "em".
@@ -69,16 +71,18 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         γ of the first epoch, and what every epoch adds.
     annealing : {"linear", "geometric"}, default="linear"
         Add the step to γ, or multiply γ by 1 + step.
-    l1, l2 : float, default=0.0
+    l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
+        "auto" tries some on held-out rows.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     roughness : float, default=0.0
         Strength of the squared differences between weights of neighbouring pixels, for oblique splits; needs
         ``image_shape``.
-    input_noise : float, default=0.0
+    input_noise : float or "auto", default="auto"
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
-        steepness of its own that falls with its norm. Hyperplanes and thresholds only.
+        steepness of its own that falls with its norm. Hyperplanes and thresholds only. "auto" tries some on
+        held-out rows.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
     nu : float or None, default=None
@@ -87,9 +91,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
         evaluated nor moved for that row. 0 is exact.
-    scale : {"feature", "global"} or None, default="feature"
+    scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
-        are. The scale is folded into the weights after training.
+        are. "auto" takes one spread for the pixels of images. The scale is folded into the weights after training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.
     validation_fraction : float, default=0.1
@@ -118,6 +122,11 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         The same before finetuning.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    chosen_ : dict
+        What a fit chose for the parameters that say "auto", and the depth, which may be below ``max_depth``; empty
+        where it had nothing to choose or too few rows to tell.
+    path_ : list of Trial
+        Everything that was tried for that: values, score on held-out rows, weights, leaves. A model file keeps neither.
     nu_ : float
         The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
     image_shape_ : tuple of int or None
@@ -139,7 +148,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     (3, True)
     """
 
-    FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_")
+    FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_", "chosen_", "path_")
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -172,23 +181,27 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         validation : (X, y), default=None
             Rows on which the deterministic tree is scored after every epoch of finetuning.
         """
-        parameters = self.get_params(deep=False)
-        check_parameters(self.PARAMETERS, parameters)
-        earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
-        data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
-        self.image_shape_ = data.image_shape
-        held_out = None if validation is None else checks.check_validation(self, validation, data.classes).part
-        if earlier is not None:
-            checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, held_out is not None)
-        self._forget()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        from crisptree.estimators.fitting import fit_rows
+        with self._kept_if_broken_off():
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
+            chosen = self.__dict__.get("chosen_", {})
+            data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
+            self.image_shape_ = data.image_shape
+            held_out = None if validation is None else checks.check_validation(self, validation, data.classes).part
+            if earlier is not None:
+                has_validation = held_out is not None
+                checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.fitting import fit_rows
 
-        fitted, self.history_ = fit_rows(parameters, data, held_out, earlier, seed)
-        self.classes_ = data.classes
-        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
-        if fitted.nu is not None:
-            self.nu_ = fitted.nu
+            trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
+            self._forget()
+            fitted, self.history_, self.chosen_, self.path_ = trained
+            self.classes_ = data.classes
+            self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+            if fitted.nu is not None:
+                self.nu_ = fitted.nu
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from crisptree.blocks import row_blocks
+from crisptree.estimators.choices import choose, closed, is_open
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
+from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, fit_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
@@ -27,18 +29,45 @@ from crisptree.tree import Tree
 Trained = tuple[Fitted, list[EpochRecord]]
 
 
+class TrainedRows(NamedTuple):
+    """A tree, the records of its epochs, what was chosen for it and what was tried for that."""
+
+    fitted: Fitted
+    history: list[EpochRecord]
+    chosen: dict[str, Any]
+    path: list[Trial]
+
+
 def fit_rows(
-    parameters: Mapping[str, Any], data: TrainingData, validation: Part | None, earlier: CrispTree | None, seed: int
-) -> Trained:
-    """Train a tree on rows with a classifier's parameters; ``earlier`` is a tree to grow on from."""
+    parameters: Mapping[str, Any],
+    data: TrainingData,
+    validation: Part | None,
+    earlier: CrispTree | None,
+    chosen: dict[str, Any],
+    seed: int,
+) -> TrainedRows:
+    """Train a tree on rows with a classifier's parameters, choosing first what they leave open.
+
+    ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
+    """
     if validation is None and holds_out(parameters):
         data, validation = split_off(data, parameters["validation_fraction"], seed)
     if earlier is None:
-        scaling = Scaling.learn(data.X, data.weight, parameters["scale"], parameters["n_jobs"])
+        scaling = Scaling.learn(data.X, data.weight, scale_of(parameters, data.image_shape), parameters["n_jobs"])
     else:
         scaling = earlier.statistics.scaling
     problem = Problem(data.part, scaling, Classes(len(data.classes)), validation)
-    return fit_problem(parameters, problem, data.image_shape, seed, earlier)
+    path: list[Trial] = []
+    if is_open(parameters) and earlier is None:
+        chosen, path = choose(parameters, problem, data.image_shape, seed)
+    fitted, history = fit_problem(closed(parameters, chosen), problem, data.image_shape, seed, earlier)
+    return TrainedRows(fitted, history, chosen, path)
+
+
+def scale_of(parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None) -> str | None:
+    """What scale="auto" means: the pixels of an image have one unit, the columns of a table their own."""
+    scale: str | None = parameters["scale"]
+    return scale if scale != "auto" else "feature" if image_shape is None else "global"
 
 
 def fit_problem(

@@ -17,7 +17,7 @@ import numpy as np
 from crisptree.estimators.rules import Rule, number, one_of, true_or_false, whole, whole_numbers, word_or
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
-MODULE_FREE = ("oblique", "axis")
+MODULE_FREE = ("auto", "oblique", "axis")
 DEEPEST_BALANCED = 16
 MOST_STAGES = 8
 NEVER = object()
@@ -105,21 +105,23 @@ def _init_of(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
+def split_rule(*names: str) -> Rule:
+    """One of some kinds of split, or a function that builds modules."""
+    return Rule(
+        lambda value: callable(value) or (isinstance(value, str) and value in names),
+        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        names,
+    )
+
+
 class TreeParameters(Declared):
     """The parameters that every estimator of trees has; ``CrispTreeClassifier`` says what each of them does."""
 
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
-        default="oblique",
-        rule=Rule(
-            lambda value: callable(value) or (isinstance(value, str) and value in (*MODULE_FREE, "conv")),
-            "'oblique', 'axis', 'conv' or a function split(input_shape) that returns a torch.nn.Module",
-            (*MODULE_FREE, "conv"),
-        ),
-        flag="--split",
-        help="What a split asks.",
+        default="oblique", rule=split_rule("oblique", "axis", "conv"), flag="--split", help="What a split asks."
     )
     algorithm: str = parameter(
-        default="em", rule=one_of("em", "alternating", "likelihood"), flag="--algorithm", help="How to train."
+        default="likelihood", rule=one_of("em", "alternating", "likelihood"), flag="--algorithm", help="How to train."
     )
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced"))
     max_depth: int | None = parameter(
@@ -149,13 +151,13 @@ class TreeParameters(Declared):
     steepness: float = parameter(default=1.0, rule=number(0.0, strict=True))
     steepness_step: float = parameter(default=0.1, rule=number(0.0))
     annealing: str = parameter(default="linear", rule=one_of("linear", "geometric"))
-    l1: float = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
-    l2: float = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
+    l1: float | str = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
+    l2: float | str = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
     leaf_prior: float = parameter(default=0.0, rule=number(0.0))
     roughness: float = parameter(
         default=0.0, rule=number(0.0), flag="--roughness", help="Strength of differences of neighbouring pixels."
     )
-    input_noise: float = parameter(
+    input_noise: float | str = parameter(
         default=0.0,
         rule=number(0.0),
         flag="--input-noise",
@@ -202,8 +204,23 @@ class TreeParameters(Declared):
 class ClassifierParameters(TreeParameters):
     """Those of ``CrispTreeClassifier``."""
 
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="auto", rule=split_rule("auto", "oblique", "axis", "conv"), flag="--split", help="What a split asks."
+    )
+    l1: float | str = parameter(
+        default="auto", rule=word_or("auto", number(0.0)), flag="--l1", help="Strength of Σ|β|: zeros."
+    )
+    l2: float | str = parameter(default=0.0, rule=word_or("auto", number(0.0)), flag="--l2", help="Strength of Σβ².")
+    input_noise: float | str = parameter(
+        default="auto",
+        rule=word_or("auto", number(0.0)),
+        flag="--input-noise",
+        help="Width of noise on the scaled inputs, integrated out.",
+        before=0.0,
+    )
+    scale: str | None = parameter(default="auto", rule=one_of("auto", "feature", "global", None))
     algorithm: str = parameter(
-        default="em",
+        default="likelihood",
         rule=one_of("em", "alternating", "likelihood", "non_greedy"),
         flag="--algorithm",
         help="How to train.",
@@ -289,16 +306,16 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
 
 def _check_split(values: Mapping[str, Any]) -> None:
     split = values["split"]
-    if split != "oblique" and values["roughness"] > 0:
+    if split not in ("auto", "oblique") and values["roughness"] > 0:
         raise ValueError(
             "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
             f"got roughness={values['roughness']!r}."
         )
     for name in ("l1", "input_noise"):
-        if split not in MODULE_FREE and values[name] > 0:
+        if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
     for name in ("grow", "algorithm"):
-        if split != "oblique" and values[name] in (*RIVALS, "non_greedy"):
+        if split not in ("auto", "oblique") and values[name] in (*RIVALS, "non_greedy"):
             raise ValueError(
                 f"`split` must be 'oblique' for {name}={values[name]!r}, which works on hyperplanes; got {split!r}."
             )

@@ -20,6 +20,7 @@ PAPER = {
     "l2": 0.0,
     "leaf_prior": 0.0,
     "roughness": 0.0,
+    "input_noise": 0.0,
     "scale": "feature",
 }
 """The protocol of the paper's section 4.1."""

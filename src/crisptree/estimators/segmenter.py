@@ -131,26 +131,27 @@ annealing
         validation : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
-        parameters = self.get_params(deep=False)
-        check_parameters(self.PARAMETERS, parameters)
-        given = self._normalised(checks.check_new_images(images, labels))
-        labelled = checks.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
-        view = self._view(given.channels or 1)
-        checks.check_reach(given, view)
-        other = self._checked_validation(validation, given.channels, view, labelled.classes)
-        self._forget()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        from crisptree.estimators.fitting_images import LabelledImages, fit_stages
+        with self._kept_if_broken_off():
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            given = self._normalised(checks.check_new_images(images, labels))
+            labelled = checks.check_labelled(given, labels, mask, self.ignore_label, self.class_weight)
+            view = self._view(given.channels or 1)
+            checks.check_reach(given, view)
+            other = self._checked_validation(validation, given.channels, view, labelled.classes)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.fitting_images import LabelledImages, fit_stages
 
-        held = None if other is None else LabelledImages(*other)
-        stages = fit_stages(parameters, LabelledImages(given.images, labelled), held, seed)
-        self.classes_: npt.NDArray[Any] = labelled.classes
-        self.channels_: int | None = given.channels
-        self.history_ = [record for _, history in stages for record in history]
-        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
-        fitted, _ = stages[-1]
-        self.greedy_tree_ = fitted.greedy
-        self._settle_on(fitted.tree)
+            held = None if other is None else LabelledImages(*other)
+            stages = fit_stages(parameters, LabelledImages(given.images, labelled), held, seed)
+            self._forget()
+            self.classes_: npt.NDArray[Any] = labelled.classes
+            self.channels_: int | None = given.channels
+            self.history_ = [record for _, history in stages for record in history]
+            self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
+            fitted, _ = stages[-1]
+            self.greedy_tree_ = fitted.greedy
+            self._settle_on(fitted.tree)
         return self
 
     def _settle_on(self, tree: CrispTree) -> None:

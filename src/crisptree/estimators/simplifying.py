@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.choices import closed
 from crisptree.estimators.fitting import spec_of, split_off
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
@@ -54,7 +55,8 @@ def simplify_tree(
         tolerance = TOLERANCE
     score = _accuracy(before, held, estimator.n_jobs)
     lowest = None if tolerance is None else score - tolerance
-    parameters = estimator.get_params(deep=False) | {"finetune_epochs": epochs, "grow": "keep"}
+    parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}))
+    parameters |= {"finetune_epochs": epochs, "grow": "keep"}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

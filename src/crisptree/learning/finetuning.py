@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crisptree.equations.noise import damped_steepness
 from crisptree.learning.batches import Groups
-from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
@@ -144,8 +144,12 @@ def finetune(
                 )
             )
 
-    train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning")
-    return best if restore_best and validation else TrainedTree(trainee.tree(), plan.final_steepness)
+    steepness = plan.final_steepness
+    try:
+        train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning")
+    except StopTraining as stop:
+        steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
+    return best if restore_best and validation else TrainedTree(trainee.tree(), steepness)
 
 
 def hard_counts(tree: Tree, samples: Samples) -> Tensor:

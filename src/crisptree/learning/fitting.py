@@ -16,7 +16,7 @@ from crisptree.inference import CrispTree
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
-from crisptree.learning.history import Listener
+from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.problem import Problem
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
@@ -72,9 +72,10 @@ def fit_tree(
         samples, validation = problem.on(device, spec.n_jobs)
         kind = kind_of(spec.split, spec.input_shape or (samples.n_features,))
         generator = generator or torch.Generator().manual_seed(spec.seed)
-        work = _Work(spec, samples, kind, generator, on_epoch)
+        ended = _Ending(on_epoch)
+        work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
-        tuned, nu = _tuned(work, greedy.tree, validation, zeros)
+        tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
     tree = crisp_tree(tuned, spec, problem)
     is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
     return Fitted(crisp_tree(greedy, spec, problem) if is_new else tree, tree, tuned, nu)
@@ -85,6 +86,24 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     rows = problem.training
     tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
     return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
+
+
+class _Ending:
+    """Passes records on to a callback and remembers that it asked to stop."""
+
+    def __init__(self, callback: Listener | None) -> None:
+        self.callback, self.asked = callback, False
+
+    def __call__(self, record: EpochRecord) -> None:
+        try:
+            if self.callback is not None:
+                self.callback(record)
+        except StopTraining:
+            self.asked = True
+            raise StopTraining(record) from None
+
+    def __bool__(self) -> bool:
+        return self.asked
 
 
 class _Work(NamedTuple):

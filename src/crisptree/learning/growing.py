@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, group_rows
-from crisptree.learning.history import EpochRecord, Listener
+from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
@@ -94,8 +94,11 @@ def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tre
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
     while fresh and not _is_full(tree, limits):
-        for candidate in growth.candidates(tree.structure, fresh, leaf_of_row):
-            waiting[candidate.leaf] = candidate
+        try:
+            for candidate in growth.candidates(tree.structure, fresh, leaf_of_row):
+                waiting[candidate.leaf] = candidate
+        except StopTraining:
+            return tree
         chosen = _choose(waiting, limits)
         fresh = []
         for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):

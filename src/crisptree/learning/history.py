@@ -41,4 +41,8 @@ class EpochRecord:
     validation_score: float | None = None
 
 
+class StopTraining(Exception):
+    """Raised by a callback: the fit ends here and keeps the tree as it stands."""
+
+
 Listener = Callable[[EpochRecord], None]

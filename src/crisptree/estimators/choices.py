@@ -1,0 +1,206 @@
+"""What a fit chooses by itself where a parameter says "auto". Imported only when something trains.
+
+Settings are tried on rows that are held out, in stages: first the width of the noise on the inputs at the full depth;
+then, for tables, shallower trees, sparse ones, and thresholds instead of hyperplanes. The simplest within one standard
+error of the best is refitted on all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from crisptree.holdout import hold_out
+from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
+
+WIDTHS = (0.0, 0.3, 0.7, 1.4)
+"""Widths of the noise that are tried, in units of the scaled features."""
+
+PLAIN_WIDTH = 0.3
+"""That of a fit on too few rows to choose by."""
+
+SPARSE = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03, "input_noise": 0.0})
+"""Sparse trees that are tried; those of few weights that matter are shallow."""
+
+SHALLOW = 4
+FEWEST_ROWS = 60
+ROWS_FOR_ONE_FOLD = 4000
+"""With so many rows a single part judges; fewer are cross-validated."""
+
+N_FOLDS = 3
+MOST_ROWS = 50_000
+"""A choice looks at no more rows than these."""
+
+HELD_OUT = 0.2
+EPOCHS = 0.5
+"""The share of the epochs that a trial gets."""
+
+THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
+"""Splits on one feature each, found as CART finds them; they are not finetuned."""
+
+PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
+"""Strengths of l2 that are tried where it says "auto"."""
+
+
+def is_open(parameters: Mapping[str, Any]) -> bool:
+    """Whether a parameter is left to the fit."""
+    return any(_auto(parameters, name) for name in ("split", "input_noise", "l1", "l2"))
+
+
+def _auto(parameters: Mapping[str, Any], name: str) -> bool:
+    return isinstance(parameters.get(name), str) and parameters[name] == "auto"
+
+
+def closed(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with what was chosen, or else with plain values, in place of "auto"."""
+    values = dict(parameters)
+    plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0}
+    linear = parameters["split"] in ("auto", "oblique", "axis")
+    if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
+        plain["input_noise"] = 0.0
+    for name, value in (plain | dict(chosen)).items():
+        if _auto(parameters, name) or (name in chosen and name == "max_depth"):
+            values[name] = value
+    if parameters["split"] == "auto" and values["split"] == "axis":
+        values |= {"split": "oblique", "grow": "axis_aligned", "finetune_epochs": 0}
+    return values
+
+
+def choose(
+    parameters: Mapping[str, Any],
+    problem: Problem,
+    image_shape: tuple[int, ...] | None,
+    seed: int,
+) -> tuple[dict[str, Any], list[Trial]]:
+    """What the open parameters should be, and all that was tried; nothing where there are too few rows to tell.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of the estimator.
+    problem : Problem
+        All rows; where it has validation rows, they judge.
+    image_shape : tuple of int or None
+        The image that a row is; images have no shallow, sparse or axis-aligned trees worth trying.
+    seed : int
+        Draws the folds.
+    """
+    if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
+        return {}, []
+    if parameters["split"] == "conv" or parameters["max_depth"] == 0:
+        return {}, []
+    folds = _folds(problem, seed)
+    if not folds:
+        return {}, []
+    search = _Search(parameters, folds, image_shape, seed)
+    search.widths()
+    if image_shape is None:
+        search.shallow()
+        search.sparse()
+        search.thresholds()
+    return search.choice(), search.trials
+
+
+class _Search:
+    """Trials in stages, each beside the best so far."""
+
+    def __init__(
+        self, parameters: Mapping[str, Any], folds: list[Fold], image_shape: tuple[int, ...] | None, seed: int
+    ) -> None:
+        self.parameters, self.folds, self.image_shape, self.seed = parameters, folds, image_shape, seed
+        self.trials: list[Trial] = []
+        self.depth = parameters["max_depth"]
+        self.fixed = {"max_depth": self.depth}
+
+    def _spec(self, values: Mapping[str, Any]) -> Spec:
+        rows = self.folds[0].problem.training
+        parameters = closed(self.parameters, values) | {"max_depth": values["max_depth"], "early_stopping": False}
+        spec = Spec.of(
+            parameters,
+            n_features=rows.X.shape[1],
+            mean_weight=float(rows.weight.mean()),
+            image_shape=self.image_shape,
+            seed=self.seed,
+        )
+        return shortened(spec, EPOCHS)
+
+    def _try(self, **values: Any) -> None:
+        values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
+        if not any(trial.values == values for trial in self.trials):
+            self.trials.append(try_out(values, self._spec(values), self.folds))
+
+    def _is_free(self, name: str) -> bool:
+        return name == "max_depth" or _auto(self.parameters, name)
+
+    @property
+    def best(self) -> Trial:
+        return max(self.trials, key=lambda trial: trial.score)
+
+    def widths(self) -> None:
+        for l2 in PENALTIES if self._is_free("l2") else (0.0,):
+            for width in WIDTHS if self._is_free("input_noise") else (0.0,):
+                self._try(split="oblique", input_noise=width, l1=0.0, l2=l2)
+
+    def shallow(self) -> None:
+        """Shallower trees with the best noise: a tree of one split is a linear model."""
+        n_classes = self.folds[0].problem.target.n_values
+        least = max(1, math.ceil(math.log2(n_classes)))
+        values = self.best.values
+        for depth in sorted({least, SHALLOW}):
+            if (self.depth is None or depth < self.depth) and depth >= least:
+                self._try(**(values | {"max_depth": depth}))
+
+    def sparse(self) -> None:
+        if self._is_free("l1"):
+            for values in SPARSE:
+                depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
+                self._try(**(self.best.values | values | {"max_depth": depth}))
+
+    def thresholds(self) -> None:
+        if self._is_free("split"):
+            values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
+            self.trials += try_depths(values, self._spec(values), self.folds)
+
+    def choice(self) -> dict[str, Any]:
+        """The noise by its score alone, which makes no tree simpler; the rest by one standard error."""
+        best: dict[Any, Trial] = {}
+        for trial in self.trials:
+            key = tuple((name, value) for name, value in sorted(trial.values.items()) if name != "input_noise")
+            if key not in best or trial.score > best[key].score:
+                best[key] = trial
+        return simplest_of_the_best(list(best.values())).values
+
+
+def _folds(problem: Problem, seed: int) -> list[Fold]:
+    """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
+    part = problem.training
+    if problem.validation is not None:
+        kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
+        return [Fold(_only(problem, kept), problem.validation)]
+    n_rows, counts = len(part.y), np.bincount(part.y)
+    if n_rows < FEWEST_ROWS or counts.min() < N_FOLDS or len(counts) < 2:
+        return []
+    if n_rows >= ROWS_FOR_ONE_FOLD:
+        kept, held = hold_out(part.y, HELD_OUT, seed)
+        pairs = [(_at_most(kept, MOST_ROWS, seed), held)]
+    else:
+        pairs = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(part.y, part.y))
+    return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in pairs]
+
+
+def _at_most(rows: Any, most: int, seed: int) -> Any:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def _only(problem: Problem, rows: Any) -> Problem:
+    return Problem(_rows(problem.training, rows), problem.scaling, problem.target)
+
+
+def _rows(part: Part, rows: Any) -> Part:
+    return Part(part.X[rows], part.y[rows], part.weight[rows])

@@ -1,0 +1,105 @@
+"""Which of some settings generalises best, judged by deterministic trees on rows that they were not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.cutting import cut
+from crisptree.learning.fitting import fit_tree
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One setting and what became of it.
+
+    Parameters
+    ----------
+    values : dict
+        What was set.
+    row_scores : ndarray of shape (n,)
+        How good the answer was for every held-out row, fold after fold: for classes 1 or 0.
+    weights, leaves : float
+        Weights that are not zero, and leaves, in the mean over the folds.
+    """
+
+    values: dict[str, Any]
+    row_scores: Doubles
+    weights: float
+    leaves: float
+
+    @property
+    def score(self) -> float:
+        """The mean over the rows."""
+        return float(self.row_scores.mean())
+
+    def error_against(self, other: Trial) -> float:
+        """The standard error of the difference between two settings, row by row."""
+        difference = self.row_scores - other.row_scores
+        return float(difference.std() / np.sqrt(len(difference)))
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Rows to train on, and rows that judge."""
+
+    problem: Problem
+    held: Part
+
+
+def try_out(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:
+    """Train a tree on every fold and judge it on the rest."""
+    return _judged(values, [fit_tree(spec, fold.problem).tree for fold in folds], folds, spec.n_jobs)
+
+
+def try_depths(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+    """The same for every depth up to the tree's own: it is grown once and cut."""
+    trees = [fit_tree(spec, fold.problem).tree for fold in folds]
+    deepest = max(tree.structure.depth for tree in trees)
+    return [
+        _judged(values | {"max_depth": depth}, [cut(tree, depth) for tree in trees], folds, spec.n_jobs)
+        for depth in range(1, deepest + 1)
+    ]
+
+
+def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold], n_jobs: int | None) -> Trial:
+    scores = []
+    for tree, fold in zip(trees, folds, strict=True):
+        leaf = route_rows(tree, fold.held.X, n_jobs)
+        parts = (torch.from_numpy(part) for part in (tree.leaves, leaf, fold.held.y))
+        scores.append(fold.problem.target.score(*parts).double().numpy())
+    weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees if isinstance(tree, FlatTree))
+    leaves = sum(tree.structure.n_leaves for tree in trees)
+    return Trial(values, np.concatenate(scores), weights / len(trees), leaves / len(trees))
+
+
+def simplest_of_the_best(trials: Sequence[Trial]) -> Trial:
+    """The setting with the fewest weights among those within one standard error of the best.
+
+    The error is that of the difference from the best, row by row: two settings that err on the same rows are told
+    apart by few others.
+    """
+    best = max(trials, key=lambda trial: trial.score)
+    near = [trial for trial in trials if best.score - trial.score <= best.error_against(trial)]
+    return min(near, key=lambda trial: trial.weights)
+
+
+def shortened(spec: Spec, share: float) -> Spec:
+    """The same training in fewer epochs, with steps of γ that reach as far."""
+    return replace(spec, growth=_shorter(spec.growth, share), finetuning=_shorter(spec.finetuning, share))
+
+
+def _shorter(plan: Any, share: float) -> Any:
+    epochs = max(min(plan.epochs, 2), round(plan.epochs * share))
+    step = plan.steepness_step * plan.epochs / max(epochs, 1) if plan.annealing == "linear" else plan.steepness_step
+    return replace(plan, epochs=epochs, steepness_step=step, min_updates=round(plan.min_updates * share))
