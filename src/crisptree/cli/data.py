@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from crisptree.cli.flags import with_flags
-from crisptree.cli.output import table_of
+from crisptree.cli.output import table_of, with_flags
 from crisptree.datasets.catalog import CATALOG, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
@@ -75,7 +74,9 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {with_flags(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
+                errors.print(
+                    f"{name}: {with_flags(str(error))}", style="red", markup=False, highlight=False, soft_wrap=True
+                )
                 failed += 1
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from crisptree.cli.flags import with_flags
+from crisptree.cli.output import with_flags
 
 EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
@@ -52,4 +52,4 @@ def _sentence(error: BaseException) -> str:
         )
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):
         return f"this needs {error.name}; install it with: pip install 'crisptree[all]'"
-    return with_flags(error)
+    return with_flags(str(error))

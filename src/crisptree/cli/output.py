@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crisptree.cli.flags import with_flags
 from crisptree.estimators.progress import ProgressDisplay
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})\])`")
+"""A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
 
 
 class Output:
@@ -78,3 +84,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return str(value)
+
+
+def with_flags(text: str) -> str:
+    """A message of the library, its remedies written as one types them in a shell.
+
+    Examples
+    --------
+    >>> with_flags("leave it out with `drop=['the id']`.")
+    "leave it out with --drop 'the id'."
+    """
+
+    def flag(remedy: re.Match[str]) -> str:
+        name, value = f"--{remedy[1].replace('_', '-')}", ast.literal_eval(remedy[2])
+        word = str(value[0] if isinstance(value, list) else value).replace("\t", "\\t")
+        return name if value is True else f"{name} {quote(word)}"
+
+    return REMEDY.sub(flag, text)

@@ -15,20 +15,17 @@ from crisptree.datasets import unpacking
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.datasets.errors import DataFormatError
 from crisptree.persistence.writing import written_whole
-from crisptree.remedies import Remedy, WithRemedies
 
 TIMEOUT = 30.0
 """Seconds without a byte before the server counts as silent."""
 
 PIECE = 1 << 16
 
-UNVERIFIED, REPLACE = Remedy("unverified"), Remedy("replace")
-
 OnBytes = Callable[[int, int | None], None]
 """Receives the bytes so far and, where known, the bytes in all."""
 
 
-class DownloadError(WithRemedies):
+class DownloadError(Exception):
     """A file could not be fetched, or is not the published one; nothing of it was kept."""
 
 
@@ -78,9 +75,8 @@ def fetch(
         return _already_there(file, path, unverified)
     if file.checksum is None and file.content is None and not unverified:
         raise DownloadError(
-            f"the checksum of {file.name} is not known, so that it cannot be verified. Say {UNVERIFIED} to fetch "
-            f"it all the same, from {url or file.url}.",
-            UNVERIFIED,
+            f"the checksum of {file.name} is not known, so that it cannot be verified. Say `unverified=True` to fetch "
+            f"it all the same, from {url or file.url}."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,9 +100,7 @@ def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt
     try:
         verified = _verify(file, path, unverified)
     except DownloadError as error:
-        raise DownloadError(
-            f"{path} is there already, but {error} Say {REPLACE} to fetch it again.", *error.remedies, REPLACE
-        ) from None
+        raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
     return Receipt(path, digest(path, "sha256"), verified, fresh=False)
 
 
@@ -172,5 +166,5 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
 
 
 def _mismatch(name: str, expected: Checksum, actual: str) -> DownloadError:
-    doubt = "" if expected.confirmed else f" As that checksum was never confirmed, {UNVERIFIED} keeps such a file."
-    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}", UNVERIFIED)
+    doubt = "" if expected.confirmed else " As that checksum was never confirmed, `unverified=True` keeps such a file."
+    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}")

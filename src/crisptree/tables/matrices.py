@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from crisptree.libsvm import Piece, read_pieces
 from crisptree.tables.errors import TableError, listed
-from crisptree.tables.source import Source
-from crisptree.tables.text import TextSource
+from crisptree.tables.source import Source, TextSource
 
 VALUES_AT_ONCE = 2**20
 MOST_FEATURES = 2**18
@@ -53,7 +52,6 @@ class Npz(Source):
         )
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Pieces of the arrays."""
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
         step = max(1, VALUES_AT_ONCE // max(1, len(columns)))
         for start in range(0, len(self.X), step):
@@ -62,7 +60,6 @@ class Npz(Source):
             yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
 
     def column(self, name: str, option: str) -> str:
-        """An array's name, if it has a value per row."""
         if name in self.arrays and name not in self.names:
             array = self.arrays[name]
             raise TableError(
@@ -72,7 +69,6 @@ class Npz(Source):
         return super().column(name, option)
 
     def fraction_read(self) -> float | None:
-        """Rows read of all rows."""
         return self.n_read / max(1, len(self.X))
 
 
@@ -104,7 +100,6 @@ class Libsvm(TextSource):
         super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"], matrix=n_features, target="y")
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Pieces of the text as dense rows."""
         for piece in self._pieces():
             if piece.n_features > self.matrix:
                 wide = f"it has a feature {piece.n_features}"

@@ -36,13 +36,9 @@ class DelimitedWriter(TableWriter):
     """Text with a header."""
 
     delimiter = ","
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
-        self.has_header = False
+    has_header = False
 
     def write(self, columns: Columns) -> None:
-        """Add lines."""
         _check_flat(columns)
         buffer = io.BytesIO()
         options = arrow_csv.WriteOptions(include_header=not self.has_header, delimiter=self.delimiter)
@@ -63,14 +59,12 @@ class ParquetWriter(TableWriter):
     writer: Any = None
 
     def write(self, columns: Columns) -> None:
-        """Add a row group."""
         table = _table(columns)
         if self.writer is None:
             self.writer = pq.ParquetWriter(self.file, table.schema)
         self.writer.write_table(table)
 
     def close(self) -> None:
-        """Write the footer."""
         if self.writer is not None:
             self.writer.close()
 
@@ -83,12 +77,10 @@ class NpzWriter(TableWriter):
         self.pieces: list[dict[str, npt.NDArray[Any]]] = []
 
     def write(self, columns: Columns) -> None:
-        """Keep arrays for later."""
         _check_flat(columns)
         self.pieces.append({name: _plain(values) for name, values in columns.items()})
 
     def close(self) -> None:
-        """Write all arrays."""
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name in self.pieces[0]:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
