@@ -65,28 +65,37 @@ class Publication:
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def _files(base: str, *listing: tuple[str, int | None, Checksum | None]) -> tuple[PublishedFile, ...]:
-    return tuple(PublishedFile(name, base + name, size, checksum) for name, size, checksum in listing)
+IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 
 def _sha256(digest: str) -> Checksum:
     return Checksum("sha256", digest)
 
 
-def _unconfirmed_md5(digest: str) -> Checksum:
-    return Checksum("md5", digest, confirmed=False)
+def _idx(
+    name: str, base: str, *listing: tuple[int, str], title: str, page: str, **more: Mapping[str, tuple[int, ...]]
+) -> Publication:
+    """Four files, whose sizes and SHA-256 are listed, or our own .npz."""
+    files = [
+        PublishedFile(f"{file}.gz", f"{base}/{file}.gz", size, _sha256(digest))
+        for file, (size, digest) in zip(IDX, listing, strict=True)
+    ]
+    forms = {"npz": ((f"{name}.npz",),), "idx": tuple((f"{file}.gz", file) for file in IDX)}
+    return Publication(name, title, page, tuple(files), forms, {"train": 60_000, "test": 10_000}, **more)
 
 
-def _idx(compact: str) -> dict[str, Form]:
-    names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-    return {"npz": ((compact,),), "idx": tuple((f"{name}.gz", name) for name in names)}
+def _libsvm(
+    name: str, base: str, listing: Mapping[str, str], *, title: str, anchor: str, rows: Mapping[str, int]
+) -> Publication:
+    """Text files, whose MD5 one listing gives."""
+    files = [
+        PublishedFile(f"{file}.bz2", f"{base}/{file}.bz2", None, Checksum("md5", digest, confirmed=False))
+        for file, digest in listing.items()
+    ]
+    forms = {"libsvm": tuple((f"{file}.bz2", file) for file in listing)}
+    return Publication(name, title, f"{LIBSVM}.html#{anchor}", tuple(files), forms, rows)
 
-
-def _libsvm(*names: str) -> dict[str, Form]:
-    return {"libsvm": tuple((f"{name}.bz2", name) for name in names)}
-
-
-LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 _PUBLICATIONS = (
     Publication(
@@ -95,69 +104,29 @@ _PUBLICATIONS = (
         page="https://scikit-learn.org/stable/datasets/toy_dataset.html",
         rows={"all": 1797},
     ),
-    Publication(
-        name="mnist",
+    _idx(
+        "mnist",
+        "https://ossci-datasets.s3.amazonaws.com/mnist",
+        (9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+        (28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        (1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+        (4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
         title="MNIST: 28 × 28 handwritten digits",
         page="http://yann.lecun.com/exdb/mnist/",
-        files=_files(
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            (
-                "train-images-idx3-ubyte.gz",
-                9_912_422,
-                _sha256("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-            ),
-            (
-                "train-labels-idx1-ubyte.gz",
-                28_881,
-                _sha256("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-            ),
-            (
-                "t10k-images-idx3-ubyte.gz",
-                1_648_877,
-                _sha256("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-            ),
-            (
-                "t10k-labels-idx1-ubyte.gz",
-                4_542,
-                _sha256("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
-            ),
-        ),
-        forms=_idx("mnist.npz"),
-        rows={"train": 60_000, "test": 10_000},
         class_counts={
             "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
             "test": (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
         },
     ),
-    Publication(
-        name="fashion_mnist",
+    _idx(
+        "fashion_mnist",
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+        (26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        (29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        (4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        (5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
         title="Fashion-MNIST: 28 × 28 pictures of clothes",
         page="https://github.com/zalandoresearch/fashion-mnist",
-        files=_files(
-            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-            (
-                "train-images-idx3-ubyte.gz",
-                26_421_880,
-                _sha256("3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-            ),
-            (
-                "train-labels-idx1-ubyte.gz",
-                29_515,
-                _sha256("a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-            ),
-            (
-                "t10k-images-idx3-ubyte.gz",
-                4_422_102,
-                _sha256("346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-            ),
-            (
-                "t10k-labels-idx1-ubyte.gz",
-                5_148,
-                _sha256("67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
-            ),
-        ),
-        forms=_idx("fashion_mnist.npz"),
-        rows={"train": 60_000, "test": 10_000},
         class_counts={"train": (6000,) * 10, "test": (1000,) * 10},
     ),
     Publication(
@@ -182,29 +151,24 @@ _PUBLICATIONS = (
         rows={"all": 67_557},
         class_counts={"all": (6449, 16635, 44473)},
     ),
-    Publication(
-        name="sensit",
+    _libsvm(
+        "sensit",
+        f"{LIBSVM}/vehicle",
+        {"combined": "5716b20b0a3817429fc52ecb356f2897", "combined.t": "966abb2dfc7c82836fa3b55effd537f4"},
         title="SensIT Vehicle (combined): vehicles heard by sensors",
-        page=f"{LIBSVM}.html#SensIT%20Vehicle%20(combined)",
-        files=_files(
-            f"{LIBSVM}/vehicle/",
-            ("combined.bz2", None, _unconfirmed_md5("5716b20b0a3817429fc52ecb356f2897")),
-            ("combined.t.bz2", None, _unconfirmed_md5("966abb2dfc7c82836fa3b55effd537f4")),
-        ),
-        forms=_libsvm("combined", "combined.t"),
+        anchor="SensIT%20Vehicle%20(combined)",
         rows={"train": 78_823, "test": 19_705},
     ),
-    Publication(
-        name="protein",
+    _libsvm(
+        "protein",
+        LIBSVM,
+        {
+            "protein.tr": "ff0b0904aa0954ff620e5429e96b4790",
+            "protein.val": "10b0c58a0ecf47ea045f53e560841740",
+            "protein.t": "bf94d04967234fc1f8ebf534e7678bb6",
+        },
         title="Protein: secondary structure along amino acids",
-        page=f"{LIBSVM}.html#protein",
-        files=_files(
-            f"{LIBSVM}/",
-            ("protein.tr.bz2", None, _unconfirmed_md5("ff0b0904aa0954ff620e5429e96b4790")),
-            ("protein.val.bz2", None, _unconfirmed_md5("10b0c58a0ecf47ea045f53e560841740")),
-            ("protein.t.bz2", None, _unconfirmed_md5("bf94d04967234fc1f8ebf534e7678bb6")),
-        ),
-        forms=_libsvm("protein.tr", "protein.val", "protein.t"),
+        anchor="protein",
         rows={"train": 14_895, "valid": 2_871, "test": 6_621},
     ),
     Publication(

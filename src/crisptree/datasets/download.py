@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crisptree.datasets import unpacking
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.reading import unpacked
 from crisptree.persistence.writing import written_whole
 
 TIMEOUT = 30.0
@@ -155,7 +155,7 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
         return False
     if file.content is not None:
         try:
-            inside = unpacking.unpacked(file.name, path.read_bytes(), file.content.member)
+            inside = unpacked(file.name, path.read_bytes(), file.content.member)
         except DataFormatError as error:
             raise DownloadError(str(error)) from error
         actual = hashlib.new(file.content.checksum.algorithm, inside).hexdigest()
