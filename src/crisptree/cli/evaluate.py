@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.table import Table
 
 from crisptree.cli import options
 from crisptree.cli.output import Output, table_of
@@ -49,7 +48,7 @@ def evaluate(
         delimiter=delimiter,
         missing=missing,
         drop=drop,
-        unknown_classes="counted as errors",
+        unknown="counted as errors",
     )
     classes = [str(label) for label in estimator.classes_.tolist()]
     predicted = estimator.tree_.labels(without_names(estimator).apply(rows.X))
@@ -116,30 +115,20 @@ def _show(out: Output, document: dict[str, Any], classes: list[str]) -> None:
     accuracy = document["accuracy"]
     out.show(f"{document['rows']:,} rows · accuracy hard {accuracy['hard']:.4f} · soft {accuracy['soft']:.4f}")
     if "log_loss" in document:
-        said = [
-            f"{name} {'infinite' if loss is None else f'{loss:.4f}'}" for name, loss in document["log_loss"].items()
-        ]
-        out.show("log loss " + " · ".join(said))
-    out.show(_class_table(document["classes"]))
+        losses = {name: "infinite" if loss is None else f"{loss:.4f}" for name, loss in document["log_loss"].items()}
+        out.show("log loss " + " · ".join(f"{name} {loss}" for name, loss in losses.items()))
+    rows = []
+    for entry in document["classes"]:
+        scores = (entry[name] for name in ("precision", "recall", "f1"))
+        cells = ["–" if score is None else f"{score:.3f}" for score in scores]
+        rows.append([str(entry["class"]), f"{entry['rows']:,}", *cells])
+    out.show(table_of(("class", "rows", "precision", "recall", "F1"), rows))
     if len(classes) <= MOST_CLASSES_SHOWN:
-        out.show(_confusion_table(document["confusion"], classes))
+        lines = zip([*classes, "(unknown)"], document["confusion"], strict=False)
+        rows = [[label, *(f"{count:,}" if count else "·" for count in counts)] for label, counts in lines]
+        out.show(table_of(["true \\ predicted", *classes], rows))
     else:
         out.show(f"The confusion of {len(classes)} classes is in --json.")
     for entry in document["blamed"][:MOST_SPLITS_SHOWN]:
         name = "no split" if entry["split"] is None else f"split {entry['split']}"
         out.show(f"{name} is to blame for {entry['errors']:,} errors ({entry['share']:.1%})")
-
-
-def _class_table(entries: list[dict[str, Any]]) -> Table:
-    def cell(score: float | None) -> str:
-        return "–" if score is None else f"{score:.3f}"
-
-    scores = [[cell(entry[name]) for name in ("precision", "recall", "f1")] for entry in entries]
-    rows = [[str(entry["class"]), f"{entry['rows']:,}", *cells] for entry, cells in zip(entries, scores, strict=True)]
-    return table_of(("class", "rows", "precision", "recall", "F1"), rows)
-
-
-def _confusion_table(confusion: list[list[int]], classes: list[str]) -> Table:
-    lines = zip([*classes, "(unknown)"], confusion, strict=False)
-    rows = [[label, *(f"{count:,}" if count else "·" for count in counts)] for label, counts in lines]
-    return table_of(["true \\ predicted", *classes], rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from crisptree.cli import options
@@ -60,15 +61,8 @@ def fit(
     options.check_output(output, (".crisp",))
     if holdout is not None and not 0 < holdout < 1:
         raise typer.BadParameter(f"--holdout must lie between 0 and 1; got {holdout}.")
-    request = Request(
-        data=data,
-        target=target,
-        weights=weights,
-        choices=Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters),
-        delimiter=delimiter,
-        holdout=holdout,
-        seed=parameters["random_state"],
-    )
+    choices = Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters)
+    request = Request(data, target, weights, choices, delimiter, holdout, seed=parameters["random_state"])
     out = Output(as_json)
     with out.progress() as progress:
         table = read_training(request, out, progress)
@@ -77,7 +71,7 @@ def fit(
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
         seconds = train(model, out, progress, table.X, table.y, table.weight, validation=rows)
     if table.preprocessing.named:
-        model.feature_names_in_ = table.feature_names
+        model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
     model.__dict__["preprocessing_"] = table.preprocessing
     model.save(output)
     scored = {"training": (table.X, table.truth), "validation": judges, "held out": table.held_out}
@@ -94,12 +88,7 @@ def _estimator(parameters: dict[str, Any], paper: bool, table: TrainingTable) ->
 
 
 def _show(
-    out: Output,
-    model: Any,
-    table: TrainingTable,
-    scores: dict[str, dict[str, float]],
-    seconds: float,
-    output: Path,
+    out: Output, model: Any, table: TrainingTable, scores: dict[str, dict[str, float]], seconds: float, output: Path
 ) -> None:
     shown = [[name, f"{score['hard']:.4f}", f"{score['soft']:.4f}"] for name, score in scores.items()]
     columns, n_features = table.preprocessing.columns, table.X.shape[1]

@@ -135,7 +135,8 @@ def _show(out: Output, document: dict[str, Any]) -> None:
         table.add_row(Text(name, style="bold"), Text(text))
     out.show(table)
     if document.get("importances"):
-        out.show(_importance_table(document["importances"]))
+        rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in document["importances"]]
+        out.show(table_of(("what it looks at", "share of the gain"), rows))
     if document["preprocessing"] is not None:
         _show_preprocessing(out, document["preprocessing"])
     else:
@@ -149,11 +150,6 @@ def _required_input(document: dict[str, Any]) -> str:
     channels, stages = document["channels"], document["stages"]
     form = "no axis for channels" if channels is None else f"{channels} channel{'s' if channels > 1 else ''}"
     return f"Images must have {form}." + (f" Of {stages} stages this is the last." if stages > 1 else "")
-
-
-def _importance_table(importances: list[dict[str, Any]]) -> Table:
-    rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in importances]
-    return table_of(("what it looks at", "share of the gain"), rows)
 
 
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:

@@ -76,8 +76,7 @@ Missing = Annotated[
 ]
 Drop = Annotated[list[str], column_option("--drop", help="A column to leave out. May be repeated.")]
 Delimiter = Annotated[
-    str | None,
-    option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter),
+    str | None, option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter)
 ]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]

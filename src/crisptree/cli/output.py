@@ -19,6 +19,9 @@ from rich.text import Text
 
 from crisptree.estimators.progress import ProgressDisplay
 
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+"""How a sentence is printed: as it is."""
+
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})\])`")
 """A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
@@ -36,7 +39,7 @@ class Output:
         """Something that the user should know, on stderr; JSON holds it as well."""
         text = with_flags(text)
         self.notes.append(text)
-        self.stderr.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+        self.stderr.print(f"note: {text}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
         """Several notes."""
@@ -50,8 +53,7 @@ class Output:
     def show(self, result: RenderableType) -> None:
         """A part of the result for a person."""
         if not self.as_json:
-            markup = not isinstance(result, str)
-            self.stdout.print(result, markup=markup, highlight=False, soft_wrap=isinstance(result, str))
+            self.stdout.print(result, **(PLAIN if isinstance(result, str) else {"highlight": False}))
 
     def finish(self, document: dict[str, Any]) -> None:
         """The whole result for a machine."""
@@ -81,9 +83,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Col
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value)
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def with_flags(text: str) -> str:

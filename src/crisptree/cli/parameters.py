@@ -37,17 +37,7 @@ NOT_GIVEN: tuple[Any, ...] = (None, False, [])
 
 @dataclass(frozen=True)
 class ParameterOption:
-    """One parameter on the command line.
-
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-    declared : Parameter
-        What it is, with a flag.
-    kinds : tuple of type
-        What it may be, from its annotation.
-    """
+    """One parameter on the command line: its name in Python, what it is, and what it may be by its annotation."""
 
     name: str
     declared: Parameter

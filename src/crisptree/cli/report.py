@@ -29,15 +29,7 @@ def report(
     options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_classifier(model)
-    rows = read_labelled(
-        estimator,
-        data,
-        out,
-        target=target,
-        delimiter=delimiter,
-        missing=missing,
-        drop=drop,
-    )
+    rows = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing, drop=drop)
     from crisptree.report import write
 
     X, y = rows.known(estimator.classes_)

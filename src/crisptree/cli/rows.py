@@ -22,15 +22,7 @@ from crisptree.tables.reading import open_table
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows with their true classes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        Encoded rows.
-    truth : ndarray of shape (n,)
-        Class numbers, −1 for a class that the model does not know.
-    """
+    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know."""
 
     X: npt.NDArray[np.float32]
     truth: npt.NDArray[np.int64]
@@ -53,10 +45,8 @@ def load_classifier(path: Path) -> Any:
 
 def preprocessing_of(model: Any) -> Preprocessing:
     """The stored preprocessing, or that of a model trained on numbers in Python."""
-    stored: Preprocessing | None = model.__dict__.get("preprocessing_")
-    if stored is not None:
-        return stored
-    return Preprocessing.plain(model.tree_.n_features, model.__dict__.get("feature_names_in_"))
+    known = model.__dict__
+    return known.get("preprocessing_") or Preprocessing.plain(model.tree_.n_features, known.get("feature_names_in_"))
 
 
 def without_names(model: Any) -> Any:
@@ -99,13 +89,13 @@ def read_labelled(
     delimiter: str | None,
     missing: Sequence[str],
     drop: Sequence[str] = (),
-    unknown_classes: str = "left out",
+    unknown: str = "left out",
 ) -> Labelled:
-    """All rows of a table and their classes; ``unknown_classes`` tells what the command does with other rows."""
+    """All rows of a table and their classes; ``unknown`` tells what the command does with rows of other classes."""
     preprocessing = preprocessing_of(model)
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
-    name = target or (preprocessing.target if preprocessing.target in source.names else source.target)
-    name = name or preprocessing.target
+    learned = preprocessing.target
+    name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
         raise TableError(f"name the column of {data} that holds the classes with --target.")
     source.column(name, "--target")
@@ -117,17 +107,15 @@ def read_labelled(
         X = encoder.rows(lambda: progress.update(f"reading {data.name}", encoder.source.fraction_read()))
     out.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
-    unknown = labels[truth < 0]
-    if len(unknown) == len(labels):
+    others = labels[truth < 0]
+    if len(others) == len(labels):
         raise TableError(
             f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} "
-            f"it has {listed(dict.fromkeys(unknown), 5)}. Name the column of classes with --target."
+            f"it has {listed(dict.fromkeys(others), 5)}. Name the column of classes with --target."
         )
-    if len(unknown):
-        out.note(
-            f"{counted(len(unknown), 'row')} of a class that the model does not know "
-            f"({listed(dict.fromkeys(unknown), 5)}), {unknown_classes}."
-        )
+    if len(others):
+        rows, named = counted(len(others), "row"), listed(dict.fromkeys(others), 5)
+        out.note(f"{rows} of a class that the model does not know ({named}), {unknown}.")
     return Labelled(X, truth)
 
 

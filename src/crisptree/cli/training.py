@@ -57,11 +57,6 @@ class TrainingTable:
         """Class numbers of the training rows."""
         return np.searchsorted(self.classes, self.y)
 
-    @property
-    def feature_names(self) -> npt.NDArray[np.object_]:
-        """Names of the encoded columns."""
-        return np.array(self.preprocessing.feature_names, dtype=object)
-
 
 def read_training(request: Request, out: Output, progress: ProgressDisplay) -> TrainingTable:
     """Labels first, then which rows are held out, then what the columns of the others hold, then all rows."""
