@@ -48,31 +48,18 @@ def fetch(
     replace: bool = False,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> Receipt:
-    """Bring one file into ``folder``.
+    """Bring one file into ``folder``, which is made if need be; ``on_bytes`` is told after every piece how far it is.
 
-    Parameters
-    ----------
-    file : PublishedFile
-        What to fetch, and how to know it.
-    folder : Path
-        Where to; it is made if need be.
-    url : str, optional
-        Another address than the publisher's. The checksum stays the publisher's.
-    unverified : bool
-        Keep a file whose checksum is not known, or differs from one that was never confirmed.
-    replace : bool
-        Fetch even if the file is there.
-    on_bytes : function
-        Told after every piece how far it is.
-
-    Raises
-    ------
-    DownloadError
-        With a sentence that says what to do. Nothing half-written is left behind, on an interrupt neither.
+    ``url`` is another address than the publisher's, whose checksum stays the one that counts. ``unverified`` keeps a
+    file whose checksum is not known, or differs from one that was never confirmed; ``replace`` fetches even if the file
+    is there. A DownloadError says what to do, and nothing half-written is left behind, on an interrupt neither.
     """
     path = folder / file.name
     if path.exists() and not replace:
-        return _already_there(file, path, unverified)
+        try:
+            return Receipt(path, digest(path, "sha256"), _verify(file, path, unverified), fresh=False)
+        except DownloadError as error:
+            raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
     if file.checksum is None and file.content is None and not unverified:
         raise DownloadError(
             f"the checksum of {file.name} is not known, so that it cannot be verified. Say `unverified=True` to fetch "
@@ -83,25 +70,15 @@ def fetch(
         with written_whole(path) as part:
             with part.open("wb") as target:
                 _copy(file, url or file.url, target, on_bytes)
-            verified = _verify(file, part, unverified)
-            receipt = Receipt(path, digest(part, "sha256"), verified, fresh=True)
+            return Receipt(path, digest(part, "sha256"), _verify(file, part, unverified), fresh=True)
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
-    return receipt
 
 
 def digest(path: Path, algorithm: str) -> str:
     """The digest of the file in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, algorithm).hexdigest()
-
-
-def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt:
-    try:
-        verified = _verify(file, path, unverified)
-    except DownloadError as error:
-        raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
-    return Receipt(path, digest(path, "sha256"), verified, fresh=False)
 
 
 def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:

@@ -34,14 +34,9 @@ class NamedImage:
 
 
 def read_images(path: Path, *, labels: bool = False) -> list[NamedImage]:
-    """All images of a folder, in the order of the numbers in their names, or all pages of one file.
+    """All images of a folder of .png and .tif, in the order of the numbers in their names, or all pages of one file.
 
-    Parameters
-    ----------
-    path : Path
-        A folder of .png and .tif, or one of them.
-    labels : bool, default=False
-        Whether a pixel is a class: then it must be one whole number, and a palette is passed over.
+    With ``labels`` a pixel is a class: it must be one whole number, and a palette is passed over.
     """
     if path.is_dir():
         files = sorted((file for file in path.iterdir() if file.suffix.lower() in ENDINGS), key=_natural)
