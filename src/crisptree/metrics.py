@@ -138,10 +138,12 @@ def adapted_rand_error(truth: Images, found: Images) -> float:
     >>> adapted_rand_error([[1, 1, 2, 2]], [[1, 1, 1, 1]])
     0.33333333333333337
     """
-    pairs = list(_image_by_image(truth, found))
-    if not pairs:
+    one, other = _as_images(truth), _as_images(found)
+    if [image.shape for image in one] != [image.shape for image in other]:
+        raise ValueError("both must have the same images, of the same shapes; they do not.")
+    if not one:
         raise ValueError("there must be at least one image; got none.")
-    return float(np.mean([_adapted_rand_error(true, seen) for true, seen in pairs]))
+    return float(np.mean([_adapted_rand_error(*pair) for pair in zip(one, other, strict=True)]))
 
 
 def _adapted_rand_error(true: npt.NDArray[Any], seen: npt.NDArray[Any]) -> float:
@@ -181,21 +183,14 @@ def _is_list(images: Any) -> bool:
     return isinstance(images, list | tuple) and any(hasattr(image, "shape") for image in images)
 
 
-def _flat(truth: Any, found: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    several = _is_list(truth) or _is_list(found)
-    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
-    if [image.shape for image in one] != [image.shape for image in other]:
-        raise ValueError(
-            f"both must have the same shapes; got {[image.shape for image in one][:4]} and "
-            f"{[image.shape for image in other][:4]}."
-        )
-    flat = [np.concatenate([image.reshape(-1) for image in images]) for images in (one, other)]
-    return flat[0], flat[1]
-
-
 def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The pixels that count, one after the other."""
-    true, seen = _flat(truth, found)
+    several = _is_list(truth) or _is_list(found)
+    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
+    shapes, others = ([image.shape for image in images] for images in (one, other))
+    if shapes != others:
+        raise ValueError(f"both must have the same shapes; got {shapes[:4]} and {others[:4]}.")
+    true, seen = (np.concatenate([image.reshape(-1) for image in images]) for images in (one, other))
     if ignore_label is not None:
         if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
             counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
@@ -222,10 +217,3 @@ def _as_images(images: Any) -> list[npt.NDArray[Any]]:
     if any(image.ndim != 2 for image in several):
         raise ValueError("images must be (height, width), (n, height, width), or a list of images.")
     return several
-
-
-def _image_by_image(truth: Images, found: Images) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    one, other = _as_images(truth), _as_images(found)
-    if [image.shape for image in one] != [image.shape for image in other]:
-        raise ValueError("both must have the same images, of the same shapes; they do not.")
-    return list(zip(one, other, strict=True))
