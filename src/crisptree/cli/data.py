@@ -36,7 +36,7 @@ def list_data(
         return
     console = Console()
     rows = [
-        [each.name, each.title, f"{sum(each.rows.values()):,}", _size(each), _location(each, data_home)]
+        [each.name, each.title, f"{sum(each.rows.values()):,}", *_size_and_place(each, data_home)]
         for each in CATALOG.values()
     ]
     columns = ("name", "what it is", "rows", "download", "here")
@@ -101,19 +101,12 @@ def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool
         return fetch(file, folder, url=url, unverified=unverified, replace=replace, on_bytes=on_bytes)
 
 
-def _size(publication: Publication) -> str:
+def _size_and_place(publication: Publication, data_home: Path | None) -> tuple[str, str]:
     if not publication.files:
-        return "–"
-    if any(file.size is None for file in publication.files):
-        return "size not known"
-    return f"{sum(file.size or 0 for file in publication.files) / 1e6:.1f} MB"
-
-
-def _location(publication: Publication, data_home: Path | None) -> str:
-    if not publication.files:
-        return "comes with scikit-learn"
-    found = look_for(publication.name, data_home)
-    return str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
+        return "–", "comes with scikit-learn"
+    sizes, found = [file.size for file in publication.files], look_for(publication.name, data_home)
+    size = "size not known" if None in sizes else f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB"
+    return size, str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
 
 
 def _described(publication: Publication, data_home: Path | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from crisptree.cli import options
 from crisptree.cli.output import Output, table_of
-from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled, without_names
+from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled
 
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20
@@ -51,7 +51,7 @@ def evaluate(
         unknown="counted as errors",
     )
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.labels(without_names(estimator).apply(rows.X))
+    predicted = estimator.tree_.labels(estimator.apply(rows.X))
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
@@ -97,15 +97,15 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     from crisptree.explain import blame
 
-    table = blame(without_names(model), *rows.known(model.classes_)).table()
+    table = blame(model, *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 
 def _log_losses(model: Any, rows: Labelled) -> dict[str, float | None]:
     """Means over the rows of known classes; None where a row's class had no chance, which would be infinite."""
-    plain, known = without_names(model), rows.truth >= 0
+    known = rows.truth >= 0
     losses: dict[str, float | None] = {}
-    for name, table in (("hard", plain.predict_proba), ("soft", plain.soft_predict_proba)):
+    for name, table in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
         chosen = table(rows.X[known])[np.arange(int(known.sum())), rows.truth[known]]
         losses[name] = float(0 - np.log(chosen).mean()) if len(chosen) and chosen.min() > 0 else None
     return losses

@@ -74,6 +74,7 @@ def fit(
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
     model.__dict__["preprocessing_"] = table.preprocessing
     model.save(output)
+    model.__dict__.pop("feature_names_in_", None)  # scikit-learn would warn of rows that have none
     scored = {"training": (table.X, table.truth), "validation": judges, "held out": table.held_out}
     scores = {name: accuracies(model, *rows) for name, rows in scored.items() if rows is not None}
     _show(out, model, table, scores, seconds, output)

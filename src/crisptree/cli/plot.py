@@ -11,7 +11,7 @@ import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, without_names
+from crisptree.cli.rows import load_classifier, read_labelled
 from crisptree.inference import FlatTree
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError
@@ -75,5 +75,5 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
         return plots.plot_weights(model).flat[0]
     X, y = labelled.known(model.classes_)
     if kind == "regions":
-        return plots.plot_regions(without_names(model), X, y, feature_names=preprocessing_of(model).feature_names)
-    return plots.plot_confusion(without_names(model), X, y)
+        return plots.plot_regions(model, X, y, feature_names=model.preprocessing_.feature_names)
+    return plots.plot_confusion(model, X, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,26 +33,15 @@ class Labelled:
 
 
 def load_classifier(path: Path) -> Any:
-    """A classifier from its file."""
+    """A classifier from its file, with a preprocessing; without names, for the rows that it makes have none either."""
     model = crisptree.load(path)
     if not isinstance(model, crisptree.CrispTreeClassifier):
         raise crisptree.ModelFileError(
             f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
+    names = model.__dict__.pop("feature_names_in_", None)
+    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.tree_.n_features, names))
     return model
-
-
-def preprocessing_of(model: Any) -> Preprocessing:
-    """The stored preprocessing, or that of a model trained on numbers in Python."""
-    known = model.__dict__
-    return known.get("preprocessing_") or Preprocessing.plain(model.tree_.n_features, known.get("feature_names_in_"))
-
-
-def without_names(model: Any) -> Any:
-    """The model without the names of its columns, for rows that have none either; scikit-learn would warn."""
-    twin = copy.copy(model)
-    twin.__dict__.pop("feature_names_in_", None)
-    return twin
 
 
 def open_rows(
@@ -67,7 +55,7 @@ def open_rows(
     without: Sequence[str] = (),
 ) -> Encoder:
     """The table with the model's preprocessing; ``without`` are columns that are no features."""
-    preprocessing = preprocessing_of(model)
+    preprocessing: Preprocessing = model.preprocessing_
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
     for name in drop:
@@ -92,7 +80,7 @@ def read_labelled(
     unknown: str = "left out",
 ) -> Labelled:
     """All rows of a table and their classes; ``unknown`` tells what the command does with rows of other classes."""
-    preprocessing = preprocessing_of(model)
+    preprocessing: Preprocessing = model.preprocessing_
     source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
     learned = preprocessing.target
     name = target or (learned if learned in source.names else source.target) or learned
@@ -123,7 +111,5 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    plain = without_names(model)
-    hard = plain.tree_.labels(plain.apply(X))
-    soft = plain.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = model.tree_.labels(model.apply(X)), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -89,8 +89,7 @@ def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) ->
             raise DownloadError(f"{url} offers {total:,} bytes; the published file has {file.size:,}.")
         done = 0
         while piece := _piece(response, url):
-            target.write(piece)
-            done += len(piece)
+            done += target.write(piece)
             if file.size is not None and done > file.size:
                 raise DownloadError(f"{url} sent more than the {file.size:,} bytes of the published file.")
             on_bytes(done, total or file.size)

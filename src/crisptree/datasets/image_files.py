@@ -7,10 +7,9 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,7 @@ MODES = ("L", "RGB", "I", "I;16", "I;16B", "F")
 LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
-@dataclass(frozen=True, eq=False)
-class NamedImage:
+class NamedImage(NamedTuple):
     """An image, (height, width) or (height, width, 3), and a name for files that belong to it."""
 
     name: str
@@ -117,10 +115,8 @@ def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False) -> list[np
     except (DataFormatError, ModuleNotFoundError, MemoryError):
         raise
     except Exception as error:  # Pillow has no one class for damage
-        kind = Path(shown).suffix or "image"
-        raise DataFormatError(
-            f"{shown} is damaged or not a {kind} file ({error}). Write or download it again."
-        ) from error
+        what = f"is damaged or not a {Path(shown).suffix or 'image'} file"
+        raise DataFormatError(f"{shown} {what} ({error}). Write or download it again.") from error
     return pages
 
 

@@ -78,11 +78,9 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
     >>> numbers_of(np.array(["2", "1.0", "7"], dtype=object), np.array([1, 2])).tolist()
     [1, 0, -1]
     """
-    different, kind = list(set(labels.tolist())), classes.dtype.kind
-    known = [_text(label) for label in classes.tolist()]
-    places = class_numbers(np.array([_normalised(str(label), kind) for label in different], dtype=object), known)
-    table = dict(zip(different, places.tolist(), strict=True))
-    return np.array([table[label] for label in labels.tolist()], dtype=np.int64)
+    kind, known = classes.dtype.kind, [_text(label) for label in classes.tolist()]
+    same = {label: _normalised(str(label), kind) for label in set(labels.tolist())}
+    return class_numbers(np.array([same[label] for label in labels.tolist()], dtype=object), known)
 
 
 def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:

@@ -42,14 +42,10 @@ class Npz(Source):
             for name, array in self.arrays.items()
             if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
         }
-        names = [f"x{number}" for number in range(self.X.shape[1])]
-        super().__init__(
-            path,
-            [*names, *self.single],
-            matrix=len(names),
-            target="y" if "y" in self.single else None,
-            image_shape=X.shape[1:] if X.ndim > 2 else None,
-        )
+        self.matrix = self.X.shape[1]
+        self.target = "y" if "y" in self.single else None
+        self.image_shape = X.shape[1:] if X.ndim > 2 else None
+        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *self.single])
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
@@ -97,7 +93,8 @@ class Libsvm(TextSource):
                     f"{path} must have {MOST_FEATURES:,} features at most, because its rows are made dense; it has a "
                     f"feature {n_features:,}. Number only the features that occur."
                 )
-        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"], matrix=n_features, target="y")
+        self.matrix, self.target = n_features, "y"
+        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for piece in self._pieces():

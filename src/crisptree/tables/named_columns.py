@@ -45,26 +45,16 @@ class Delimited(TextSource):
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        read = arrow_csv.ReadOptions(block_size=self.block, use_threads=False)
+        several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=several)
+        as_text = dict.fromkeys(columns, pa.string())
+        convert = arrow_csv.ConvertOptions(column_types=as_text, include_columns=columns, strings_can_be_null=False)
         try:
             with self.opened() as file:
-                yield from self._reader(file, columns)
+                yield from arrow_csv.open_csv(file, read, parse, convert)
         except pa.ArrowInvalid as error:
             raise TableError(f"{self.path} {_reason(str(error))}") from error
-
-    def _reader(self, file: Any, columns: list[str]) -> Any:
-        return arrow_csv.open_csv(
-            file,
-            read_options=arrow_csv.ReadOptions(block_size=self.block, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter,
-                newlines_in_values=True,
-                # In a table of one column an empty line is a missing value, not nothing.
-                ignore_empty_lines=len(self.names) > 1,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()), include_columns=columns, strings_can_be_null=False
-            ),
-        )
 
 
 class Parquet(Source):

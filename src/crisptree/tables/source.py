@@ -29,18 +29,13 @@ class Source(ABC):
     column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        names: Sequence[str],
-        *,
-        matrix: int = 0,
-        target: str | None = None,
-        image_shape: tuple[int, ...] | None = None,
-    ) -> None:
+    matrix = 0
+    target: str | None = None
+    image_shape: tuple[int, ...] | None = None
+    n_read = 0
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
-        self.matrix, self.target, self.image_shape = matrix, target, image_shape
-        self.n_read = 0
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise TableError(f"{path} has two columns named {twice[0]!r}. Give every column a name of its own.")
