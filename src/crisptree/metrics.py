@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
+from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, recall_score, roc_auc_score
 
 Images = npt.ArrayLike | Sequence[npt.ArrayLike]
 Doubles = npt.NDArray[np.float64]
@@ -37,8 +38,6 @@ __all__ = [
 
 def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
     """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
-    from sklearn.metrics import confusion_matrix
-
     classes, true, seen = _numbered(truth, found, ignore_label)
     n = len(classes)
     table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # it warns where there is one class only
@@ -53,8 +52,6 @@ def pixel_accuracy(truth: Images, found: Images, ignore_label: Any = None) -> fl
 
 def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The share of the pixels of a class that were found."""
-    from sklearn.metrics import recall_score
-
     true, seen = _labelled(truth, found, ignore_label)
     if not (true == positive).any():
         raise ValueError(f"there must be something to count, but truth has no pixel of class {positive!r}.")
@@ -63,8 +60,6 @@ def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = 
 
 def f1(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The harmonic mean of precision and recall of a class: 2 · right / (found + true); 1 where there is nothing."""
-    from sklearn.metrics import f1_score
-
     true, seen = _labelled(truth, found, ignore_label)
     return float(f1_score(true == positive, seen == positive, zero_division=1.0))
 
@@ -77,8 +72,6 @@ def intersection_over_union(truth: Images, found: Images, ignore_label: Any = No
     >>> intersection_over_union([0, 0, 1, 1], [0, 1, 1, 1])
     {0: 0.5, 1: 0.6666666666666666}
     """
-    from sklearn.metrics import jaccard_score
-
     classes, true, seen = _numbered(truth, found, ignore_label)
     return dict(zip(classes.tolist(), jaccard_score(true, seen, average=None).tolist(), strict=True))
 
@@ -97,8 +90,6 @@ def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any =
     ignore_label : scalar, default=None
         Pixels of this label do not count.
     """
-    from sklearn.metrics import roc_auc_score
-
     true, scores = _labelled(truth, score, ignore_label)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite; some are not.")

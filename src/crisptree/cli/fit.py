@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
@@ -67,7 +68,10 @@ def fit(
     with out.progress() as progress:
         table = read_training(request, out, progress)
         judges = None if validation is None else read_validation(validation, table, request, out)
-        model = _estimator(parameters, paper, table)
+        parameters = {"image_shape": table.image_shape, **parameters}
+        parameters["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
+        make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
+        model = make(**parameters)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
         seconds = train(model, out, progress, table.X, table.y, table.weight, validation=rows)
     if table.preprocessing.named:
@@ -78,14 +82,6 @@ def fit(
     scored = {"training": (table.X, table.truth), "validation": judges, "held out": table.held_out}
     scores = {name: accuracies(model, *rows) for name, rows in scored.items() if rows is not None}
     _show(out, model, table, scores, seconds, output)
-
-
-def _estimator(parameters: dict[str, Any], paper: bool, table: TrainingTable) -> Any:
-    from crisptree import CrispTreeClassifier
-
-    parameters = {"image_shape": table.image_shape, **parameters}
-    parameters["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
-    return CrispTreeClassifier.paper(**parameters) if paper else CrispTreeClassifier(**parameters)
 
 
 def _show(
@@ -100,17 +96,8 @@ def _show(
     out.show("hard: one path per row, as it predicts · soft: all leaves, for comparison")
     out.show(table_of(("accuracy on", "hard", "soft"), shown))
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
-    out.finish(
-        {
-            "model": str(output),
-            "rows": len(table.y),
-            "columns": [column.name for column in columns],
-            "features": n_features,
-            "classes": model.classes_.tolist(),
-            "left_out": table.preprocessing.left_out,
-            "depth": model.get_depth(),
-            "leaves": model.get_n_leaves(),
-            "seconds": seconds,
-            "accuracy": scores,
-        }
-    )
+    names = [column.name for column in columns]
+    document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
+    document |= {"classes": model.classes_.tolist(), "left_out": table.preprocessing.left_out}
+    document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, "accuracy": scores}
+    out.finish(document)

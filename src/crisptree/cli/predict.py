@@ -14,7 +14,7 @@ import pyarrow as pa
 import typer
 
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT, option
+from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import load_classifier, open_rows
 from crisptree.inference import route_rows
@@ -27,13 +27,7 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            help="A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.",
-            rich_help_panel=OUTPUT,
-        ),
+        str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
     proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False,
     leaf: Annotated[bool, option("--leaf", help="Add the number of the leaf.", panel=OUTPUT)] = False,

@@ -16,14 +16,8 @@ SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
 def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
     r"""A file of rows, ready to be read.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz.
-    delimiter : str, default=None
-        What separates the columns of a .csv, where it is not a comma.
-    n_features : int, default=None
-        How many features LIBSVM rows have; None takes the largest index in the file.
+    It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. LIBSVM rows
+    have ``n_features`` features, by default as many as the largest index in the file.
 
     Examples
     --------
