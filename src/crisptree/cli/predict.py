@@ -16,10 +16,11 @@ import typer
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, open_rows
+from crisptree.cli.rows import encoder_of, load_classifier
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
+from crisptree.tables.reading import open_table
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
 
 
@@ -57,8 +58,8 @@ def predict(
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     estimator = load_classifier(model)
-    encoder = open_rows(estimator, data, out, delimiter=delimiter, missing=missing, drop=drop)
-    source = encoder.source
+    source = open_table(data, delimiter=delimiter, n_features=len(estimator.preprocessing_.columns))
+    encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
     for name in keep:
         source.column(name, "--keep")
 

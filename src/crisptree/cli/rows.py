@@ -17,6 +17,7 @@ from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.reading import open_table
+from crisptree.tables.source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,19 +45,11 @@ def load_classifier(path: Path) -> Any:
     return model
 
 
-def open_rows(
-    model: Any,
-    data: Path,
-    out: Output,
-    *,
-    delimiter: str | None,
-    missing: Sequence[str],
-    drop: Sequence[str] = (),
-    without: Sequence[str] = (),
+def encoder_of(
+    model: Any, source: Source, out: Output, *, missing: Sequence[str], drop: Sequence[str], without: Sequence[str] = ()
 ) -> Encoder:
-    """The table with the model's preprocessing; ``without`` are columns that are no features."""
+    """What turns the table into rows, by the model's preprocessing; ``without`` are columns that are no features."""
     preprocessing: Preprocessing = model.preprocessing_
-    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
     for name in drop:
         if source.column(name, "--drop") in needed:
@@ -80,9 +73,8 @@ def read_labelled(
     unknown: str = "left out",
 ) -> Labelled:
     """All rows of a table and their classes; ``unknown`` tells what the command does with rows of other classes."""
-    preprocessing: Preprocessing = model.preprocessing_
-    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
-    learned = preprocessing.target
+    source = open_table(data, delimiter=delimiter, n_features=len(model.preprocessing_.columns))
+    learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
         raise TableError(f"name the column of {data} that holds the classes with --target.")
@@ -90,9 +82,9 @@ def read_labelled(
     labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
-    encoder = open_rows(model, data, out, delimiter=delimiter, missing=missing, drop=drop, without=[name])
+    encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=[name])
     with out.progress() as progress:
-        X = encoder.rows(lambda: progress.update(f"reading {data.name}", encoder.source.fraction_read()))
+        X = encoder.rows(lambda: progress.update(f"reading {data.name}", source.fraction_read()))
     out.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
     others = labels[truth < 0]

@@ -116,10 +116,11 @@ class Preprocessing:
 
     def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What a model file keeps: a JSON object and arrays."""
-        columns: list[dict[str, Any]] = [{"name": column.name, "kind": column.kind} for column in self.columns]
-        for entry, column in zip(columns, self.columns, strict=True):
-            if column.categories:
-                entry["categories"] = list(column.categories)
+        columns = [
+            {"name": column.name, "kind": column.kind}
+            | ({"categories": list(column.categories)} if column.categories else {})
+            for column in self.columns
+        ]
         content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
         mean = np.array([column.mean for column in self.columns], dtype=np.float64)
         missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
