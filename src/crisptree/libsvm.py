@@ -16,15 +16,7 @@ _SPACES = re.compile(rb"[ \t]*:[ \t]+")
 
 
 class Piece(NamedTuple):
-    """Some rows of a file.
-
-    Parameters
-    ----------
-    labels : list of str
-        The first word of every line.
-    rows : sparse matrix, CSR
-        The values; it is as wide as the largest index of the piece, at least.
-    """
+    """Some rows of a file: the first word of every line, and the values as a sparse CSR matrix, wide enough for all."""
 
     labels: list[str]
     rows: Any

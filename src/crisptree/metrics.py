@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
+from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, recall_score, roc_auc_score
 
 Images = npt.ArrayLike | Sequence[npt.ArrayLike]
 Doubles = npt.NDArray[np.float64]
@@ -37,8 +38,6 @@ __all__ = [
 
 def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
     """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
-    from sklearn.metrics import confusion_matrix
-
     classes, true, seen = _numbered(truth, found, ignore_label)
     n = len(classes)
     table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # it warns where there is one class only
@@ -53,8 +52,6 @@ def pixel_accuracy(truth: Images, found: Images, ignore_label: Any = None) -> fl
 
 def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The share of the pixels of a class that were found."""
-    from sklearn.metrics import recall_score
-
     true, seen = _labelled(truth, found, ignore_label)
     if not (true == positive).any():
         raise ValueError(f"there must be something to count, but truth has no pixel of class {positive!r}.")
@@ -63,8 +60,6 @@ def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = 
 
 def f1(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
     """The harmonic mean of precision and recall of a class: 2 · right / (found + true); 1 where there is nothing."""
-    from sklearn.metrics import f1_score
-
     true, seen = _labelled(truth, found, ignore_label)
     return float(f1_score(true == positive, seen == positive, zero_division=1.0))
 
@@ -77,8 +72,6 @@ def intersection_over_union(truth: Images, found: Images, ignore_label: Any = No
     >>> intersection_over_union([0, 0, 1, 1], [0, 1, 1, 1])
     {0: 0.5, 1: 0.6666666666666666}
     """
-    from sklearn.metrics import jaccard_score
-
     classes, true, seen = _numbered(truth, found, ignore_label)
     return dict(zip(classes.tolist(), jaccard_score(true, seen, average=None).tolist(), strict=True))
 
@@ -97,8 +90,6 @@ def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any =
     ignore_label : scalar, default=None
         Pixels of this label do not count.
     """
-    from sklearn.metrics import roc_auc_score
-
     true, scores = _labelled(truth, score, ignore_label)
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite; some are not.")
@@ -138,10 +129,12 @@ def adapted_rand_error(truth: Images, found: Images) -> float:
     >>> adapted_rand_error([[1, 1, 2, 2]], [[1, 1, 1, 1]])
     0.33333333333333337
     """
-    pairs = list(_image_by_image(truth, found))
-    if not pairs:
+    one, other = _as_images(truth), _as_images(found)
+    if [image.shape for image in one] != [image.shape for image in other]:
+        raise ValueError("both must have the same images, of the same shapes; they do not.")
+    if not one:
         raise ValueError("there must be at least one image; got none.")
-    return float(np.mean([_adapted_rand_error(true, seen) for true, seen in pairs]))
+    return float(np.mean([_adapted_rand_error(*pair) for pair in zip(one, other, strict=True)]))
 
 
 def _adapted_rand_error(true: npt.NDArray[Any], seen: npt.NDArray[Any]) -> float:
@@ -181,21 +174,14 @@ def _is_list(images: Any) -> bool:
     return isinstance(images, list | tuple) and any(hasattr(image, "shape") for image in images)
 
 
-def _flat(truth: Any, found: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    several = _is_list(truth) or _is_list(found)
-    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
-    if [image.shape for image in one] != [image.shape for image in other]:
-        raise ValueError(
-            f"both must have the same shapes; got {[image.shape for image in one][:4]} and "
-            f"{[image.shape for image in other][:4]}."
-        )
-    flat = [np.concatenate([image.reshape(-1) for image in images]) for images in (one, other)]
-    return flat[0], flat[1]
-
-
 def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The pixels that count, one after the other."""
-    true, seen = _flat(truth, found)
+    several = _is_list(truth) or _is_list(found)
+    one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
+    shapes, others = ([image.shape for image in images] for images in (one, other))
+    if shapes != others:
+        raise ValueError(f"both must have the same shapes; got {shapes[:4]} and {others[:4]}.")
+    true, seen = (np.concatenate([image.reshape(-1) for image in images]) for images in (one, other))
     if ignore_label is not None:
         if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
             counts = ~np.isnan(true) if true.dtype.kind == "f" else np.ones(len(true), dtype=bool)
@@ -222,10 +208,3 @@ def _as_images(images: Any) -> list[npt.NDArray[Any]]:
     if any(image.ndim != 2 for image in several):
         raise ValueError("images must be (height, width), (n, height, width), or a list of images.")
     return several
-
-
-def _image_by_image(truth: Images, found: Images) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    one, other = _as_images(truth), _as_images(found)
-    if [image.shape for image in one] != [image.shape for image in other]:
-        raise ValueError("both must have the same images, of the same shapes; they do not.")
-    return list(zip(one, other, strict=True))

@@ -84,7 +84,7 @@ def test_a_file_that_is_there_is_not_fetched_again(published_file, tmp_path):
 
 def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_file, tmp_path):
     (tmp_path / "rows.bin").write_bytes(b"mine")
-    with pytest.raises(DownloadError, match=r"is there already, but .* replace=True"):
+    with pytest.raises(DownloadError, match=r"is there already, but .* `replace=True`"):
         fetch(published_file, tmp_path)
     assert (tmp_path / "rows.bin").read_bytes() == b"mine"
     assert fetch(published_file, tmp_path, replace=True).verified
@@ -94,7 +94,7 @@ def test_another_file_of_that_name_is_kept_until_told_to_replace_it(published_fi
     ("changes", "message"),
     [
         ({"checksum": Checksum("sha256", "0" * 64)}, "must have sha256 0000"),
-        ({"checksum": Checksum("md5", "0" * 32, confirmed=False)}, "unverified=True keeps such a file"),
+        ({"checksum": Checksum("md5", "0" * 32, confirmed=False)}, "`unverified=True` keeps such a file"),
         ({"size": 7}, "offers 256,000 bytes; the published file has 7"),
         ({"checksum": None}, "checksum of rows.bin is not known"),
     ],

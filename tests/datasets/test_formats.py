@@ -5,11 +5,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from crisptree.datasets import DataFormatError, unpacking
-from crisptree.datasets.compact import read_compact
-from crisptree.datasets.idx import read_idx
+from crisptree.datasets import DataFormatError
 from crisptree.datasets.image_files import numbered_files, read_stack
 from crisptree.datasets.libsvm import read_libsvm
+from crisptree.datasets.mnist import read_idx
+from crisptree.datasets.reading import read_bytes, read_compact
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
 
@@ -43,18 +43,18 @@ def test_a_damaged_archive_is_refused_by_its_name(tmp_path):
         path = tmp_path / f"labels{ending}"
         path.write_bytes(b"not what it says")
         with pytest.raises(DataFormatError, match=f"labels{ending}"):
-            unpacking.read(path, member="labels")
+            read_bytes(path, member="labels")
     path = tmp_path / "short.gz"
     path.write_bytes(gzip.compress(bytes(1000))[:-9])
     with pytest.raises(DataFormatError, match="Download it again"):
-        unpacking.read(path)
+        read_bytes(path)
 
 
 def test_a_member_of_a_zip_is_found_in_any_folder_and_unpacked(tmp_path):
     path = zipped(tmp_path / "a.zip", **{"readme": b"no", "deep/rows.data.Z": compress(b"1,2,3")})
-    assert unpacking.read(path, member="rows.data") == b"1,2,3"
+    assert read_bytes(path, member="rows.data") == b"1,2,3"
     with pytest.raises(DataFormatError, match=r"no other\.data in it, only readme, deep/rows\.data\.Z"):
-        unpacking.read(path, member="other.data")
+        read_bytes(path, member="other.data")
 
 
 @pytest.mark.parametrize("pair", ["{}:{:.2f}", "  {}: {:.2f}"], ids=["plain", "with spaces"])

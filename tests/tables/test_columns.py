@@ -98,7 +98,7 @@ def test_a_stray_text_in_a_column_of_numbers_is_named_with_its_row_and_the_remed
         surveyed(path)
     assert str(error.value).endswith(
         "column 'a' must hold numbers; 4 of 5 values are, but row 4 has 'n/a'. If that means a missing value, say "
-        "missing=['n/a']; if the column holds names of categories, say categorical=['a']."
+        "`missing=['n/a']`; if the column holds names of categories, say `categorical=['a']`."
     )
     preprocessing, _ = surveyed(path, missing=["n/a"])
     assert preprocessing.feature_names == ("a", "a is missing")
@@ -174,21 +174,21 @@ def test_an_identifier_is_refused_by_name(tmp_path):
     ids = column_file(tmp_path / "t.csv", *(f"r{i}" for i in range(30)))
     with pytest.raises(
         TableError,
-        match=r"column 'a' is a category with hardly any value twice, such as 'r0', 'r1', 'r2'. Leave .*drop=\['a'\]\.",
+        match=r"column 'a' is a category with hardly any value twice, such as 'r0', 'r1', 'r2'. Leave .*drop=\['a'\]`.",
     ):
         surveyed(ids)
     spaced = text(tmp_path / "v.csv", "the id,y", *(f"r{i},0" for i in range(30)))
     with pytest.raises(TableError, match=r"drop=\['the id'\]"):
         surveyed(spaced)
     many = column_file(tmp_path / "u.csv", *(f"r{i // 2}" for i in range(240)))
-    with pytest.raises(TableError, match=r"more than 100 different values.*drop=\['a'\], or .*max_categories=1000"):
+    with pytest.raises(TableError, match=r"more than 100 different values.*`drop=\['a'\]`, or .*`max_categories=1000`"):
         surveyed(many)
     assert len(surveyed(many, max_categories=1000)[0].feature_names) == 120
 
 
 def test_a_column_that_counts_the_rows_is_noted(tmp_path):
     _, notes = surveyed(column_file(tmp_path / "t.csv", *range(100, 140)))
-    assert notes == ["column 'a' counts the rows; if it only numbers them, leave it out with drop=['a']."]
+    assert notes == ["column 'a' counts the rows; if it only numbers them, leave it out with `drop=['a']`."]
 
 
 def test_numbers_may_be_categories_and_are_the_same_in_every_format(tmp_path):
@@ -235,7 +235,7 @@ def test_without_names_columns_are_found_by_their_place(tmp_path):
     preprocessing = Preprocessing.plain(2)
     path = text(tmp_path / "t.csv", "q,r,s", "1,2,3")
     assert encoded(preprocessing, path, without=["q"])[0].tolist() == [[2, 3]]
-    with pytest.raises(TableError, match=r"must have 2 features; it has 3.*leave out what is none with drop="):
+    with pytest.raises(TableError, match=r"must have 2 features; it has 3.*leave out what is none with `drop="):
         encoded(preprocessing, path)
     with pytest.raises(TableError, match=r"column 'x1' must have a number in every row.*row 1 has none"):
         encoded(preprocessing, text(tmp_path / "u.csv", "q,r", "1,"))

@@ -51,7 +51,7 @@ def test_an_empty_line_is_a_missing_value_where_there_is_one_column(tmp_path):
 def test_tabs_and_other_delimiters(tmp_path):
     assert open_table(text(tmp_path / "t.tsv", "a\tb", "1\t2")).names == ("a", "b")
     path = text(tmp_path / "t.csv", "a;b", "1;2")
-    with pytest.raises(TableError, match=r"separated by ','; its header is 'a;b'. Say delimiter=';'"):
+    with pytest.raises(TableError, match=r"separated by ','; its header is 'a;b'. Say `delimiter=';'`"):
         open_table(path)
     assert open_table(path, delimiter=";").names == ("a", "b")
 

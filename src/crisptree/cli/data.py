@@ -10,17 +10,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from crisptree.cli.flags import with_flags
-from crisptree.cli.output import table_of
-from crisptree.datasets.catalog import CATALOG, Publication, PublishedFile
+from crisptree.cli.output import PLAIN, table_of, with_flags
+from crisptree.datasets.catalog import CATALOG, Checksum, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
 
 app = typer.Typer(name="data", help="See which data sets are here, and download others.", no_args_is_help=True)
 
 DataHome = Annotated[
-    Path | None,
-    typer.Option("--data-home", help="Folder of data. By default $CRISPTREE_DATA, then the user's cache."),
+    Path | None, typer.Option("--data-home", help="Folder of data. By default $CRISPTREE_DATA, then the user's cache.")
 ]
 
 
@@ -38,7 +36,7 @@ def list_data(
         return
     console = Console()
     rows = [
-        [each.name, each.title, f"{sum(each.rows.values()):,}", _size(each), _location(each, data_home)]
+        [each.name, each.title, f"{sum(each.rows.values()):,}", *_size_and_place(each, data_home)]
         for each in CATALOG.values()
     ]
     columns = ("name", "what it is", "rows", "download", "here")
@@ -62,9 +60,13 @@ def fetch_data(
 
     Example: crisptree data fetch mnist fashion_mnist
     """
-    _check_use(names, mirror)
+    for name in names:
+        if name not in CATALOG:
+            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
+    if mirror is not None and not mirror.startswith(("http://", "https://", "file://")):
+        raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
     console, errors = Console(), Console(stderr=True)
-    failed = 0
+    failed = False
     for name in names:
         publication = CATALOG[name]
         if not publication.files:
@@ -75,58 +77,36 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {with_flags(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
-                failed += 1
+                errors.print(f"{name}: {with_flags(str(error))}", style="red", **PLAIN)
+                failed = True
             except KeyboardInterrupt:
-                errors.print(f"{name}: stopped; of {file.name} nothing was kept.", markup=False, soft_wrap=True)
+                errors.print(f"{name}: stopped; of {file.name} nothing was kept.", **PLAIN)
                 raise typer.Exit(130) from None
             else:
-                console.print(_receipt_text(name, receipt), markup=False, highlight=False, soft_wrap=True)
+                verb = "fetched" if receipt.fresh else "already here"
+                proof = "checksum verified" if receipt.verified else f"NOT verified, sha256 {receipt.sha256}"
+                console.print(f"{name}: {verb}, {proof}: {receipt.path}", **PLAIN)
     if failed:
         raise typer.Exit(1)
-
-
-def _check_use(names: list[str], mirror: str | None) -> None:
-    for name in names:
-        if name not in CATALOG:
-            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
-    if mirror is not None and not mirror.startswith(("http://", "https://", "file://")):
-        raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
 
 
 def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool, replace: bool) -> Receipt:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(file.name, total=file.size)
-        return fetch(
-            file,
-            folder,
-            url=url,
-            unverified=unverified,
-            replace=replace,
-            on_bytes=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+
+        def on_bytes(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return fetch(file, folder, url=url, unverified=unverified, replace=replace, on_bytes=on_bytes)
 
 
-def _receipt_text(name: str, receipt: Receipt) -> str:
-    verb = "fetched" if receipt.fresh else "already here"
-    proof = "checksum verified" if receipt.verified else f"NOT verified, sha256 {receipt.sha256}"
-    return f"{name}: {verb}, {proof}: {receipt.path}"
-
-
-def _size(publication: Publication) -> str:
+def _size_and_place(publication: Publication, data_home: Path | None) -> tuple[str, str]:
     if not publication.files:
-        return "–"
-    if any(file.size is None for file in publication.files):
-        return "size not known"
-    return f"{sum(file.size or 0 for file in publication.files) / 1e6:.1f} MB"
-
-
-def _location(publication: Publication, data_home: Path | None) -> str:
-    if not publication.files:
-        return "comes with scikit-learn"
-    found = look_for(publication.name, data_home)
-    return str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
+        return "–", "comes with scikit-learn"
+    sizes, found = [file.size for file in publication.files], look_for(publication.name, data_home)
+    size = "size not known" if None in sizes else f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB"
+    return size, str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
 
 
 def _described(publication: Publication, data_home: Path | None) -> dict[str, Any]:
@@ -145,18 +125,15 @@ def _described(publication: Publication, data_home: Path | None) -> dict[str, An
 
 
 def _file_described(file: PublishedFile) -> dict[str, Any]:
-    checksum = file.checksum
+    def tagged(checksum: Checksum | None) -> str | None:
+        return f"{checksum.algorithm}:{checksum.digest}" if checksum else None
+
+    inside = file.content
     return {
         "name": file.name,
         "url": file.url,
         "size": file.size,
-        "checksum": f"{checksum.algorithm}:{checksum.digest}" if checksum else None,
-        "confirmed": checksum.confirmed if checksum else None,
-        "content": {
-            "member": file.content.member,
-            "size": file.content.size,
-            "checksum": f"{file.content.checksum.algorithm}:{file.content.checksum.digest}",
-        }
-        if file.content
-        else None,
+        "checksum": tagged(file.checksum),
+        "confirmed": file.checksum.confirmed if file.checksum else None,
+        "content": inside and {"member": inside.member, "size": inside.size, "checksum": tagged(inside.checksum)},
     }

@@ -28,8 +28,9 @@ def demo(
 
     Example: crisptree demo --depth 5 -o my-first-tree
     """
-    console = Console()
-    digits = load_digits()
+    from crisptree.plots import plot_tree
+
+    console, digits = Console(), load_digits()
     X, y = digits.all_but_test()
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
     started = time.perf_counter()
@@ -46,7 +47,7 @@ def demo(
     )
     output.mkdir(parents=True, exist_ok=True)
     model.save(output / "digits.crisp")
-    _draw(model, output / "tree.png")
+    plot_tree(model).figure.savefig(output / "tree.png", dpi=150)  # type: ignore[union-attr]  # axes of a figure of their own
     console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
     console.print(f"picture  {output / 'tree.png'}", soft_wrap=True)
 
@@ -60,9 +61,3 @@ def _scores(model: crisptree.CrispTreeClassifier, X: np.ndarray, y: np.ndarray, 
             cells += [f"{score:.3f}" for score in scores.values()]
         rows.append([name, *cells])
     return table_of(("tree", "train hard", "train soft", "test hard", "test soft"), rows)
-
-
-def _draw(model: crisptree.CrispTreeClassifier, path: Path) -> None:
-    from crisptree.plots import plot_tree
-
-    plot_tree(model).figure.savefig(path, dpi=150)  # type: ignore[union-attr]  # axes of a figure of their own

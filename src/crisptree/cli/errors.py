@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from crisptree.cli.flags import with_flags
+from crisptree.cli.output import PLAIN, with_flags
 
 EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
@@ -39,17 +39,14 @@ class CommandGroup(TyperGroup):
 
 
 def _print(text: str) -> None:
-    Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(text, style="red", **PLAIN)
 
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}."
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
-        return (
-            f"there is not enough memory for this ({error})." if str(error) else "there is not enough memory for this."
-        )
+        return "there is not enough memory for this" + (f" ({error})." if str(error) else ".")
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):
         return f"this needs {error.name}; install it with: pip install 'crisptree[all]'"
-    return with_flags(error)
+    return with_flags(str(error))

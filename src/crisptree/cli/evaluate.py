@@ -7,11 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.table import Table
 
 from crisptree.cli import options
 from crisptree.cli.output import Output, table_of
-from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled, without_names
+from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled
 
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20
@@ -49,10 +48,10 @@ def evaluate(
         delimiter=delimiter,
         missing=missing,
         drop=drop,
-        unknown_classes="counted as errors",
+        unknown="counted as errors",
     )
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.labels(without_names(estimator).apply(rows.X))
+    predicted = estimator.tree_.labels(estimator.apply(rows.X))
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
@@ -98,15 +97,15 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     from crisptree.explain import blame
 
-    table = blame(without_names(model), *rows.known(model.classes_)).table()
+    table = blame(model, *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 
 def _log_losses(model: Any, rows: Labelled) -> dict[str, float | None]:
     """Means over the rows of known classes; None where a row's class had no chance, which would be infinite."""
-    plain, known = without_names(model), rows.truth >= 0
+    known = rows.truth >= 0
     losses: dict[str, float | None] = {}
-    for name, table in (("hard", plain.predict_proba), ("soft", plain.soft_predict_proba)):
+    for name, table in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
         chosen = table(rows.X[known])[np.arange(int(known.sum())), rows.truth[known]]
         losses[name] = float(0 - np.log(chosen).mean()) if len(chosen) and chosen.min() > 0 else None
     return losses
@@ -116,30 +115,20 @@ def _show(out: Output, document: dict[str, Any], classes: list[str]) -> None:
     accuracy = document["accuracy"]
     out.show(f"{document['rows']:,} rows · accuracy hard {accuracy['hard']:.4f} · soft {accuracy['soft']:.4f}")
     if "log_loss" in document:
-        said = [
-            f"{name} {'infinite' if loss is None else f'{loss:.4f}'}" for name, loss in document["log_loss"].items()
-        ]
-        out.show("log loss " + " · ".join(said))
-    out.show(_class_table(document["classes"]))
+        losses = {name: "infinite" if loss is None else f"{loss:.4f}" for name, loss in document["log_loss"].items()}
+        out.show("log loss " + " · ".join(f"{name} {loss}" for name, loss in losses.items()))
+    rows = []
+    for entry in document["classes"]:
+        scores = (entry[name] for name in ("precision", "recall", "f1"))
+        cells = ["–" if score is None else f"{score:.3f}" for score in scores]
+        rows.append([str(entry["class"]), f"{entry['rows']:,}", *cells])
+    out.show(table_of(("class", "rows", "precision", "recall", "F1"), rows))
     if len(classes) <= MOST_CLASSES_SHOWN:
-        out.show(_confusion_table(document["confusion"], classes))
+        lines = zip([*classes, "(unknown)"], document["confusion"], strict=False)
+        rows = [[label, *(f"{count:,}" if count else "·" for count in counts)] for label, counts in lines]
+        out.show(table_of(["true \\ predicted", *classes], rows))
     else:
         out.show(f"The confusion of {len(classes)} classes is in --json.")
     for entry in document["blamed"][:MOST_SPLITS_SHOWN]:
         name = "no split" if entry["split"] is None else f"split {entry['split']}"
         out.show(f"{name} is to blame for {entry['errors']:,} errors ({entry['share']:.1%})")
-
-
-def _class_table(entries: list[dict[str, Any]]) -> Table:
-    def cell(score: float | None) -> str:
-        return "–" if score is None else f"{score:.3f}"
-
-    scores = [[cell(entry[name]) for name in ("precision", "recall", "f1")] for entry in entries]
-    rows = [[str(entry["class"]), f"{entry['rows']:,}", *cells] for entry, cells in zip(entries, scores, strict=True)]
-    return table_of(("class", "rows", "precision", "recall", "F1"), rows)
-
-
-def _confusion_table(confusion: list[list[int]], classes: list[str]) -> Table:
-    lines = zip([*classes, "(unknown)"], confusion, strict=False)
-    rows = [[label, *(f"{count:,}" if count else "·" for count in counts)] for label, counts in lines]
-    return table_of(["true \\ predicted", *classes], rows)

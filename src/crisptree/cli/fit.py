@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
@@ -60,46 +62,30 @@ def fit(
     options.check_output(output, (".crisp",))
     if holdout is not None and not 0 < holdout < 1:
         raise typer.BadParameter(f"--holdout must lie between 0 and 1; got {holdout}.")
-    request = Request(
-        data=data,
-        target=target,
-        weights=weights,
-        choices=Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters),
-        delimiter=delimiter,
-        holdout=holdout,
-        seed=parameters["random_state"],
-    )
+    choices = Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters)
+    request = Request(data, target, weights, choices, delimiter, holdout, seed=parameters["random_state"])
     out = Output(as_json)
     with out.progress() as progress:
         table = read_training(request, out, progress)
         judges = None if validation is None else read_validation(validation, table, request, out)
-        model = _estimator(parameters, paper, table)
+        parameters = {"image_shape": table.image_shape, **parameters}
+        parameters["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
+        make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
+        model = make(**parameters)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
         seconds = train(model, out, progress, table.X, table.y, table.weight, validation=rows)
     if table.preprocessing.named:
-        model.feature_names_in_ = table.feature_names
+        model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
     model.__dict__["preprocessing_"] = table.preprocessing
     model.save(output)
+    model.__dict__.pop("feature_names_in_", None)  # scikit-learn would warn of rows that have none
     scored = {"training": (table.X, table.truth), "validation": judges, "held out": table.held_out}
     scores = {name: accuracies(model, *rows) for name, rows in scored.items() if rows is not None}
     _show(out, model, table, scores, seconds, output)
 
 
-def _estimator(parameters: dict[str, Any], paper: bool, table: TrainingTable) -> Any:
-    from crisptree import CrispTreeClassifier
-
-    parameters = {"image_shape": table.image_shape, **parameters}
-    parameters["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
-    return CrispTreeClassifier.paper(**parameters) if paper else CrispTreeClassifier(**parameters)
-
-
 def _show(
-    out: Output,
-    model: Any,
-    table: TrainingTable,
-    scores: dict[str, dict[str, float]],
-    seconds: float,
-    output: Path,
+    out: Output, model: Any, table: TrainingTable, scores: dict[str, dict[str, float]], seconds: float, output: Path
 ) -> None:
     shown = [[name, f"{score['hard']:.4f}", f"{score['soft']:.4f}"] for name, score in scores.items()]
     columns, n_features = table.preprocessing.columns, table.X.shape[1]
@@ -110,17 +96,8 @@ def _show(
     out.show("hard: one path per row, as it predicts · soft: all leaves, for comparison")
     out.show(table_of(("accuracy on", "hard", "soft"), shown))
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
-    out.finish(
-        {
-            "model": str(output),
-            "rows": len(table.y),
-            "columns": [column.name for column in columns],
-            "features": n_features,
-            "classes": model.classes_.tolist(),
-            "left_out": table.preprocessing.left_out,
-            "depth": model.get_depth(),
-            "leaves": model.get_n_leaves(),
-            "seconds": seconds,
-            "accuracy": scores,
-        }
-    )
+    names = [column.name for column in columns]
+    document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
+    document |= {"classes": model.classes_.tolist(), "left_out": table.preprocessing.left_out}
+    document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, "accuracy": scores}
+    out.finish(document)

@@ -15,7 +15,7 @@ from crisptree.cli import options
 from crisptree.cli.output import Output, table_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
-from crisptree.tables.errors import listed
+from crisptree.tables.errors import counted, listed
 from crisptree.tables.preprocessing import VERSION, Preprocessing
 
 MOST_COLUMNS_SHOWN = 30
@@ -96,23 +96,12 @@ def _importances(model: Any, top: int) -> list[dict[str, Any]]:
 
 
 def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
-    columns = [
-        {
-            "name": column.name,
-            "kind": column.kind,
-            "missing_in_training": column.missing,
-            **({"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}),
-        }
-        for column in stored.columns
-    ]
-    return {
-        "version": VERSION,
-        "target": stored.target,
-        "by_name": stored.named,
-        "missing": list(stored.missing),
-        "columns": columns,
-        "left_out": dict(stored.left_out),
-    }
+    columns = []
+    for column in stored.columns:
+        values = {"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}
+        columns.append({"name": column.name, "kind": column.kind, "missing_in_training": column.missing, **values})
+    document = {"version": VERSION, "target": stored.target, "by_name": stored.named, "missing": list(stored.missing)}
+    return {**document, "columns": columns, "left_out": dict(stored.left_out)}
 
 
 def _show(out: Output, document: dict[str, Any]) -> None:
@@ -135,25 +124,16 @@ def _show(out: Output, document: dict[str, Any]) -> None:
         table.add_row(Text(name, style="bold"), Text(text))
     out.show(table)
     if document.get("importances"):
-        out.show(_importance_table(document["importances"]))
+        rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in document["importances"]]
+        out.show(table_of(("what it looks at", "share of the gain"), rows))
     if document["preprocessing"] is not None:
         _show_preprocessing(out, document["preprocessing"])
+    elif "stages" in document:
+        channels, stages = document["channels"], document["stages"]
+        form = "no axis for channels" if channels is None else counted(channels, "channel")
+        out.show(f"Images must have {form}." + (f" Of {stages} stages this is the last." if stages > 1 else ""))
     else:
-        out.show(_required_input(document))
-
-
-def _required_input(document: dict[str, Any]) -> str:
-    """What a model without preprocessing must be given."""
-    if "stages" not in document:
-        return "No preprocessing: rows must be numbers."
-    channels, stages = document["channels"], document["stages"]
-    form = "no axis for channels" if channels is None else f"{channels} channel{'s' if channels > 1 else ''}"
-    return f"Images must have {form}." + (f" Of {stages} stages this is the last." if stages > 1 else "")
-
-
-def _importance_table(importances: list[dict[str, Any]]) -> Table:
-    rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in importances]
-    return table_of(("what it looks at", "share of the gain"), rows)
+        out.show("No preprocessing: rows must be numbers.")
 
 
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:

@@ -17,14 +17,14 @@ FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also
 TABLE, TREE, TRAINING, OUTPUT = "The table", "The tree", "Training", "Output"
 
 
-def option(*names: str, help: str, panel: str | None = None, **more: Any) -> Any:
-    """An option whose default is not worth showing."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
+def option(*names: str, help: str, panel: str | None = None, show_default: bool = False, **more: Any) -> Any:
+    """An option whose default is mostly not worth showing."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=show_default, **more)
 
 
-def output_option(help: str) -> Any:
+def output_option(help: str, **more: Any) -> Any:
     """Where to write the result."""
-    return option("--output", "-o", help=help, panel=OUTPUT)
+    return option("--output", "-o", help=help, panel=OUTPUT, **more)
 
 
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -76,8 +76,7 @@ Missing = Annotated[
 ]
 Drop = Annotated[list[str], column_option("--drop", help="A column to leave out. May be repeated.")]
 Delimiter = Annotated[
-    str | None,
-    option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter),
+    str | None, option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter)
 ]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]

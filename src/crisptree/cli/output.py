@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crisptree.cli.flags import with_flags
 from crisptree.estimators.progress import ProgressDisplay
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+"""How a sentence is printed: as it is."""
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})\])`")
+"""A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
 
 
 class Output:
@@ -30,7 +39,7 @@ class Output:
         """Something that the user should know, on stderr; JSON holds it as well."""
         text = with_flags(text)
         self.notes.append(text)
-        self.stderr.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+        self.stderr.print(f"note: {text}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
         """Several notes."""
@@ -44,8 +53,7 @@ class Output:
     def show(self, result: RenderableType) -> None:
         """A part of the result for a person."""
         if not self.as_json:
-            markup = not isinstance(result, str)
-            self.stdout.print(result, markup=markup, highlight=False, soft_wrap=isinstance(result, str))
+            self.stdout.print(result, **(PLAIN if isinstance(result, str) else {"highlight": False}))
 
     def finish(self, document: dict[str, Any]) -> None:
         """The whole result for a machine."""
@@ -75,6 +83,21 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Col
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value)
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def with_flags(text: str) -> str:
+    """A message of the library, its remedies written as one types them in a shell.
+
+    Examples
+    --------
+    >>> with_flags("leave it out with `drop=['the id']`.")
+    "leave it out with --drop 'the id'."
+    """
+
+    def flag(remedy: re.Match[str]) -> str:
+        name, value = f"--{remedy[1].replace('_', '-')}", ast.literal_eval(remedy[2])
+        word = str(value[0] if isinstance(value, list) else value).replace("\t", "\\t")
+        return name if value is True else f"{name} {quote(word)}"
+
+    return REMEDY.sub(flag, text)

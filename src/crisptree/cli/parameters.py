@@ -37,17 +37,7 @@ NOT_GIVEN: tuple[Any, ...] = (None, False, [])
 
 @dataclass(frozen=True)
 class ParameterOption:
-    """One parameter on the command line.
-
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-    declared : Parameter
-        What it is, with a flag.
-    kinds : tuple of type
-        What it may be, from its annotation.
-    """
+    """One parameter on the command line: its name in Python, what it is, and what it may be by its annotation."""
 
     name: str
     declared: Parameter
@@ -69,19 +59,15 @@ class ParameterOption:
         elif words:
             kind = Literal[words] | None
         else:
-            shown["metavar"] = WRITTEN.get(self.name) or self._metavar()
+            types = [kind.__name__ for kind in self.kinds if kind in (int, float, str)] or ["int"]
+            none = ["none"] if default is not None and declared.rule is not None and declared.rule.holds(None) else []
+            shown["metavar"] = WRITTEN.get(self.name) or f"<{'|'.join(types + none)}>"
         if "default" in NARROWED.get(self.name, {}):
             unless_given = str(default)
         elif kind is not bool and default is not None:
             shown["show_default"] = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         option = typer.Option(*names, **shown)
         return Argument(self.name, Argument.KEYWORD_ONLY, default=unless_given, annotation=Annotated[kind, option])
-
-    def _metavar(self) -> str:
-        kinds = [kind.__name__ for kind in self.kinds if kind in (int, float, str)] or ["int"]
-        rule, default = self.declared.rule, self.declared.default
-        none = ["none"] if default is not None and rule is not None and rule.holds(None) else []
-        return f"<{'|'.join(kinds + none)}>"
 
     def value(self, given: Any) -> Any:
         """What was given as the parameter takes it, held to its rule."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain import Push, Step, path
+from crisptree.explain import Push, path
 from crisptree.tables.preprocessing import Preprocessing
 
 MOST_PUSHES = 12
@@ -17,14 +17,12 @@ MOST_PUSHES = 12
 def path_text(model: Any, row: npt.NDArray[np.float32], preprocessing: Preprocessing) -> str:
     """The splits on a row's path, and what did most to send it there."""
     explained = path(model, row, top=MOST_PUSHES)
-    parts = [_step_text(step, preprocessing) for step in explained.steps]
+    parts = []
+    for step in explained.steps:
+        turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
+        with_it = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
+        parts.append(f"{turn} ({push_text(with_it[0], preprocessing)})" if with_it else turn)
     return "; ".join([*parts, f"leaf {explained.leaf}: {explained.predicted}"])
-
-
-def _step_text(step: Step, preprocessing: Preprocessing) -> str:
-    turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
-    with_it = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
-    return f"{turn} ({push_text(with_it[0], preprocessing)})" if with_it else turn
 
 
 def push_text(push: Push, preprocessing: Preprocessing) -> str:

@@ -11,7 +11,7 @@ import crisptree
 from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, without_names
+from crisptree.cli.rows import load_classifier, read_labelled
 from crisptree.inference import FlatTree
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError
@@ -59,9 +59,9 @@ def plot(
         labelled = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
-    figure = _drawn(kind, estimator, max_depth, labelled)
+    axis = _drawn(kind, estimator, max_depth, labelled)
     with written_whole(output) as temporary:
-        figure.savefig(temporary, dpi=dpi)
+        axis.get_figure(root=True).savefig(temporary, dpi=dpi)
     out.show(str(output))
     out.finish({"model": str(model), "kind": kind, "output": str(output)})
 
@@ -70,11 +70,10 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
     from crisptree import plots
 
     if kind == "tree":
-        return plots.plot_tree(model, max_depth=max_depth).get_figure(root=True)
+        return plots.plot_tree(model, max_depth=max_depth)
     if kind == "weights":
-        return plots.plot_weights(model).flat[0].get_figure(root=True)
+        return plots.plot_weights(model).flat[0]
     X, y = labelled.known(model.classes_)
     if kind == "regions":
-        names = preprocessing_of(model).feature_names
-        return plots.plot_regions(without_names(model), X, y, feature_names=names).get_figure(root=True)
-    return plots.plot_confusion(without_names(model), X, y).get_figure(root=True)
+        return plots.plot_regions(model, X, y, feature_names=model.preprocessing_.feature_names)
+    return plots.plot_confusion(model, X, y)

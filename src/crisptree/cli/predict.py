@@ -14,12 +14,13 @@ import pyarrow as pa
 import typer
 
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT, option
+from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, open_rows, preprocessing_of
+from crisptree.cli.rows import encoder_of, load_classifier
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
+from crisptree.tables.reading import open_table
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
 
 
@@ -27,13 +28,7 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            help="A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.",
-            rich_help_panel=OUTPUT,
-        ),
+        str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
     proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False,
     leaf: Annotated[bool, option("--leaf", help="Add the number of the leaf.", panel=OUTPUT)] = False,
@@ -63,12 +58,28 @@ def predict(
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     estimator = load_classifier(model)
-    encoder = open_rows(estimator, data, out, delimiter=delimiter, missing=missing, drop=drop)
-    source = encoder.source
+    source = open_table(data, delimiter=delimiter, n_features=len(estimator.preprocessing_.columns))
+    encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
     for name in keep:
         source.column(name, "--keep")
-    predictions = _Predictions(estimator, proba, leaf, explain, jobs)
-    empty = predictions.columns(np.zeros((0, estimator.tree_.n_features), np.float32))
+
+    def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
+        """The columns that the user asked for."""
+        tree, classes = estimator.tree_, estimator.classes_
+        leaves = route_rows(tree, X, jobs)
+        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaves)].tolist(), _type(classes))}
+        if proba:
+            table = tree.leaf_values(leaves)
+            columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
+        if leaf:
+            columns["leaf"] = leaves
+        if explain:
+            from crisptree.cli.path_text import path_text
+
+            columns["path"] = pa.array([path_text(estimator, row, encoder.preprocessing) for row in X], pa.string())
+        return columns
+
+    empty = predicted(np.zeros((0, estimator.tree_.n_features), np.float32))
     taken = set(keep) & set(empty)
     if taken:
         raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
@@ -76,7 +87,7 @@ def predict(
     with out.progress() as progress, _writer(path) as writer:
         for batch in source.batches({*encoder.names, *keep}):
             X = encoder.encode(batch, n_rows)
-            writer.write({**{name: batch.column(name) for name in keep}, **predictions.columns(X)})
+            writer.write({**{name: batch.column(name) for name in keep}, **predicted(X)})
             n_rows += len(X)
             progress.update(f"predicting {data.name}", source.fraction_read())
         if not n_rows:
@@ -87,30 +98,6 @@ def predict(
     out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
 
 
-class _Predictions:
-    """The columns that the user asked for."""
-
-    def __init__(self, model: Any, proba: bool, leaf: bool, explain: bool, jobs: int | None) -> None:
-        self.model, self.proba, self.leaf, self.explain, self.jobs = model, proba, leaf, explain, jobs
-        self.preprocessing = preprocessing_of(model)
-
-    def columns(self, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-        """The predictions of some rows, by the names of their columns."""
-        tree, classes = self.model.tree_, self.model.classes_
-        leaf = route_rows(tree, X, self.jobs)
-        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaf)].tolist(), _type(classes))}
-        if self.proba:
-            table = tree.leaf_values(leaf)
-            columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
-        if self.leaf:
-            columns["leaf"] = leaf
-        if self.explain:
-            from crisptree.cli.path_text import path_text
-
-            columns["path"] = pa.array([path_text(self.model, row, self.preprocessing) for row in X], pa.string())
-        return columns
-
-
 def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:
     return pa.string() if classes.dtype.kind in "OUT" else pa.from_numpy_dtype(classes.dtype)
 
@@ -118,8 +105,7 @@ def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:
 @contextmanager
 def _writer(path: Path | None) -> Iterator[TableWriter]:
     if path is None:
-        writer: TableWriter = DelimitedWriter(sys.stdout.buffer)
-        yield writer
+        yield DelimitedWriter(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     with written_whole(path) as temporary, temporary.open("wb") as file:

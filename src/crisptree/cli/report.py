@@ -8,7 +8,7 @@ from typing import Annotated
 from crisptree.cli import options
 from crisptree.cli.options import output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, preprocessing_of, read_labelled, without_names
+from crisptree.cli.rows import load_classifier, read_labelled
 
 
 def report(
@@ -29,19 +29,10 @@ def report(
     options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_classifier(model)
-    rows = read_labelled(
-        estimator,
-        data,
-        out,
-        target=target,
-        delimiter=delimiter,
-        missing=missing,
-        drop=drop,
-    )
+    rows = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing, drop=drop)
     from crisptree.report import write
 
     X, y = rows.known(estimator.classes_)
-    names = list(preprocessing_of(estimator).feature_names)
-    write(without_names(estimator), output, X, y, feature_names=names)
+    write(estimator, output, X, y, feature_names=list(estimator.preprocessing_.feature_names))
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +17,12 @@ from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.reading import open_table
+from crisptree.tables.source import Source
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows with their true classes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        Encoded rows.
-    truth : ndarray of shape (n,)
-        Class numbers, −1 for a class that the model does not know.
-    """
+    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know."""
 
     X: npt.NDArray[np.float32]
     truth: npt.NDArray[np.int64]
@@ -42,43 +34,22 @@ class Labelled:
 
 
 def load_classifier(path: Path) -> Any:
-    """A classifier from its file."""
+    """A classifier from its file, with a preprocessing; without names, for the rows that it makes have none either."""
     model = crisptree.load(path)
     if not isinstance(model, crisptree.CrispTreeClassifier):
         raise crisptree.ModelFileError(
             f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
+    names = model.__dict__.pop("feature_names_in_", None)
+    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.tree_.n_features, names))
     return model
 
 
-def preprocessing_of(model: Any) -> Preprocessing:
-    """The stored preprocessing, or that of a model trained on numbers in Python."""
-    stored: Preprocessing | None = model.__dict__.get("preprocessing_")
-    if stored is not None:
-        return stored
-    return Preprocessing.plain(model.tree_.n_features, model.__dict__.get("feature_names_in_"))
-
-
-def without_names(model: Any) -> Any:
-    """The model without the names of its columns, for rows that have none either; scikit-learn would warn."""
-    twin = copy.copy(model)
-    twin.__dict__.pop("feature_names_in_", None)
-    return twin
-
-
-def open_rows(
-    model: Any,
-    data: Path,
-    out: Output,
-    *,
-    delimiter: str | None,
-    missing: Sequence[str],
-    drop: Sequence[str] = (),
-    without: Sequence[str] = (),
+def encoder_of(
+    model: Any, source: Source, out: Output, *, missing: Sequence[str], drop: Sequence[str], without: Sequence[str] = ()
 ) -> Encoder:
-    """The table with the model's preprocessing; ``without`` are columns that are no features."""
-    preprocessing = preprocessing_of(model)
-    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
+    """What turns the table into rows, by the model's preprocessing; ``without`` are columns that are no features."""
+    preprocessing: Preprocessing = model.preprocessing_
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
     for name in drop:
         if source.column(name, "--drop") in needed:
@@ -99,35 +70,32 @@ def read_labelled(
     delimiter: str | None,
     missing: Sequence[str],
     drop: Sequence[str] = (),
-    unknown_classes: str = "left out",
+    unknown: str = "left out",
 ) -> Labelled:
-    """All rows of a table and their classes; ``unknown_classes`` tells what the command does with other rows."""
-    preprocessing = preprocessing_of(model)
-    source = open_table(data, delimiter=delimiter, n_features=len(preprocessing.columns))
-    name = target or (preprocessing.target if preprocessing.target in source.names else source.target)
-    name = name or preprocessing.target
+    """All rows of a table and their classes; ``unknown`` tells what the command does with rows of other classes."""
+    source = open_table(data, delimiter=delimiter, n_features=len(model.preprocessing_.columns))
+    learned = model.preprocessing_.target
+    name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
         raise TableError(f"name the column of {data} that holds the classes with --target.")
     source.column(name, "--target")
     labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
-    encoder = open_rows(model, data, out, delimiter=delimiter, missing=missing, drop=drop, without=[name])
+    encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=[name])
     with out.progress() as progress:
-        X = encoder.rows(lambda: progress.update(f"reading {data.name}", encoder.source.fraction_read()))
+        X = encoder.rows(lambda: progress.update(f"reading {data.name}", source.fraction_read()))
     out.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
-    unknown = labels[truth < 0]
-    if len(unknown) == len(labels):
+    others = labels[truth < 0]
+    if len(others) == len(labels):
         raise TableError(
             f"{data} must have rows of the model's classes, {listed(model.classes_.tolist(), 5)}; in column {name!r} "
-            f"it has {listed(dict.fromkeys(unknown), 5)}. Name the column of classes with --target."
+            f"it has {listed(dict.fromkeys(others), 5)}. Name the column of classes with --target."
         )
-    if len(unknown):
-        out.note(
-            f"{counted(len(unknown), 'row')} of a class that the model does not know "
-            f"({listed(dict.fromkeys(unknown), 5)}), {unknown_classes}."
-        )
+    if len(others):
+        rows, named = counted(len(others), "row"), listed(dict.fromkeys(others), 5)
+        out.note(f"{rows} of a class that the model does not know ({named}), {unknown}.")
     return Labelled(X, truth)
 
 
@@ -135,7 +103,5 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    plain = without_names(model)
-    hard = plain.tree_.labels(plain.apply(X))
-    soft = plain.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = model.tree_.labels(model.apply(X)), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -146,21 +146,16 @@ def _paired(images: Path, labels: Path) -> tuple[list[npt.NDArray[Any]], list[np
     """Images and their labels, by name where all names agree, else by order."""
     pictures, truths = read_images(images), read_images(labels, labels=True)
     if len(pictures) != len(truths):
-        raise TableError(
-            f"there must be as many labels as images; {images} holds {counted(len(pictures), 'image')} and {labels} "
-            f"{len(truths)}."
-        )
+        there = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(truths)}"
+        raise TableError(f"there must be as many labels as images; {there}.")
     by_name = {truth.name: truth for truth in truths}
     if {picture.name for picture in pictures} == set(by_name):
         truths = [by_name[picture.name] for picture in pictures]
     for picture, truth in zip(pictures, truths, strict=True):
         if picture.array.shape[:2] != truth.array.shape:
+            size, other = (" × ".join(map(str, image.array.shape[:2])) for image in (picture, truth))
             raise TableError(
-                f"an image and its labels must be of one size; image {picture.name} is {_size(picture)}, labels "
-                f"{truth.name} are {_size(truth)}."
+                f"an image and its labels must be of one size; image {picture.name} is {size}, labels {truth.name} are "
+                f"{other}."
             )
     return [picture.array for picture in pictures], [truth.array for truth in truths]
-
-
-def _size(picture: NamedImage) -> str:
-    return " × ".join(map(str, picture.array.shape[:2]))

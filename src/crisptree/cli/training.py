@@ -57,17 +57,15 @@ class TrainingTable:
         """Class numbers of the training rows."""
         return np.searchsorted(self.classes, self.y)
 
-    @property
-    def feature_names(self) -> npt.NDArray[np.object_]:
-        """Names of the encoded columns."""
-        return np.array(self.preprocessing.feature_names, dtype=object)
-
 
 def read_training(request: Request, out: Output, progress: ProgressDisplay) -> TrainingTable:
     """Labels first, then which rows are held out, then what the columns of the others hold, then all rows."""
     source = open_table(request.data, delimiter=request.delimiter)
     choices = request.choices
-    target = _target(request, source)
+    name = request.target or source.target or ("y" if source.matrix else None)
+    if name is None:
+        raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
+    target = source.column(name, "--target")
     without = {target, *choices.drop}
     if request.weights is not None:
         without.add(source.column(request.weights, "--weights"))
@@ -82,23 +80,18 @@ def read_training(request: Request, out: Output, progress: ProgressDisplay) -> T
     held = _held(y, request)
     kept = ~held
     choices = replace(choices, keep_constant=choices.keep_constant or bool(source.matrix))
-    preprocessing, notes = survey(
-        source, source.features(without), choices, target=target, rows=kept if held.any() else None, on_batch=read
-    )
+    rows = kept if held.any() else None
+    preprocessing, notes = survey(source, source.features(without), choices, target=target, rows=rows, on_batch=read)
     out.note_all(notes)
     encoder = Encoder(preprocessing, source, without=without)
     X = encoder.rows(read)
     out.note_all(encoder.notes())
     classes = np.unique(y[kept])
-    return TrainingTable(
-        preprocessing,
-        X[kept] if held.any() else X,
-        y[kept],
-        None if weight is None else weight[kept],
-        classes,
-        (X[held], np.searchsorted(classes, y[held])) if held.any() else None,
-        source.image_shape,
-    )
+    weight = None if weight is None else weight[kept]
+    scored = None
+    if held.any():
+        X, scored = X[kept], (X[held], np.searchsorted(classes, y[held]))
+    return TrainingTable(preprocessing, X, y[kept], weight, classes, scored, source.image_shape)
 
 
 def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
@@ -145,9 +138,8 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
                 f"--class-weight must be balanced or CLASS=WEIGHT, such as yes=2.5; got {entry!r}."
             )
         if label not in known:
-            raise typer.BadParameter(
-                f"--class-weight names the class {label!r}; the classes are {listed(known)}.{meant(label, known)}"
-            )
+            there = f"the classes are {listed(known)}.{meant(label, known)}"
+            raise typer.BadParameter(f"--class-weight names the class {label!r}; {there}")
         result[known[label]] = float(weight)
     return result
 
@@ -162,13 +154,6 @@ def _held(y: npt.NDArray[Any], request: Request) -> npt.NDArray[np.bool_]:
                 f"--holdout {request.holdout:g} must hold out at least one row; of {len(y)} rows it holds out none."
             )
     return held
-
-
-def _target(request: Request, source: Source) -> str:
-    name = request.target or source.target or ("y" if source.matrix else None)
-    if name is None:
-        raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
-    return source.column(name, "--target")
 
 
 def _check_columns(source: Source, choices: Choices, without: set[str]) -> None:

@@ -12,9 +12,8 @@ from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.digits import load_digits
 from crisptree.datasets.errors import DataFormatError, DataNotFoundError
 from crisptree.datasets.isbi import load_isbi
+from crisptree.datasets.libsvm import load_protein, load_sensit
 from crisptree.datasets.mnist import load_fashion_mnist, load_mnist
-from crisptree.datasets.protein import load_protein
-from crisptree.datasets.sensit import load_sensit
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": load_digits,

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.datasets import unpacking
-from crisptree.datasets.checking import check_features, check_labels
-from crisptree.datasets.compact import read_compact
-from crisptree.datasets.dataset import Dataset
+from crisptree.datasets.dataset import Dataset, in_parts
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.splitting import in_parts
+from crisptree.datasets.reading import read_bytes, read_compact
 
 STATES = ("b", "o", "x")
 """What a cell holds: nothing (blank), a piece of the second player, a piece of the first."""
@@ -47,10 +44,8 @@ def load_connect4(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset
     (43236, 126)
     """
     found = locate("connect4", data_home)
-    cells, y = READERS[found.form](found.paths[0])
-    check_labels("connect4", "all", y, len(CLASS_NAMES))
-    check_features("connect4", "all", cells, y, (CELLS,))
-    return in_parts((one_hot(cells), y), seed=seed, class_names=CLASS_NAMES)
+    cells, y = read_compact(found.paths[0], "X", "y") if found.form == "npz" else _from_text(found.paths[0])
+    return in_parts("connect4", {"all": (one_hot(cells), y)}, CLASS_NAMES, (CELLS * len(STATES),), seed)
 
 
 def one_hot(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -66,12 +61,8 @@ def one_hot(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return np.eye(len(STATES), dtype=np.float32)[cells.astype(np.intp)].reshape(len(cells), -1)
 
 
-def _from_npz(path: Path) -> list[npt.NDArray[Any]]:
-    return read_compact(path, "X", "y")
-
-
-def _from_uci(path: Path) -> list[npt.NDArray[Any]]:
-    text = unpacking.read(path, member="connect-4.data").decode("latin-1")
+def _from_text(path: Path) -> list[npt.NDArray[Any]]:
+    text = read_bytes(path, member="connect-4.data").decode("latin-1")
     rows = [line.split(",") for line in text.splitlines() if line.strip()]
     numbers = {word: number for words in (STATES, CLASS_NAMES) for number, word in enumerate(words)}
     for at, row in enumerate(rows):
@@ -82,6 +73,3 @@ def _from_uci(path: Path) -> list[npt.NDArray[Any]]:
             )
     table = np.array([[numbers[word] for word in row] for row in rows], dtype=np.int8).reshape(-1, CELLS + 1)
     return [table[:, :-1], table[:, -1]]
-
-
-READERS = {"npz": _from_npz, "uci": _from_uci}

@@ -1,12 +1,23 @@
-"""What every loader returns."""
+"""What every loader returns, and that it holds what its name says: nothing else is loaded under a published name."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from crisptree.datasets.catalog import CATALOG
+from crisptree.datasets.errors import DataFormatError
+from crisptree.holdout import hold_out
+
+HELD_OUT = 0.2
+"""The share of rows that a split puts aside: for testing, and of the rest for validation."""
+
+Rows = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+"""Features and labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +56,62 @@ class Dataset:
         ((1437, 64), (1437,))
         """
         return np.concatenate([self.X_train, self.X_valid]), np.concatenate([self.y_train, self.y_valid])
+
+
+def in_parts(
+    name: str, published: dict[str, Rows], class_names: tuple[str, ...], row_shape: tuple[int, ...], seed: int = 0
+) -> Dataset:
+    """The published parts, checked. Rows without a test part give 20 % for it, then those without a validation part."""
+    for part, rows in published.items():
+        _check(name, part, *rows, len(class_names), row_shape)
+    parts = dict(published)
+    if "all" in parts:
+        parts["train"], parts["test"] = _divided(parts["all"], seed)
+    if "valid" not in parts:
+        parts["train"], parts["valid"] = _divided(parts["train"], seed)
+    train, valid, test = (
+        (X.reshape(len(X), -1).astype(np.float32, copy=False), y.astype(np.int64, copy=False))
+        for X, y in (parts["train"], parts["valid"], parts["test"])
+    )
+    image_shape = row_shape if len(row_shape) > 1 else None
+    return Dataset(*train, *valid, *test, class_names=class_names, image_shape=image_shape)
+
+
+def _divided(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    X, y = rows
+    # Rounded up, as it was when results were published.
+    kept, held = hold_out(y, math.ceil(HELD_OUT * len(y)), seed)
+    return (X[kept], y[kept]), (X[held], y[held])
+
+
+def _check(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tuple[int, ...]) -> None:
+    """Raise unless labels and rows are as many as were published, and of each class as many where that is known."""
+    publication = CATALOG[name]
+    if y.ndim != 1 or not np.isin(y, np.arange(n_classes)).all():
+        raise DataFormatError(
+            f"{name} must have one of {n_classes} classes per row; the {part} part has the labels "
+            f"{_shortened(np.unique(y))} in an array of shape {y.shape}."
+        )
+    rows = publication.rows[part]
+    if len(y) != rows:
+        raise DataFormatError(
+            f"the {part} part of {name} has {rows:,} rows; these files have {len(y):,}. They are cut short or are "
+            f"other data: see {publication.page}."
+        )
+    expected = publication.class_counts.get(part)
+    counts = tuple(np.bincount(y.astype(np.int64), minlength=n_classes).tolist())
+    if expected is not None and counts != expected:
+        raise DataFormatError(
+            f"the classes in the {part} part of {name} have {_shortened(expected)} rows; in these files they have "
+            f"{_shortened(counts)}. They are other data: MNIST and Fashion-MNIST, for example, have files of the same "
+            f"names, so keep each in a folder of its own ({name}/)."
+        )
+    if X.shape != (len(y), *row_shape):
+        raise DataFormatError(
+            f"the {part} part of {name} must be of shape {(len(y), *row_shape)} for {len(y):,} labels; got {X.shape}."
+        )
+
+
+def _shortened(values: Any) -> str:
+    values = np.asarray(values).tolist()
+    return ", ".join(map(str, values[:10])) + (", …" if len(values) > 10 else "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crisptree.datasets.dataset import Dataset
-from crisptree.datasets.splitting import in_parts
+from crisptree.datasets.dataset import Dataset, in_parts
 
 
 def load_digits(seed: int = 0) -> Dataset:
@@ -16,5 +15,5 @@ def load_digits(seed: int = 0) -> Dataset:
     """
     from sklearn.datasets import load_digits as bundled_digits
 
-    rows = bundled_digits(return_X_y=True)
-    return in_parts(rows, seed=seed, class_names=tuple(map(str, range(10))), image_shape=(8, 8))
+    bundled = bundled_digits()
+    return in_parts("digits", {"all": (bundled.images, bundled.target)}, tuple(map(str, range(10))), (8, 8), seed)

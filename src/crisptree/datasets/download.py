@@ -11,24 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crisptree.datasets import unpacking
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.reading import unpacked
 from crisptree.persistence.writing import written_whole
-from crisptree.remedies import Remedy, WithRemedies
 
 TIMEOUT = 30.0
 """Seconds without a byte before the server counts as silent."""
 
 PIECE = 1 << 16
 
-UNVERIFIED, REPLACE = Remedy("unverified"), Remedy("replace")
-
 OnBytes = Callable[[int, int | None], None]
 """Receives the bytes so far and, where known, the bytes in all."""
 
 
-class DownloadError(WithRemedies):
+class DownloadError(Exception):
     """A file could not be fetched, or is not the published one; nothing of it was kept."""
 
 
@@ -51,63 +48,37 @@ def fetch(
     replace: bool = False,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> Receipt:
-    """Bring one file into ``folder``.
+    """Bring one file into ``folder``, which is made if need be; ``on_bytes`` is told after every piece how far it is.
 
-    Parameters
-    ----------
-    file : PublishedFile
-        What to fetch, and how to know it.
-    folder : Path
-        Where to; it is made if need be.
-    url : str, optional
-        Another address than the publisher's. The checksum stays the publisher's.
-    unverified : bool
-        Keep a file whose checksum is not known, or differs from one that was never confirmed.
-    replace : bool
-        Fetch even if the file is there.
-    on_bytes : function
-        Told after every piece how far it is.
-
-    Raises
-    ------
-    DownloadError
-        With a sentence that says what to do. Nothing half-written is left behind, on an interrupt neither.
+    ``url`` is another address than the publisher's, whose checksum stays the one that counts. ``unverified`` keeps a
+    file whose checksum is not known, or differs from one that was never confirmed; ``replace`` fetches even if the file
+    is there. A DownloadError says what to do, and nothing half-written is left behind, on an interrupt neither.
     """
     path = folder / file.name
     if path.exists() and not replace:
-        return _already_there(file, path, unverified)
+        try:
+            return Receipt(path, digest(path, "sha256"), _verify(file, path, unverified), fresh=False)
+        except DownloadError as error:
+            raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
     if file.checksum is None and file.content is None and not unverified:
         raise DownloadError(
-            f"the checksum of {file.name} is not known, so that it cannot be verified. Say {UNVERIFIED} to fetch "
-            f"it all the same, from {url or file.url}.",
-            UNVERIFIED,
+            f"the checksum of {file.name} is not known, so that it cannot be verified. Say `unverified=True` to fetch "
+            f"it all the same, from {url or file.url}."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with written_whole(path) as part:
             with part.open("wb") as target:
                 _copy(file, url or file.url, target, on_bytes)
-            verified = _verify(file, part, unverified)
-            receipt = Receipt(path, digest(part, "sha256"), verified, fresh=True)
+            return Receipt(path, digest(part, "sha256"), _verify(file, part, unverified), fresh=True)
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
-    return receipt
 
 
 def digest(path: Path, algorithm: str) -> str:
     """The digest of the file in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, algorithm).hexdigest()
-
-
-def _already_there(file: PublishedFile, path: Path, unverified: bool) -> Receipt:
-    try:
-        verified = _verify(file, path, unverified)
-    except DownloadError as error:
-        raise DownloadError(
-            f"{path} is there already, but {error} Say {REPLACE} to fetch it again.", *error.remedies, REPLACE
-        ) from None
-    return Receipt(path, digest(path, "sha256"), verified, fresh=False)
 
 
 def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
@@ -118,8 +89,7 @@ def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) ->
             raise DownloadError(f"{url} offers {total:,} bytes; the published file has {file.size:,}.")
         done = 0
         while piece := _piece(response, url):
-            target.write(piece)
-            done += len(piece)
+            done += target.write(piece)
             if file.size is not None and done > file.size:
                 raise DownloadError(f"{url} sent more than the {file.size:,} bytes of the published file.")
             on_bytes(done, total or file.size)
@@ -161,7 +131,7 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
         return False
     if file.content is not None:
         try:
-            inside = unpacking.unpacked(file.name, path.read_bytes(), file.content.member)
+            inside = unpacked(file.name, path.read_bytes(), file.content.member)
         except DataFormatError as error:
             raise DownloadError(str(error)) from error
         actual = hashlib.new(file.content.checksum.algorithm, inside).hexdigest()
@@ -172,5 +142,5 @@ def _verify(file: PublishedFile, path: Path, unverified: bool) -> bool:
 
 
 def _mismatch(name: str, expected: Checksum, actual: str) -> DownloadError:
-    doubt = "" if expected.confirmed else f" As that checksum was never confirmed, {UNVERIFIED} keeps such a file."
-    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}", UNVERIFIED)
+    doubt = "" if expected.confirmed else " As that checksum was never confirmed, `unverified=True` keeps such a file."
+    return DownloadError(f"{name} must have {expected}; it has {actual}.{doubt}")

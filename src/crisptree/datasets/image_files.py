@@ -7,10 +7,9 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,7 @@ MODES = ("L", "RGB", "I", "I;16", "I;16B", "F")
 LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
-@dataclass(frozen=True, eq=False)
-class NamedImage:
+class NamedImage(NamedTuple):
     """An image, (height, width) or (height, width, 3), and a name for files that belong to it."""
 
     name: str
@@ -34,14 +32,9 @@ class NamedImage:
 
 
 def read_images(path: Path, *, labels: bool = False) -> list[NamedImage]:
-    """All images of a folder, in the order of the numbers in their names, or all pages of one file.
+    """All images of a folder of .png and .tif, in the order of the numbers in their names, or all pages of one file.
 
-    Parameters
-    ----------
-    path : Path
-        A folder of .png and .tif, or one of them.
-    labels : bool, default=False
-        Whether a pixel is a class: then it must be one whole number, and a palette is passed over.
+    With ``labels`` a pixel is a class: it must be one whole number, and a palette is passed over.
     """
     if path.is_dir():
         files = sorted((file for file in path.iterdir() if file.suffix.lower() in ENDINGS), key=_natural)
@@ -122,10 +115,8 @@ def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False) -> list[np
     except (DataFormatError, ModuleNotFoundError, MemoryError):
         raise
     except Exception as error:  # Pillow has no one class for damage
-        kind = Path(shown).suffix or "image"
-        raise DataFormatError(
-            f"{shown} is damaged or not a {kind} file ({error}). Write or download it again."
-        ) from error
+        what = f"is damaged or not a {Path(shown).suffix or 'image'} file"
+        raise DataFormatError(f"{shown} {what} ({error}). Write or download it again.") from error
     return pages
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.datasets import unpacking
 from crisptree.datasets.catalog import CATALOG
-from crisptree.datasets.compact import read_compact
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.image_files import numbered_files, read_stack
 from crisptree.datasets.places import StrPath, locate
+from crisptree.datasets.reading import read_bytes, read_compact
 
 CLASS_NAMES = ("membrane", "cell")
 SHAPE = (512, 512)
@@ -57,21 +57,14 @@ def load_isbi(data_home: StrPath | None = None) -> Dataset:
     return Dataset(X[TRAIN], y[TRAIN], X[VALID], y[VALID], X[TEST], y[TEST], class_names=CLASS_NAMES, image_shape=SHAPE)
 
 
-def _from_npz(paths: tuple[Path, ...]) -> list[Stack]:
-    return read_compact(paths[0], "X_train", "y_train")
-
-
-def _from_tif(paths: tuple[Path, ...]) -> list[Stack]:
-    return [read_stack([path], str(path)) for path in paths]
-
-
-def _from_png(paths: tuple[Path, ...]) -> list[Stack]:
-    return [read_stack(numbered_files(path), str(path)) for path in paths]
-
-
-def _from_zip(paths: tuple[Path, ...]) -> list[Stack]:
+def _from_zip(path: Path) -> list[Stack]:
     members = ("train-volume.tif", "train-labels.tif")
-    return [read_stack([BytesIO(unpacking.read(paths[0], name))], f"{name} in {paths[0]}") for name in members]
+    return [read_stack([BytesIO(read_bytes(path, name))], f"{name} in {path}") for name in members]
 
 
-READERS = {"npz": _from_npz, "tif": _from_tif, "png": _from_png, "zip": _from_zip}
+READERS: dict[str, Callable[[tuple[Path, ...]], list[Stack]]] = {
+    "npz": lambda paths: read_compact(paths[0], "X_train", "y_train"),
+    "tif": lambda paths: [read_stack([path], str(path)) for path in paths],
+    "png": lambda paths: [read_stack(numbered_files(path), str(path)) for path in paths],
+    "zip": lambda paths: _from_zip(paths[0]),
+}

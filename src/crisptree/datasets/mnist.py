@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from crisptree.datasets.checking import check_features, check_labels
-from crisptree.datasets.compact import read_compact
-from crisptree.datasets.dataset import Dataset
-from crisptree.datasets.idx import read_idx
+from crisptree.datasets.dataset import Dataset, in_parts
+from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.splitting import in_parts
+from crisptree.datasets.reading import read_bytes, read_compact
 
 DIGITS = tuple(map(str, range(10)))
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
 SHAPE = (28, 28)
+UNSIGNED_BYTE = 0x08
 
 
 def load_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
@@ -69,19 +71,36 @@ def load_fashion_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Da
 def _load(name: str, data_home: StrPath | None, seed: int, class_names: tuple[str, ...]) -> Dataset:
     found = locate(name, data_home)
     X, y, X_test, y_test = READERS[found.form](found.paths)
-    for part, images, labels in (("train", X, y), ("test", X_test, y_test)):
-        check_labels(name, part, labels, len(class_names))
-        check_features(name, part, images, labels, SHAPE)
-    rows, test = (X.reshape(len(X), -1), y), (X_test.reshape(len(X_test), -1), y_test)
-    return in_parts(rows, test, seed=seed, class_names=class_names, image_shape=SHAPE)
+    return in_parts(name, {"train": (X, y), "test": (X_test, y_test)}, class_names, SHAPE, seed)
 
 
-def _from_npz(paths: tuple[Path, ...]) -> list[npt.NDArray[Any]]:
-    return read_compact(paths[0], "X_train", "y_train", "X_test", "y_test")
+def read_idx(path: Path) -> npt.NDArray[np.uint8]:
+    """The array of unsigned bytes in the file, plain or .gz.
+
+    An idx file is two zeros, the type, the number of axes, their lengths, then the bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels-idx1-ubyte"
+    >>> _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> read_idx(path)
+    array([7, 2, 1], dtype=uint8)
+    """
+    data = read_bytes(path)
+    if len(data) < 4 or data[:3] != bytes([0, 0, UNSIGNED_BYTE]):
+        raise DataFormatError(f"{path} must begin with 00 00 08, as idx files of bytes do; got {data[:3].hex(' ')}.")
+    begin = 4 + 4 * data[3]
+    shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, begin, 4))
+    if len(data) != begin + math.prod(shape):
+        raise DataFormatError(
+            f"{path} must hold {begin + math.prod(shape):,} bytes for an array of shape {shape}; it holds "
+            f"{len(data):,}. Download it again."
+        )
+    return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(shape)
 
 
-def _from_idx(paths: tuple[Path, ...]) -> list[npt.NDArray[Any]]:
-    return [read_idx(path) for path in paths]
-
-
-READERS = {"npz": _from_npz, "idx": _from_idx}
+READERS: dict[str, Callable[[tuple[Path, ...]], list[npt.NDArray[Any]]]] = {
+    "npz": lambda paths: read_compact(paths[0], "X_train", "y_train", "X_test", "y_test"),
+    "idx": lambda paths: [read_idx(path) for path in paths],
+}

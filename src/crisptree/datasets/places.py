@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from crisptree.datasets.catalog import CATALOG, Form, Publication
+from crisptree.datasets.catalog import CATALOG, Publication
 from crisptree.datasets.errors import DataNotFoundError
 
 VARIABLE = "CRISPTREE_DATA"
@@ -58,9 +58,9 @@ def look_for(name: str, data_home: StrPath | None = None) -> Found | None:
     """The first complete form of the data set, or None."""
     for folder in folders(name, data_home):
         for form, files in CATALOG[name].forms.items():
-            paths = [_first_file(folder, names) for names in files]
-            if None not in paths:
-                return Found(form, tuple(path for path in paths if path is not None))
+            paths = tuple(path for names in files if (path := _first_file(folder, names)))
+            if len(paths) == len(files):
+                return Found(form, paths)
     return None
 
 
@@ -85,24 +85,15 @@ def _not_found_message(publication: Publication, data_home: StrPath | None) -> s
     lines = [f"{name}: its files are not there. The publisher's files are"]
     lines += [f"  {file}" for file in publication.files]
     lines += ["In one of these folders there must be all files of a line, each under one of its names:"]
-    lines += [f"  {_form_text(form)}" for form in publication.forms.values()]
+    lines += ["  " + ", ".join(" or ".join(names) for names in form) for form in publication.forms.values()]
     lines += ["It was looked for in"]
     lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
-    incomplete = {
-        str(path) for place in places for form in publication.forms.values() for path in _files_found(place, form)
-    }
-    if incomplete:
-        lines += ["Only these are there:", *(f"  {path}" for path in sorted(incomplete))]
+    wanted = [names for form in publication.forms.values() for names in form]
+    there = {str(path) for place in places for names in wanted if (path := _first_file(place, names))}
+    if there:
+        lines += ["Only these are there:", *(f"  {path}" for path in sorted(there))]
     lines += [
         f"Download with `crisptree data fetch {name}`, or from {publication.page}; or name the folder that has them "
         f"with data_home=… or the environment variable {VARIABLE}."
     ]
     return "\n".join(lines)
-
-
-def _form_text(form: Form) -> str:
-    return ", ".join(" or ".join(names) for names in form)
-
-
-def _files_found(folder: Path, form: Form) -> list[Path]:
-    return [path for names in form if (path := _first_file(folder, names)) is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -11,11 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
-from crisptree.tables.values import Values, booleans, first_row, number_mask, numbers, texts, values_of
+from crisptree.tables.values import Values, values_of
 
 Rows = npt.NDArray[np.float32]
 
@@ -23,16 +22,8 @@ Rows = npt.NDArray[np.float32]
 class Encoder:
     """Applies a preprocessing to one file, and counts what training did not know.
 
-    Parameters
-    ----------
-    preprocessing : Preprocessing
-        What the model file holds.
-    source : Source
-        The file.
-    without : collection of str
-        Columns that are no features, where columns are found by their place.
-    missing : collection of str
-        More texts that mean a missing value.
+    ``without`` are columns that are no features, where columns are found by their place; ``missing`` are more texts
+    that mean a missing value.
     """
 
     def __init__(
@@ -46,7 +37,7 @@ class Encoder:
         self.preprocessing, self.source = preprocessing, source
         self.missing = {*preprocessing.missing, *missing}
         self.names = _matched(preprocessing, source, without)
-        self.unknown: dict[str, Counter[str]] = {}
+        self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.filled: Counter[str] = Counter()
 
     def encode(self, batch: pa.RecordBatch, start: int) -> Rows:
@@ -63,6 +54,8 @@ class Encoder:
                 self._encode_number(column, values, part, start)
             if column.missing:
                 part[~values.present, -1] = 1
+            elif not values.present.all():
+                self.filled[column.name] += int((~values.present).sum())
             place += width
         return X
 
@@ -76,75 +69,53 @@ class Encoder:
 
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
+        no_feature = "all its features are 0 there."
         for name, counts in self.unknown.items():
             unknown = counted(sum(counts.values()), "value")
-            yield (
-                f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); all its features are 0 "
-                "there."
-            )
-        for name, count in self.filled.items():
-            yield f"column {name!r}: {counted(count, 'missing value')}, none in training; {self._replacement(name)}"
-
-    def _replacement(self, name: str) -> str:
-        column = next(column for column in self.preprocessing.columns if column.name == name)
-        return (
-            "all its features are 0 there." if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
-        )
+            yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
+        for column in self.preprocessing.columns:
+            if count := self.filled[column.name]:
+                instead = no_feature if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
+                yield f"column {column.name!r}: {counted(count, 'missing value')}, none in training; {instead}"
 
     def _encode_number(self, column: Column, values: Values, part: Rows, start: int) -> None:
-        found = booleans(values) if column.kind == "boolean" else None
+        shown = f"{self.source.path}: column {column.name!r}"
+        found = values.booleans() if column.kind == "boolean" else None
         if found is None:
-            found = numbers(values)
+            found = values.numbers()
+        if found is None and values.kind != "text":
+            raise TableError(f"{shown} must hold numbers, as in training; it holds dates.")
         if found is None:
-            raise self._not_a_number(column, values, start)
+            row, value = values.first(~values.number_mask(), start)
+            what = "true or false" if column.kind == "boolean" else "numbers"
+            raise TableError(
+                f"{shown} must hold {what}, as in training; row {row} has {value!r}. If that means a missing value, "
+                f"say `missing={[value]}`."
+            )
         missing = ~values.present
-        if missing.any():
-            if np.isnan(column.mean):
-                raise TableError(
-                    f"{self._shown(column)} must have a number in every row, because the model keeps nothing to fill a "
-                    f"missing one with; row {start + int(missing.argmax()) + 1} has none."
-                )
-            part[missing, 0] = column.mean
-            if not column.missing:
-                self.filled[column.name] += int(missing.sum())
+        if missing.any() and np.isnan(column.mean):
+            raise TableError(
+                f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
+                f"row {start + int(missing.argmax()) + 1} has none."
+            )
         with np.errstate(over="ignore"):
-            part[values.present, 0] = found
+            part[missing, 0], part[values.present, 0] = column.mean, found
         not_finite = ~np.isfinite(part[:, 0])
         if not_finite.any():
             raise TableError(
-                f"{self._shown(column)} must hold finite numbers that single precision can hold; "
+                f"{shown} must hold finite numbers that single precision can hold; "
                 f"row {start + int(not_finite.argmax()) + 1} does not."
             )
 
-    def _not_a_number(self, column: Column, values: Values, start: int) -> TableError:
-        if values.kind != "text":
-            return TableError(f"{self._shown(column)} must hold numbers, as in training; it holds dates.")
-        mask = number_mask(values)
-        value = values.array[int(np.argmin(mask))].as_py()
-        what = "true or false" if column.kind == "boolean" else "numbers"
-        missing = Remedy("missing", [value])
-        return TableError(
-            f"{self._shown(column)} must hold {what}, as in training; row {first_row(~mask, values, start)} has "
-            f"{value!r}. If that means a missing value, say {missing}.",
-            missing,
-        )
-
-    def _shown(self, column: Column) -> str:
-        return f"{self.source.path}: column {column.name!r}"
-
     def _encode_category(self, column: Column, values: Values, part: Rows) -> None:
-        found = texts(values)
+        found = values.texts()
         places = pc.index_in(found, pa.array(column.categories, pa.string()))
         known = np.asarray(pc.is_valid(places).to_numpy(zero_copy_only=False), dtype=bool)
         part[values.where[known], np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)] = 1
-        if not known.all():
-            counts = self.unknown.setdefault(column.name, Counter())
-            for entry in found.filter(pa.array(~known)).value_counts().to_pylist():
-                # A column of ids would otherwise be kept whole.
-                counts[entry["values"] if entry["values"] in counts or len(counts) < 1000 else "…"] += entry["counts"]
-        missing = int((~values.present).sum())
-        if missing and not column.missing:
-            self.filled[column.name] += missing
+        for entry in found.filter(pa.array(~known)).value_counts().to_pylist():
+            counts = self.unknown[column.name]
+            # A column of ids would otherwise be kept whole.
+            counts[entry["values"] if entry["values"] in counts or len(counts) < 1000 else "…"] += entry["counts"]
 
 
 def unused(preprocessing: Preprocessing, source: Source) -> list[str]:
@@ -169,11 +140,9 @@ def _matched(preprocessing: Preprocessing, source: Source, without: Collection[s
         return wanted
     given = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
     if len(given) != len(wanted):
-        what = "columns by name" if preprocessing.named else "features by their place"
-        drop = Remedy("drop", ["NAME"])
+        by_place = "features by their place; leave out what is none with `drop=['NAME']`"
+        takes = "columns by name" if preprocessing.named else by_place
         raise TableError(
-            f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {what}"
-            + ("." if preprocessing.named else f"; leave out what is none with {drop}."),
-            drop,
+            f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {takes}."
         )
     return given

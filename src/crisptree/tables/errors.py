@@ -5,10 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from crisptree.remedies import WithRemedies
 
-
-class TableError(WithRemedies, ValueError):
+class TableError(ValueError):
     """A table, or a value in it, that cannot be used; the message says what to do."""
 
 

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crisptree.labels import class_numbers
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
-from crisptree.tables.values import WHOLE, booleans, matches, numbers, texts, values_of
+from crisptree.tables.values import WHOLE, values_of
 
 Labels = npt.NDArray[np.object_]
 
@@ -31,7 +30,7 @@ def read_labels(source: Source, name: str, missing: Collection[str] = ()) -> Lab
                 f"{source.path}: the target {name!r} must have a value in every row; row "
                 f"{source.n_read + int(absent.argmax()) + 1} has none. Remove rows without one."
             )
-        found = values.array if values.kind == "text" else texts(values)
+        found = values.array if values.kind == "text" else values.texts()
         blocks.append(found.to_numpy(zero_copy_only=False).astype(object))
     return np.concatenate(blocks)
 
@@ -46,35 +45,25 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     """
     if not len(labels):
         raise TableError(f"{path} must have rows; it has none.")
-    kinds = pa.array(np.unique(labels.astype(str)))
-    values = values_of(kinds, name, ())
-    if booleans(values) is not None:
-        return _check_two_classes(np.array([str(label).lower() == "true" for label in labels]), labels, path, name)
-    whole = matches(values, WHOLE)
-    if (
-        not whole
-        and numbers(values) is not None
-        and not bool(pc.any(pc.match_substring_regex(kinds, r"^-?0\d")).as_py())
-    ):
+    kinds = np.unique(labels.astype(str)).tolist()
+    values = values_of(pa.array(kinds), name, ())
+    boolean, whole = values.booleans() is not None, bool(values.matching(WHOLE).all())
+    if not boolean and not whole and values.numbers() is not None and not values.matching(r"^-?0\d").any():
         raise TableError(
             f"{path}: the target {name!r} must name classes; it holds numbers with a fraction, such as "
-            f"{listed(kinds.to_pylist(), 3)}. Make classes of them first, for example low and high."
+            f"{listed(kinds, 3)}. Make classes of them first, for example low and high."
         )
-    if len(kinds) >= 20 and 2 * len(kinds) > len(labels):
+    if not boolean and len(kinds) >= 20 and 2 * len(kinds) > len(labels):
         raise TableError(
             f"{path}: the target {name!r} must name classes; {len(kinds):,} different values in {len(labels):,} rows "
             "are too many for that."
         )
-    if whole and all(-(2**63) <= _whole_number(kind) < 2**63 for kind in kinds.to_pylist()):
-        return _check_two_classes(
-            np.array([_whole_number(str(label)) for label in labels], dtype=np.int64), labels, path, name
-        )
-    return _check_two_classes(labels.astype(str), labels, path, name)
-
-
-def _check_two_classes(y: npt.NDArray[Any], labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
-    """The same classes, if they are more than one; texts that differ, such as 1 and 1.0, may mean one class."""
-    if (y == y[0]).all():
+    y: npt.NDArray[Any] = labels.astype(str)
+    if boolean:
+        y = np.char.lower(y) == "true"
+    elif whole and all(-(2**63) <= _whole_number(kind) < 2**63 for kind in kinds):
+        y = np.array([_whole_number(label) for label in y.tolist()], dtype=np.int64)
+    if (y == y[0]).all():  # texts that differ, such as 1 and 1.0, may mean one class
         raise TableError(
             f"{path}: the target {name!r} must have at least two classes; every row has {str(labels[0])!r}."
         )
@@ -89,11 +78,9 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
     >>> numbers_of(np.array(["2", "1.0", "7"], dtype=object), np.array([1, 2])).tolist()
     [1, 0, -1]
     """
-    different, kind = list(set(labels.tolist())), classes.dtype.kind
-    known = [_text(label) for label in classes.tolist()]
-    places = class_numbers(np.array([_normalised(str(label), kind) for label in different], dtype=object), known)
-    table = dict(zip(different, places.tolist(), strict=True))
-    return np.array([table[label] for label in labels.tolist()], dtype=np.int64)
+    kind, known = classes.dtype.kind, [_text(label) for label in classes.tolist()]
+    same = {label: _normalised(str(label), kind) for label in set(labels.tolist())}
+    return class_numbers(np.array([same[label] for label in labels.tolist()], dtype=object), known)
 
 
 def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
@@ -101,7 +88,7 @@ def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> np
     blocks = [np.zeros(0)]
     for batch in source.batches([name]):
         values = values_of(batch.column(0), name, {*MISSING, *missing})
-        found = numbers(values)
+        found = values.numbers()
         if found is None or not values.present.all() or not (np.isfinite(found) & (found >= 0)).all():
             raise TableError(
                 f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; between rows "

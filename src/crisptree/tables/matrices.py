@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from crisptree.libsvm import Piece, read_pieces
 from crisptree.tables.errors import TableError, listed
-from crisptree.tables.source import Source
-from crisptree.tables.text import TextSource
+from crisptree.tables.source import Source, TextSource
 
 VALUES_AT_ONCE = 2**20
 MOST_FEATURES = 2**18
@@ -43,17 +42,12 @@ class Npz(Source):
             for name, array in self.arrays.items()
             if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
         }
-        names = [f"x{number}" for number in range(self.X.shape[1])]
-        super().__init__(
-            path,
-            [*names, *self.single],
-            matrix=len(names),
-            target="y" if "y" in self.single else None,
-            image_shape=X.shape[1:] if X.ndim > 2 else None,
-        )
+        self.matrix = self.X.shape[1]
+        self.target = "y" if "y" in self.single else None
+        self.image_shape = X.shape[1:] if X.ndim > 2 else None
+        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *self.single])
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Pieces of the arrays."""
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
         step = max(1, VALUES_AT_ONCE // max(1, len(columns)))
         for start in range(0, len(self.X), step):
@@ -62,7 +56,6 @@ class Npz(Source):
             yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
 
     def column(self, name: str, option: str) -> str:
-        """An array's name, if it has a value per row."""
         if name in self.arrays and name not in self.names:
             array = self.arrays[name]
             raise TableError(
@@ -72,7 +65,6 @@ class Npz(Source):
         return super().column(name, option)
 
     def fraction_read(self) -> float | None:
-        """Rows read of all rows."""
         return self.n_read / max(1, len(self.X))
 
 
@@ -101,10 +93,10 @@ class Libsvm(TextSource):
                     f"{path} must have {MOST_FEATURES:,} features at most, because its rows are made dense; it has a "
                     f"feature {n_features:,}. Number only the features that occur."
                 )
-        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"], matrix=n_features, target="y")
+        self.matrix, self.target = n_features, "y"
+        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Pieces of the text as dense rows."""
         for piece in self._pieces():
             if piece.n_features > self.matrix:
                 wide = f"it has a feature {piece.n_features}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -115,23 +116,16 @@ class Preprocessing:
 
     def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What a model file keeps: a JSON object and arrays."""
-        content: dict[str, Any] = {
-            "version": VERSION,
-            "named": self.named,
-            "missing": list(self.missing),
-            "target": self.target,
-            "left_out": dict(self.left_out),
-            "columns": [
-                {"name": column.name, "kind": column.kind}
-                | ({"categories": list(column.categories)} if column.categories else {})
-                for column in self.columns
-            ],
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "mean": np.array([column.mean for column in self.columns], dtype=np.float64),
-            "missing": np.array([column.missing for column in self.columns], dtype=np.uint8),
-        }
-        return content, arrays
+        columns = [
+            {"name": column.name, "kind": column.kind}
+            | ({"categories": list(column.categories)} if column.categories else {})
+            for column in self.columns
+        ]
+        content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
+        mean = np.array([column.mean for column in self.columns], dtype=np.float64)
+        missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
+        left_out = dict(self.left_out)
+        return {**content, "left_out": left_out, "columns": columns}, {"mean": mean, "missing": missing}
 
     @classmethod
     def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
@@ -143,8 +137,8 @@ class Preprocessing:
             )
         try:
             mean, missing = _checked(arrays["mean"], "f"), _checked(arrays["missing"], "u")
-            entries = content["columns"]
-            if not isinstance(entries, list) or not len(entries) == len(mean) == len(missing):
+            entries = _of_type(content["columns"], list)
+            if not len(entries) == len(mean) == len(missing):
                 raise TypeError("columns and arrays must be of one length")
             columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
             if len({column.name for column in columns}) < len(columns):
@@ -153,7 +147,7 @@ class Preprocessing:
                 columns,
                 named=_of_type(content["named"], bool),
                 missing=tuple(_of_type(text, str) for text in content["missing"]),
-                target=None if content["target"] is None else _of_type(content["target"], str),
+                target=_of_type(content["target"], str | None),
                 left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -177,7 +171,7 @@ def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
     return array
 
 
-def _of_type(value: Any, kind: type) -> Any:
+def _of_type(value: Any, kind: type | UnionType) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"{value!r} must be of type {kind.__name__}")
+        raise TypeError(f"{value!r} must be of type {getattr(kind, '__name__', kind)}")
     return value

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crisptree.tables.columnar import Parquet
-from crisptree.tables.delimited import DELIMITERS, Delimited
 from crisptree.tables.errors import TableError
 from crisptree.tables.matrices import Libsvm, Npz
-from crisptree.tables.source import Source
-from crisptree.tables.text import UNPACK
+from crisptree.tables.named_columns import DELIMITERS, Delimited, Parquet
+from crisptree.tables.source import UNPACK, Source
 
 LIBSVM = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
@@ -18,14 +16,8 @@ SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
 def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
     r"""A file of rows, ready to be read.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz.
-    delimiter : str, default=None
-        What separates the columns of a .csv, where it is not a comma.
-    n_features : int, default=None
-        How many features LIBSVM rows have; None takes the largest index in the file.
+    It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. LIBSVM rows
+    have ``n_features`` features, by default as many as the largest index in the file.
 
     Examples
     --------
@@ -42,8 +34,7 @@ def open_table(path: Path, *, delimiter: str | None = None, n_features: int | No
         raise TableError(f"{path} is a folder; name a file in it.")
     endings = [ending.lower() for ending in path.suffixes]
     packed = bool(endings) and endings[-1] in UNPACK
-    kind = (endings[:-1] if packed else endings)[-1:]
-    ending = kind[0] if kind else ""
+    ending = ["", *(endings[:-1] if packed else endings)][-1]
     if ending not in SUFFIXES or (packed and ending in (".parquet", ".npz")):
         raise TableError(
             f"{path} must end in one of {', '.join(SUFFIXES)} (text also in .gz, .bz2 or .xz after that); "

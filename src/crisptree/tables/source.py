@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -12,42 +19,26 @@ from crisptree.tables.errors import TableError, listed, meant
 
 VALUES_AT_ONCE = 2**22
 MOST_ROWS, FEWEST_ROWS = 2**16, 2**8
+UNPACK: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class Source(ABC):
     """Rows in a file. What differs between formats is how the names and the raw batches are found.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : tuple of str
-        All columns, in the file's order.
-    matrix : int, default=0
-        With a number, the first so many columns are the features and have no names of their own (.npz, LIBSVM).
-    target : str or None
-        The column of labels, where the format has a place for it.
-    image_shape : tuple of int or None
-        The shape of a row that is an image, where the format knows it.
+    The first ``matrix`` columns are features without names of their own (.npz, LIBSVM; else 0); ``target`` is the
+    column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        names: Sequence[str],
-        *,
-        matrix: int = 0,
-        target: str | None = None,
-        image_shape: tuple[int, ...] | None = None,
-    ) -> None:
+    matrix = 0
+    target: str | None = None
+    image_shape: tuple[int, ...] | None = None
+    n_read = 0
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
-        self.matrix, self.target, self.image_shape = matrix, target, image_shape
-        self.n_read = 0
-        seen: set[str] = set()
-        for name in self.names:
-            if name in seen:
-                raise TableError(f"{path} has two columns named {name!r}. Give every column a name of its own.")
-            seen.add(name)
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise TableError(f"{path} has two columns named {twice[0]!r}. Give every column a name of its own.")
 
     @abstractmethod
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -81,6 +72,29 @@ class Source(ABC):
         """The columns that may be features: all but some, or those of the matrix."""
         names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
         return [name for name in names if name not in others]
+
+
+class TextSource(Source):
+    """Rows in a file of text, plain or compressed."""
+
+    raw: IO[bytes] | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The text as bytes, without its compression."""
+        unpack = UNPACK.get(self.path.suffix.lower())
+        try:
+            with self.path.open("rb") as self.raw:
+                yield self.raw if unpack is None else unpack(self.raw)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            if unpack is None or getattr(error, "errno", None) is not None:
+                raise
+            raise TableError(f"{self.path} is damaged or not a {self.path.suffix} file ({error}).") from error
+        finally:
+            self.raw = None
+
+    def fraction_read(self) -> float | None:
+        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
 
 
 def _pieces_of_equal_size(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -29,16 +28,8 @@ Mask = npt.NDArray[np.bool_]
 class Values:
     """A piece of a column.
 
-    Parameters
-    ----------
-    kind : {"number", "boolean", "text", "date"}
-        What the file holds.
-    array : pyarrow array
-        The values that are not missing.
-    present : ndarray of bool
-        Which rows have one.
-    where : ndarray of int
-        The places of those rows in the batch.
+    Its ``kind`` is "number", "boolean", "text" or "date"; ``array`` has the values that are not missing, ``present``
+    marks the rows that have one, and ``where`` has the places of those rows in the batch.
     """
 
     kind: str
@@ -50,6 +41,56 @@ class Values:
         """Some of the rows; the others count neither as present nor as missing."""
         kept = rows[self.present]
         return Values(self.kind, self.array.filter(pa.array(kept)), self.present[rows], self.where[kept])
+
+    def numbers(self) -> npt.NDArray[np.float64] | None:
+        """The present values as numbers, or None where one of them is none; text such as 'inf' is no number."""
+        if self.kind == "date":
+            return None
+        try:
+            result = _numpy(self.array.cast(pa.float64(), safe=self.kind == "text"))
+        except pa.ArrowInvalid:
+            return None
+        # Arrow takes "inf" and "nan" for numbers; here they are text, so that whether a value is a number does not
+        # depend on what stands beside it.
+        return result if self.kind != "text" or np.isfinite(result).all() else None
+
+    def number_mask(self) -> Mask:
+        """Which of the present texts are numbers, and not too large for one."""
+        mask = self.matching(NUMBER)
+        mask[mask] = np.isfinite(_numpy(self.array.filter(pa.array(mask))).astype(np.float64))
+        return mask
+
+    def matching(self, pattern: str) -> Mask:
+        """Which of the present texts match."""
+        return _numpy(pc.match_substring_regex(self.array, pattern)).astype(bool)
+
+    def booleans(self) -> npt.NDArray[np.float64] | None:
+        """The present values as 0 and 1, or None where one of them is not true or false."""
+        if self.kind != "text":
+            return self.numbers() if self.kind == "boolean" else None
+        place = pc.index_in(pc.utf8_lower(self.array), pa.array(BOOLEANS))
+        return None if place.null_count else _numpy(place).astype(np.float64)
+
+    def texts(self) -> pa.Array:
+        """The present values as text that is the same whatever kind of file they come from: 1.0 is '1', True is 'true'.
+
+        Examples
+        --------
+        >>> values_of(pa.array([1.0, 2.5, None]), "x", ()).texts().to_pylist()
+        ['1', '2.5']
+        >>> values_of(pa.array(["1.0", "1.50", "a"]), "x", ()).texts().to_pylist()
+        ['1', '1.50', 'a']
+        """
+        if self.kind == "text":
+            return pc.replace_substring_regex(self.array, r"^(-?\d+)\.0+$", r"\1")
+        if pa.types.is_floating(self.array.type):
+            return pa.array([_number_text(number) for number in self.array.to_pylist()], pa.string())
+        return self.array.cast(pa.string())
+
+    def first(self, mask: Mask, start: int) -> tuple[int, Any]:
+        """The row in the file, counted from 1, of the first present value that a mask marks, and that value."""
+        place = int(np.argmax(mask))
+        return start + int(self.where[place]) + 1, self.array[place].as_py()
 
 
 def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
@@ -66,16 +107,16 @@ def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
     kind = _kind(array.type, name)
     if kind == "text":
         array = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        absent = pc.or_(pc.is_null(array), pc.fill_null(pc.is_in(array, pa.array(list(missing), pa.string())), True))
-    elif kind == "number":
-        if not pa.types.is_integer(array.type):  # whole numbers keep all their digits, for they may be labels
+        absent = pc.is_in(array, pa.array([*missing, None], pa.string()))
+    else:
+        if kind == "number" and not pa.types.is_integer(
+            array.type
+        ):  # whole numbers keep all digits: they may be labels
             array = array.cast(pa.float64())
         absent = pc.is_null(array, nan_is_null=True)
-    else:
-        absent = pc.is_null(array)
-    present = ~np.asarray(absent.to_numpy(zero_copy_only=False), dtype=bool)
-    where = np.flatnonzero(present)
-    return Values(kind, array if len(where) == len(array) else array.filter(pa.array(present)), present, where)
+    present = ~_numpy(absent).astype(bool)
+    found = array if present.all() else array.filter(pa.array(present))
+    return Values(kind, found, present, np.flatnonzero(present))
 
 
 def _kind(kind: pa.DataType, name: str) -> str:
@@ -88,76 +129,15 @@ def _kind(kind: pa.DataType, name: str) -> str:
         return "text"
     if types.is_date(kind) or types.is_timestamp(kind):
         return "date"
-    drop = Remedy("drop", [name])
     raise TableError(
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
-        f"Leave it out with {drop}.",
-        drop,
+        f"Leave it out with `drop={[name]}`."
     )
 
 
-def numbers(values: Values) -> npt.NDArray[np.float64] | None:
-    """The present values as numbers, or None where one of them is none; text such as 'inf' is no number."""
-    if values.kind in ("number", "boolean"):
-        return np.asarray(values.array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    if values.kind == "date":
-        return None
-    try:
-        result = np.asarray(values.array.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    except pa.ArrowInvalid:
-        return None
-    # Arrow takes "inf" and "nan" for numbers; here they are text, so that whether a value is a number does not depend
-    # on what stands beside it.
-    return result if np.isfinite(result).all() else None
-
-
-def number_mask(values: Values) -> Mask:
-    """Which of the present texts are numbers, and not too large for one."""
-    mask = matching(values, NUMBER)
-    mask[mask] = np.isfinite(values.array.filter(pa.array(mask)).to_numpy(zero_copy_only=False).astype(np.float64))
-    return mask
-
-
-def matching(values: Values, pattern: str) -> Mask:
-    """Which of the present texts match."""
-    return np.asarray(pc.match_substring_regex(values.array, pattern).to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def matches(values: Values, pattern: str) -> bool:
-    """Whether all present texts match."""
-    return bool(matching(values, pattern).all())
-
-
-def booleans(values: Values) -> npt.NDArray[np.float64] | None:
-    """The present values as 0 and 1, or None where one of them is not true or false."""
-    if values.kind != "text":
-        return numbers(values) if values.kind == "boolean" else None
-    place = pc.index_in(pc.utf8_lower(values.array), pa.array(BOOLEANS))
-    return None if place.null_count else np.asarray(place.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def texts(values: Values) -> pa.Array:
-    """The present values as text that is the same whatever kind of file they come from: 1.0 is '1', True is 'true'.
-
-    Examples
-    --------
-    >>> texts(values_of(pa.array([1.0, 2.5, None]), "x", ())).to_pylist()
-    ['1', '2.5']
-    >>> texts(values_of(pa.array(["1.0", "1.50", "a"]), "x", ())).to_pylist()
-    ['1', '1.50', 'a']
-    """
-    if values.kind == "text":
-        return pc.replace_substring_regex(values.array, r"^(-?\d+)\.0+$", r"\1")
-    if pa.types.is_floating(values.array.type):
-        whole = values.array.to_numpy(zero_copy_only=False)
-        return pa.array([_number_text(number) for number in whole.tolist()], pa.string())
-    return values.array.cast(pa.string())
+def _numpy(array: pa.Array) -> npt.NDArray[Any]:
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _number_text(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**63 else repr(number)
-
-
-def first_row(mask: npt.NDArray[Any], values: Values, start: int) -> int:
-    """The row in the file, counted from 1, of the first present value that a mask marks."""
-    return start + int(values.where[int(np.argmax(mask))]) + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from abc import ABC, abstractmethod
 from typing import Any, BinaryIO
@@ -28,51 +27,48 @@ class TableWriter(ABC):
     def write(self, columns: Columns) -> None:
         """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
 
-    def close(self) -> None:  # noqa: B027 (text has no end mark)
+    @abstractmethod
+    def close(self) -> None:
         """Write what is still to be written."""
 
 
-class DelimitedWriter(TableWriter):
+class ArrowWriter(TableWriter):
+    """A writer of pyarrow, made when the first piece says what the columns are: Parquet, one row group per piece."""
+
+    writer: Any = None
+
+    def opened(self, schema: pa.Schema) -> Any:
+        return pq.ParquetWriter(self.file, schema)
+
+    def write(self, columns: Columns) -> None:
+        arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
+        table = pa.Table.from_arrays(arrays, names=list(columns))
+        if self.writer is None:
+            self.writer = self.opened(table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class DelimitedWriter(ArrowWriter):
     """Text with a header."""
 
     delimiter = ","
 
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
-        self.has_header = False
+    def opened(self, schema: pa.Schema) -> Any:
+        return arrow_csv.CSVWriter(self.file, schema, write_options=arrow_csv.WriteOptions(delimiter=self.delimiter))
 
     def write(self, columns: Columns) -> None:
-        """Add lines."""
         _check_flat(columns)
-        buffer = io.BytesIO()
-        options = arrow_csv.WriteOptions(include_header=not self.has_header, delimiter=self.delimiter)
-        arrow_csv.write_csv(_table(columns), buffer, options)
-        self.has_header = True
-        self.file.write(buffer.getvalue())
+        super().write(columns)
 
 
 class TabWriter(DelimitedWriter):
     """Text with tabs."""
 
     delimiter = "\t"
-
-
-class ParquetWriter(TableWriter):
-    """A Parquet file, one row group per piece."""
-
-    writer: Any = None
-
-    def write(self, columns: Columns) -> None:
-        """Add a row group."""
-        table = _table(columns)
-        if self.writer is None:
-            self.writer = pq.ParquetWriter(self.file, table.schema)
-        self.writer.write_table(table)
-
-    def close(self) -> None:
-        """Write the footer."""
-        if self.writer is not None:
-            self.writer.close()
 
 
 class NpzWriter(TableWriter):
@@ -83,12 +79,10 @@ class NpzWriter(TableWriter):
         self.pieces: list[dict[str, npt.NDArray[Any]]] = []
 
     def write(self, columns: Columns) -> None:
-        """Keep arrays for later."""
         _check_flat(columns)
         self.pieces.append({name: _plain(values) for name, values in columns.items()})
 
     def close(self) -> None:
-        """Write all arrays."""
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name in self.pieces[0]:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -98,7 +92,7 @@ class NpzWriter(TableWriter):
 WRITERS: dict[str, type[TableWriter]] = {
     ".csv": DelimitedWriter,
     ".tsv": TabWriter,
-    ".parquet": ParquetWriter,
+    ".parquet": ArrowWriter,
     ".npz": NpzWriter,
 }
 
@@ -111,11 +105,6 @@ def _check_flat(columns: Columns) -> None:
                 f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
                 "without this column."
             )
-
-
-def _table(columns: Columns) -> pa.Table:
-    arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
-    return pa.Table.from_arrays(arrays, names=list(columns))
 
 
 def _plain(values: Any) -> npt.NDArray[Any]:

@@ -1,4 +1,7 @@
-"""CSV and TSV, plain or compressed. Every value is read as text; what it means is decided in one place, later."""
+"""Files whose columns have names: CSV and TSV, plain or compressed, and Parquet.
+
+Every value of a text file is read as text; what it means is decided in one place, later.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 
-from crisptree.remedies import Remedy
 from crisptree.tables.errors import TableError
-from crisptree.tables.text import TextSource
+from crisptree.tables.source import MOST_ROWS, Source, TextSource
 
 BLOCK = 2**20
 """Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
@@ -32,38 +35,48 @@ class Delimited(TextSource):
         self.path, self.delimiter = path, delimiter
         with self.opened() as file:
             names = _header(file, path, delimiter)
-        if len(names) == 1 and any(other in names[0] for other in ";,\t|"):
-            other = Remedy("delimiter", next(other for other in ";,\t|" if other in names[0]))
+        others = [other for other in ";,\t|" if other in names[0]]
+        if len(names) == 1 and others:
             raise TableError(
                 f"{path} must have its columns separated by {delimiter!r}; its header is {names[0][:60]!r}. "
-                f"Say {other}.",
-                other,
+                f"Say `delimiter={others[0]!r}`."
             )
         self.block = max(BLOCK, BLOCK_PER_HEADER * sum(len(name.encode()) + 1 for name in names))
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Blocks of text."""
+        read = arrow_csv.ReadOptions(block_size=self.block, use_threads=False)
+        several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=several)
+        as_text = dict.fromkeys(columns, pa.string())
+        convert = arrow_csv.ConvertOptions(column_types=as_text, include_columns=columns, strings_can_be_null=False)
         try:
             with self.opened() as file:
-                yield from self._reader(file, columns)
+                yield from arrow_csv.open_csv(file, read, parse, convert)
         except pa.ArrowInvalid as error:
             raise TableError(f"{self.path} {_reason(str(error))}") from error
 
-    def _reader(self, file: Any, columns: list[str]) -> Any:
-        return arrow_csv.open_csv(
-            file,
-            read_options=arrow_csv.ReadOptions(block_size=self.block, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter,
-                newlines_in_values=True,
-                # In a table of one column an empty line is a missing value, not nothing.
-                ignore_empty_lines=len(self.names) > 1,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()), include_columns=columns, strings_can_be_null=False
-            ),
-        )
+
+class Parquet(Source):
+    """A Parquet file, a batch of rows at a time and only the columns that are needed."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with pq.ParquetFile(path) as file:
+                names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
+        except pa.ArrowException as error:
+            raise TableError(f"{path} is damaged or not a Parquet file ({error}).") from error
+        super().__init__(path, names)
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            with pq.ParquetFile(self.path) as file:
+                yield from file.iter_batches(min(MOST_ROWS, 2**20 // max(1, len(columns)) + 1), columns=columns)
+        except pa.ArrowException as error:
+            raise TableError(f"{self.path} is damaged ({error}).") from error
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, self.n_rows)
 
 
 def _header(file: Any, path: Path, delimiter: str) -> list[str]:
