@@ -17,6 +17,7 @@ __all__ = [
     "CrispTreeClassifier",
     "CrispSegmenter",
     "CrispTreeWarning",
+    "StopTraining",
     "ModelFileError",
     "load",
     "explain",
@@ -28,6 +29,7 @@ _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispTreeWarning": "crisptree.warning",
+    "StopTraining": "crisptree.learning.history",
     "ModelFileError": "crisptree.persistence.errors",
     "load": "crisptree.estimators.loading",
 }
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.loading import load
     from crisptree.estimators.segmenter import CrispSegmenter
+    from crisptree.learning.history import StopTraining
     from crisptree.persistence.errors import ModelFileError
     from crisptree.warning import CrispTreeWarning
 

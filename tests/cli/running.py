@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from crisptree.cli.app import app
 
-QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2")
+QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2", *["--split", "oblique", "--algorithm", "em"])
+QUICK += ("--l1", "0", "--input-noise", "0")
 
 
 def run(*arguments):

@@ -23,7 +23,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"split": "curved"}, r"`split` must be 'oblique', 'axis', 'conv' or a function.*got 'curved'"),
+        ({"split": "curved"}, r"`split` must be 'auto', 'oblique', 'axis', 'conv' or a function.*got 'curved'"),
         ({"algorithm": "sgd"}, r"`algorithm` must be one of 'em', .*'likelihood', 'non_greedy'; got 'sgd'"),
         ({"grow": "wild"}, "`grow` must be one of 'greedy', 'balanced', 'axis_aligned', 'random', 'oc1', 'co2'"),
         ({"grow": "oc1", "split": "axis"}, "`split` must be 'oblique' for grow='oc1', .* got 'axis'"),
@@ -54,7 +54,7 @@ def fit(X=X, y=Y, fit_arguments=None, **parameters):
             r"`image_shape` must have as many pixels .* got \(2, 2\) \(4 pixels\) for 5 features",
         ),
         ({"image_shape": (5,)}, "`image_shape` must be None, "),
-        ({"scale": "log"}, "`scale` must be one of 'feature', 'global', None"),
+        ({"scale": "log"}, "`scale` must be one of 'auto', 'feature', 'global', None"),
         ({"class_weight": "heavy"}, "`class_weight` must be None, 'balanced' or a dict"),
         ({"class_weight": {0: -1.0}}, "`class_weight` must hold finite numbers of at least 0"),
         ({"validation_fraction": 1.0}, "`validation_fraction`"),

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, StopTraining
 from crisptree.equations.penalties import grid_laplacian
 from crisptree.estimators.classifier import PAPER
 from crisptree.inference import FlatTree, route_rows
@@ -264,16 +264,44 @@ def test_the_paper_protocol_is_the_papers():
     assert (model.max_depth, model.epochs) == (4, 20)
 
 
-def test_an_interrupted_fit_leaves_the_estimator_unfitted():
+def test_an_interrupted_fit_leaves_the_earlier_one_as_it_was():
     X, y = clouds(100)
     model = plain_tree(**QUICK).fit(X, y)
 
     def interrupt(record):
         raise KeyboardInterrupt
 
+    before, predicted = model.tree_, model.predict(X)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(callbacks=[interrupt]).fit(X, y)
-    assert not hasattr(model, "tree_")
+    assert model.tree_ is before
+    assert np.array_equal(model.predict(X), predicted)
+    with pytest.raises(ValueError, match="`max_depth`"):
+        model.set_params(callbacks=None, max_depth=-1).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        model.set_params(max_depth=3).fit(X[:, :2], y[:5])
+    assert model.tree_ is before
+    assert model.n_features_in_ == X.shape[1]
+    unfitted = plain_tree(**QUICK, callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        unfitted.fit(X, y)
+    assert not hasattr(unfitted, "tree_")
+
+
+def test_a_callback_may_end_a_fit_and_keep_what_is_there():
+    X, y = clouds(200)
+    for last, phase in ((3, "grow"), (12, "finetune")):
+        records = []
+
+        def stop(record, records=records, last=last):
+            records.append(record)
+            if len(records) == last:
+                raise StopTraining
+
+        model = plain_tree(max_depth=2, epochs=5, finetune_epochs=30, random_state=0, callbacks=[stop]).fit(X, y)
+        assert len(model.history_) == len(records) == last
+        assert records[-1].phase == phase
+        assert model.predict(X).shape == y.shape
 
 
 def test_linear_trees_are_flat_arrays_without_torch(fitted):

@@ -80,5 +80,5 @@ def test_every_word_is_known_where_it_is_used():
     assert words["grow"] == set(SEARCHES) | {"greedy", "balanced"}
     assert words["annealing"] == set(SCHEDULES)
     assert words["learning_rate_decay"] == set(DECAYS)
-    assert words["scale"] == set(SCALES)
-    assert words["split"] == set(KINDS) | set(MODULES)
+    assert words["scale"] == {*SCALES, "auto"}
+    assert words["split"] == {*KINDS, *MODULES, "auto"}

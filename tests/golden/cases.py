@@ -101,7 +101,7 @@ def grown_on() -> Any:
 
 def validated() -> Any:
     X, y = digits()
-    model = CrispTreeClassifier(**{**QUICK, **ONE_THREAD}, early_stopping=True, algorithm="likelihood")
+    model = CrispTreeClassifier(**{**QUICK, **ONE_THREAD, "early_stopping": True, "algorithm": "likelihood"})
     return model.fit(X[:400], y[:400], validation=(X[400:], y[400:]))
 
 

@@ -20,7 +20,9 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 
 WIDTHS = (0.0, 0.3, 0.7, 1.4)
-"""Widths of the noise that are tried, in units of the scaled features."""
+IMAGE_WIDTHS = (0.0, 0.5, 1.0, 1.5)
+"""Widths of the noise that are tried, in units of the scaled features: the two in the middle, and the one beyond the
+better of them."""
 
 PLAIN_WIDTH = 0.3
 """That of a fit on too few rows to choose by."""
@@ -33,13 +35,16 @@ FEWEST_ROWS = 60
 ROWS_FOR_ONE_FOLD = 4000
 """With so many rows a single part judges; fewer are cross-validated."""
 
-N_FOLDS = 3
+N_FOLDS = 2
 MOST_ROWS = 50_000
 """A choice looks at no more rows than these."""
 
 HELD_OUT = 0.2
-EPOCHS = 0.5
+EPOCHS = 0.4
 """The share of the epochs that a trial gets."""
+
+ALIKE = (1.5, 30.0)
+"""Columns whose spreads, but for a tenth at either end, differ by a factor between these may have one unit."""
 
 THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 """Splits on one feature each, found as CART finds them; they are not finetuned."""
@@ -57,13 +62,22 @@ def _auto(parameters: Mapping[str, Any], name: str) -> bool:
     return isinstance(parameters.get(name), str) and parameters[name] == "auto"
 
 
-def closed(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+def scale_of(parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None) -> str | None:
+    """What scale="auto" means at first: the pixels of an image have one unit, the columns of a table their own."""
+    scale: str | None = parameters["scale"]
+    return scale if scale != "auto" else "feature" if image_shape is None else "global"
+
+
+def closed(
+    parameters: Mapping[str, Any], chosen: Mapping[str, Any], image_shape: tuple[int, ...] | None
+) -> dict[str, Any]:
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
     plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0}
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
+    values["scale"] = scale_of(parameters, image_shape)
     for name, value in (plain | dict(chosen)).items():
         if _auto(parameters, name) or (name in chosen and name == "max_depth"):
             values[name] = value
@@ -101,6 +115,7 @@ def choose(
     search = _Search(parameters, folds, image_shape, seed)
     search.widths()
     if image_shape is None:
+        search.one_scale()
         search.shallow()
         search.sparse()
         search.thresholds()
@@ -113,14 +128,28 @@ class _Search:
     def __init__(
         self, parameters: Mapping[str, Any], folds: list[Fold], image_shape: tuple[int, ...] | None, seed: int
     ) -> None:
-        self.parameters, self.folds, self.image_shape, self.seed = parameters, folds, image_shape, seed
+        self.parameters, self.image_shape, self.seed = parameters, image_shape, seed
+        self.target = folds[0].problem.target
+        self.scale = scale_of(parameters, image_shape)
         self.trials: list[Trial] = []
+        self.by_scale = {self.scale: folds}
         self.depth = parameters["max_depth"]
         self.fixed = {"max_depth": self.depth}
 
+    def _folds(self, values: Mapping[str, Any]) -> list[Fold]:
+        """The folds with their rows scaled as the values say."""
+        scale = values.get("scale", self.scale)
+        if scale not in self.by_scale:
+            n_jobs = self.parameters["n_jobs"]
+            self.by_scale[scale] = [fold.rescaled(scale, n_jobs) for fold in self.by_scale[self.scale]]
+        return self.by_scale[scale]
+
     def _spec(self, values: Mapping[str, Any]) -> Spec:
-        rows = self.folds[0].problem.training
-        parameters = closed(self.parameters, values) | {"max_depth": values["max_depth"], "early_stopping": False}
+        rows = self.by_scale[self.scale][0].problem.training
+        parameters = closed(self.parameters, values, self.image_shape) | {
+            "max_depth": values["max_depth"],
+            "early_stopping": False,
+        }
         spec = Spec.of(
             parameters,
             n_features=rows.X.shape[1],
@@ -133,7 +162,7 @@ class _Search:
     def _try(self, **values: Any) -> None:
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
         if not any(trial.values == values for trial in self.trials):
-            self.trials.append(try_out(values, self._spec(values), self.folds))
+            self.trials.append(try_out(values, self._spec(values), self._folds(values)))
 
     def _is_free(self, name: str) -> bool:
         return name == "max_depth" or _auto(self.parameters, name)
@@ -143,14 +172,25 @@ class _Search:
         return max(self.trials, key=lambda trial: trial.score)
 
     def widths(self) -> None:
+        """Two widths of noise, and a third beyond the better one."""
+        none, less, more, most = WIDTHS if self.image_shape is None else IMAGE_WIDTHS
         for l2 in PENALTIES if self._is_free("l2") else (0.0,):
-            for width in WIDTHS if self._is_free("input_noise") else (0.0,):
+            for width in (less, more):
                 self._try(split="oblique", input_noise=width, l1=0.0, l2=l2)
+        if self._is_free("input_noise"):
+            values = self.best.values
+            self._try(**(values | {"input_noise": most if values["input_noise"] == more else none}))
+
+    def one_scale(self) -> None:
+        """One spread for all columns, where they may have one unit."""
+        spread = self.by_scale[self.scale][0].problem.scaling.spread
+        least, largest = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
+        if self._is_free("scale") and ALIKE[0] < largest / least < ALIKE[1]:
+            self._try(**(self.best.values | {"scale": "global"}))
 
     def shallow(self) -> None:
         """Shallower trees with the best noise: a tree of one split is a linear model."""
-        n_classes = self.folds[0].problem.target.n_values
-        least = max(1, math.ceil(math.log2(n_classes)))
+        least = max(1, math.ceil(math.log2(self.target.n_values)))
         values = self.best.values
         for depth in sorted({least, SHALLOW}):
             if (self.depth is None or depth < self.depth) and depth >= least:
@@ -165,15 +205,17 @@ class _Search:
     def thresholds(self) -> None:
         if self._is_free("split"):
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            self.trials += try_depths(values, self._spec(values), self.folds)
+            self.trials += try_depths(values, self._spec(values), self._folds(values))
 
     def choice(self) -> dict[str, Any]:
-        """The noise by its score alone, which makes no tree simpler; the rest by one standard error."""
+        """The best of every kind by its score, because noise and scale make no tree simpler; then the simplest kind."""
         best: dict[Any, Trial] = {}
         for trial in self.trials:
-            key = tuple((name, value) for name, value in sorted(trial.values.items()) if name != "input_noise")
-            if key not in best or trial.score > best[key].score:
-                best[key] = trial
+            values = trial.values
+            is_axis = values.get("split") == "axis"
+            kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
+            if kind not in best or trial.score > best[kind].score:
+                best[kind] = trial
         return simplest_of_the_best(list(best.values())).values
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import row_blocks
-from crisptree.estimators.choices import choose, closed, is_open
+from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
@@ -60,14 +60,12 @@ def fit_rows(
     path: list[Trial] = []
     if is_open(parameters) and earlier is None:
         chosen, path = choose(parameters, problem, data.image_shape, seed)
-    fitted, history = fit_problem(closed(parameters, chosen), problem, data.image_shape, seed, earlier)
+    values = closed(parameters, chosen, data.image_shape)
+    if earlier is None and values["scale"] != scale_of(parameters, data.image_shape):
+        scaling = Scaling.learn(data.X, data.weight, values["scale"], parameters["n_jobs"])
+        problem = Problem(data.part, scaling, problem.target, validation)
+    fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     return TrainedRows(fitted, history, chosen, path)
-
-
-def scale_of(parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None) -> str | None:
-    """What scale="auto" means: the pixels of an image have one unit, the columns of a table their own."""
-    scale: str | None = parameters["scale"]
-    return scale if scale != "auto" else "feature" if image_shape is None else "global"
 
 
 def fit_problem(

@@ -46,7 +46,7 @@ class CrispSegmenter(SegmenterParameters, TreeEstimator):
         The label of pixels that are not labelled, which may be NaN; None where all are.
     split : {"oblique", "axis", "conv"} or callable, default="oblique"
         What a split asks of a window; see ``CrispTreeClassifier``.
-    algorithm : {"em", "alternating", "likelihood"}, default="em"
+    algorithm : {"em", "alternating", "likelihood"}, default="likelihood"
         How stumps and the whole tree are trained.
     grow : {"greedy", "balanced"}, default="greedy"
         Learn the structure, or start from a random complete tree of ``max_depth``.

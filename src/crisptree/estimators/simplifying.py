@@ -55,7 +55,7 @@ def simplify_tree(
         tolerance = TOLERANCE
     score = _accuracy(before, held, estimator.n_jobs)
     lowest = None if tolerance is None else score - tolerance
-    parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}))
+    parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}), data.image_shape)
     parameters |= {"finetune_epochs": epochs, "grow": "keep"}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)

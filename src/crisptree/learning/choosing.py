@@ -15,6 +15,7 @@ from crisptree.inference.cutting import cut
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
+from crisptree.scaling import Scaling
 
 Doubles = npt.NDArray[np.float64]
 
@@ -55,6 +56,14 @@ class Fold:
 
     problem: Problem
     held: Part
+
+    def rescaled(self, scale: str | None, n_jobs: int | None) -> Fold:
+        """The same rows on another scale."""
+        rows = self.problem.training
+        assert isinstance(rows.X, np.ndarray)
+        return replace(
+            self, problem=Problem(rows, Scaling.learn(rows.X, rows.weight, scale, n_jobs), self.problem.target)
+        )
 
 
 def try_out(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:

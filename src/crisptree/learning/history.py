@@ -42,7 +42,22 @@ class EpochRecord:
 
 
 class StopTraining(Exception):
-    """Raised by a callback: the fit ends here and keeps the tree as it stands."""
+    """Raise it in a callback to end a fit there and keep the tree as it stands.
+
+    While a tree grows, the levels that are complete are kept and nothing is finetuned; while it is finetuned, the tree
+    as it is after the epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier, StopTraining
+    >>> def stop_early(record):
+    ...     if record.phase == "finetune" and record.epoch == 5:
+    ...         raise StopTraining
+    >>> model = CrispTreeClassifier(split="oblique", callbacks=[stop_early], random_state=0).fit(*load_iris(return_X_y=True))
+    >>> model.history_[-1].epoch
+    5
+    """
 
 
 Listener = Callable[[EpochRecord], None]
