@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import class_numbers
 from crisptree.view import names, rows
+from crisptree.view.names import Names
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -103,7 +103,7 @@ class ModelView:
     @cached_property
     def node_rows(self) -> Doubles:
         """Training rows at every node, by weight.  (n_nodes,)"""
-        return self.tree.statistics.node_counts.sum(axis=1)
+        return self.tree.meaning.weight(self.tree.statistics.node_counts)
 
     def ranked(self, node: int) -> list[tuple[str, float]]:
         """The classes of a node and their shares, the most frequent first."""
@@ -170,9 +170,7 @@ class ModelView:
             )
 
 
-def view_of(
-    model: Any, purpose: str, *, class_names: Sequence[Any] | None = None, feature_names: Sequence[Any] | None = None
-) -> ModelView:
+def view_of(model: Any, purpose: str, *, class_names: Names = None, feature_names: Names = None) -> ModelView:
     """A fitted model as others see it.
 
     Parameters
@@ -202,10 +200,9 @@ def view_of(
     if not isinstance(tree, CrispTree):
         raise _refusal(model, estimator, purpose)
     labels = estimator.classes_ if class_names is None else class_names
-    classes = names.on_one_line(names.one_name_each(labels, tree.n_outputs, "class_names", "classes"))
-    return ModelView(
-        estimator, earlier, classes, names.on_one_line(names.feature_names(estimator, feature_names, earlier))
-    )
+    classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
+    features = names.on_one_line(names.feature_names(estimator, feature_names, earlier))
+    return ModelView(estimator, earlier, classes, features)
 
 
 def linear(tree: CrispTree, purpose: str) -> FlatTree:

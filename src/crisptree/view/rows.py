@@ -11,18 +11,13 @@ import numpy.typing as npt
 Singles = npt.NDArray[np.float32]
 
 
-def _through(earlier: Sequence[Any], X: Any) -> Any:
-    """Rows as the estimator takes them."""
-    for transformer in earlier:
-        X = transformer.transform(X)
-    return X
-
-
 def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
     from sklearn.utils.validation import validate_data
 
-    X, n_features = _through(earlier, X), estimator.tree_.n_features
+    for transformer in earlier:
+        X = transformer.transform(X)
+    n_features = estimator.tree_.n_features
     if not hasattr(X, "columns") and not _is_sparse(X):
         X = np.asarray(X)
         if X.shape[1:] in _image_shapes(estimator):
@@ -36,10 +31,7 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
 
 
 def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Singles:
-    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image.
-
-    ``name`` is what errors call it.
-    """
+    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
     if hasattr(x, "to_frame") and hasattr(x, "index"):  # a row taken out of a frame carries its names as its index
         x = x.to_frame().T
         x = x.infer_objects() if earlier else x.astype(np.float64)
