@@ -24,9 +24,6 @@ ACCENT = "#d55e00"
 RIGHT, LEFT = "#3b6fb6", "#c8504b"
 """What sends a row right, and what sends it left."""
 
-SIGNED = "RdBu"
-"""The colour map of signed values: the same two colours, white at zero."""
-
 
 HINTING = 1.06
 """Small text on a grid of pixels is wider than its outlines by up to this factor."""
@@ -79,9 +76,3 @@ def shortened(text: str, inches: float, size: float, weight: str = "normal") -> 
     lengths = range(1, len(text))
     fits = bisect_left(lengths, True, key=lambda length: text_width(text[:length] + "…", size, weight) > inches)
     return text[: max(fits, 1)].rstrip() + "…"
-
-
-def readable_on(color: npt.ArrayLike) -> str:
-    """Black or white, whichever is easier to read on the color."""
-    red, green, blue = np.asarray(mpl.colors.to_rgb(color))  # type: ignore[arg-type]
-    return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

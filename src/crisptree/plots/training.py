@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -85,14 +85,9 @@ def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[
     for place, (start, piece) in enumerate(pieces):
         if place % 2:
             ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
-        x, y = [], []
-        for number, record in enumerate(piece):
-            if number and record.epoch <= piece[number - 1].epoch:
-                x.append(start + number - 0.5)
-                y.append(np.nan)
-            height = value(record)
-            x.append(float(start + number))
-            y.append(np.nan if height is None else height)
+        again = [place for place, (one, other) in enumerate(pairwise(piece), 1) if other.epoch <= one.epoch]
+        heights = np.array([value(record) for record in piece], dtype=np.float64)  # NaN for None
+        x, y = np.insert(start + np.arange(len(piece)), again, 0), np.insert(heights, again, np.nan)
         ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
 
 

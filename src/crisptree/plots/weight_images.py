@@ -1,13 +1,32 @@
-"""Weights and rows as images: numbers only."""
+"""Weights and rows as images, and how they are painted: numbers only."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.view import ModelView
+
 Doubles = npt.NDArray[np.float64]
+
+GRAY: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
+"""For ``imshow``: from black to white."""
+
+
+def weight_image(view: ModelView, split: int) -> Doubles:
+    """The weights of a split in the scaled space of training, from black to white."""
+    assert view.image_shape is not None  # tabular data is drawn otherwise
+    return as_image(view.scaled_weights(split), view.image_shape, view.varies)
+
+
+def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[Doubles, dict[str, Any]]:
+    """Signed values as an image, and how to paint it: in the colours of right and left, white at zero."""
+    assert image_shape is not None
+    reach = np.abs(values).max() or 1.0
+    return side_by_side(values, image_shape), {"cmap": "RdBu", "vmin": -reach, "vmax": reach}
 
 
 def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:

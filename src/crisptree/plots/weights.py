@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, SIGNED, literal, shortened, write
-from crisptree.plots.weight_images import as_image, side_by_side
+from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, literal, shortened, write
+from crisptree.plots.weight_images import GRAY, signed_image, weight_image
+from crisptree.view import Names
 from crisptree.view.influence import effects, most_influential
 from crisptree.view.model import ModelView, linear, view_of
 
@@ -33,7 +33,7 @@ def plot_weights(
     compare: Any = None,
     style: str = "gray",
     labels: Sequence[str] | None = None,
-    feature_names: Sequence[Any] | None = None,
+    feature_names: Names = None,
 ) -> npt.NDArray[Any]:
     """Draw the weights of some splits side by side.
 
@@ -123,10 +123,10 @@ def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str
 
 
 def _grid(axes: Any, n_rows: int, n_columns: int, with_images: bool) -> npt.NDArray[Any]:
+    width, height = (1.25, 1.35) if with_images else (2.6, 1.9)
     if axes is None:
-        width, height = (1.25, 1.35) if with_images else (2.6, 1.9)
         size = (width * n_columns + 0.3, height * n_rows + 0.2)
-        _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
+        axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1]
     given = np.asarray(axes, dtype=object)
     if given.size != n_rows * n_columns:
         raise ValueError(f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Leave it None to make them.")
@@ -134,22 +134,15 @@ def _grid(axes: Any, n_rows: int, n_columns: int, with_images: bool) -> npt.NDAr
 
 
 def _draw_gray(ax: Axes, view: ModelView, split: int) -> None:
-    assert view.image_shape is not None  # tabular data is drawn as bars
-    image = as_image(view.scaled_weights(split), view.image_shape, view.varies)
-    ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="none")
-    _bare(ax)
+    _draw_image(ax, weight_image(view, split), GRAY)
 
 
 def _draw_diverging(ax: Axes, view: ModelView, split: int) -> None:
-    assert view.image_shape is not None
-    weights = view.scaled_weights(split)
-    reach = np.abs(weights).max() or 1.0
-    image = side_by_side(weights, view.image_shape)
-    ax.imshow(image, cmap=mpl.colormaps[SIGNED], vmin=-reach, vmax=reach, interpolation="none")
-    _bare(ax)
+    _draw_image(ax, *signed_image(view.scaled_weights(split), view.image_shape))
 
 
-def _bare(ax: Axes) -> None:
+def _draw_image(ax: Axes, image: npt.NDArray[np.float64], paint: dict[str, Any]) -> None:
+    ax.imshow(image, interpolation="none", **paint)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_linewidth(0.6)
