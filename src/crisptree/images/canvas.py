@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.images.smoothing import smoothed
+from crisptree.images.filters import Image, smoothed
 from crisptree.images.view import WindowView
 from crisptree.rows.windows import Windows
-
-Image = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class Canvas:
         The first line of every image's margin.
     """
 
-    pixels: npt.NDArray[np.float32]
+    pixels: Image
     view: WindowView
     shapes: tuple[tuple[int, int], ...]
     tops: tuple[int, ...]

@@ -56,19 +56,7 @@ def _edges(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> tuple[Doub
 def cells(structure: TreeStructure, weight: Doubles, bias: Doubles, frame: Doubles) -> list[Doubles]:
     """The cell of every node inside a convex frame: the root's is the frame, a split's falls to its children.
 
-    Parameters
-    ----------
-    structure : TreeStructure
-        The tree.
-    weight, bias : ndarray of shape (n_splits, 2), (n_splits,)
-        Its hyperplanes: a point goes right where weight · x + bias > 0.
-    frame : ndarray of shape (n_corners, 2)
-        What of the plane is looked at.
-
-    Returns
-    -------
-    list of ndarray of shape (n_corners, 2)
-        By node number, splits first, then leaves. A cell outside the frame has no corners.
+    Points go right where weight · x + bias > 0. A cell outside the frame has no corners.
     """
     found = [EMPTY] * structure.n_nodes
     found[0] = frame

@@ -41,11 +41,6 @@ class Layout:
     def is_end(self, node: int) -> bool:
         return node in self.ends
 
-    @property
-    def bottom(self) -> float:
-        """The lower edge of the lowest node."""
-        return float(np.nanmin(self.y - self.height / 2))
-
     def outline(self, node: int) -> tuple[float, float, float, float]:
         """Left, right, lower and upper edge of a node."""
         x, y, width, height = (float(part[node]) for part in (self.x, self.y, self.width, self.height))
@@ -62,16 +57,8 @@ def tree_layout(
 ) -> Layout:
     """Ends stand side by side from left to right, a split stands above the middle of its children.
 
-    Parameters
-    ----------
-    structure : TreeStructure
-        The tree.
-    max_depth : int, default=None
-        Splits at this depth become ends.
-    widest : float, default=2.0
-        The width of a split where there is space.
-    aspect, lowest : float, default=1.0, 0.0
-        The height of a split for a width of one, and its least height.
+    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is space, and ``aspect`` times as tall,
+    but no lower than ``lowest``.
     """
     drawn, nodes = structure.cut(structure.depth if max_depth is None else max_depth)
     is_end, ends = np.arange(drawn.n_nodes) >= drawn.n_splits, drawn.n_splits + drawn.leaves_left_to_right

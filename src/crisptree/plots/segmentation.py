@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+
+from crisptree.plots.style import new_grid
 
 INCHES = 3.0  # side of a panel
 
@@ -62,12 +63,8 @@ def plot_segmentation(
                 f"all panels must have one value for each of the image's {shape} pixels; got {np.shape(values)} for "
                 f"{title}. Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1]."
             )
-    if axes is None:
-        size = (len(shown) * INCHES, INCHES * shape[0] / shape[1] + (0.3 if titles else 0))
-        axes = plt.subplots(1, len(shown), figsize=size, layout="constrained", squeeze=False)[1][0]
-    drawn = np.asarray(axes).reshape(-1)
-    if len(drawn) != len(shown):
-        raise ValueError(f"`axes` must be {len(shown)}, one for each panel; got {len(drawn)}.")
+    panel = (INCHES, INCHES * shape[0] / shape[1])
+    drawn = new_grid(axes, 1, len(shown), panel, (0.0, 0.3 if titles else 0.0))[0]
     for ax, (title, values, limits) in zip(drawn, shown, strict=True):
         ax.imshow(values, cmap="gray", interpolation="nearest", **limits)
         ax.set_xticks([])

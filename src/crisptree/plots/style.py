@@ -16,6 +16,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
+Grid = npt.NDArray[Any]
+
 DARK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
 ARROW = "#9aa7b5"
 ACCENT = "#d55e00"
@@ -38,10 +40,21 @@ def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of the size in inches."""
-    if ax is not None:
-        return ax
-    _, made = plt.subplots(figsize=size, layout="constrained")
-    return made
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float], edge: tuple[float, float]) -> Grid:
+    """The same for a grid of panels, with the sizes of one and of what stands beside them all."""
+    if axes is None:
+        size = (panel[0] * n_columns + edge[0], panel[1] * n_rows + edge[1])
+        axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1]
+    given = np.asarray(axes, dtype=object)
+    if given.size != n_rows * n_columns:
+        raise ValueError(
+            f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Give one for each panel, or leave it None "
+            "to make them."
+        )
+    return given.reshape(n_rows, n_columns)
 
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:

@@ -150,7 +150,7 @@ def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> Outl
     missing = NARROWEST / inch - (right - left)
     if missing > 0:
         left, right = left - missing / 2, right + missing / 2
-    lower = layout.bottom - text - 0.1
+    lower = float(np.nanmin(layout.y - layout.height / 2)) - text - 0.1
     return left, right, lower, layout.outline(0)[3] + 0.2 + (0.25 if with_sample else 0)
 
 

@@ -19,7 +19,7 @@ GRAY: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
 def weight_image(view: ModelView, split: int) -> Doubles:
     """The weights of a split in the scaled space of training, from black to white."""
     assert view.image_shape is not None  # tabular data is drawn otherwise
-    return as_image(view.scaled_weights(split), view.image_shape, view.varies)
+    return as_image(view.scaled_weights(split), view.image_shape, view.tree.statistics.scaling.factor != 0)
 
 
 def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[Doubles, dict[str, Any]]:
@@ -32,8 +32,8 @@ def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[
 def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
     """Values linearly brought to 0 … 1, from black to white; equal ones to the middle.
 
-    With ``counts`` only those values span the range, and the others are cut off at its ends: pixels that are constant
-    in training have weight zero, which may lie far from all the others.
+    With ``counts`` only those values span the range, and others are cut off at its ends: pixels that are constant in
+    training have weight zero, which may lie far from the rest.
 
     Examples
     --------
@@ -53,14 +53,10 @@ def as_image(
 ) -> Doubles:
     """A row of values as an image from black to white: three channels as colours, other numbers of them side by side.
 
-    Returns
-    -------
-    ndarray of shape (height, width) or (height, width, 3)
-        From 0 to 1, with NaN between channels that stand side by side.
+    (height, width) or (height, width, 3), from 0 to 1
     """
-    if len(image_shape) == 3 and image_shape[2] == 3:
-        return full_range(values, counts).reshape(image_shape)
-    return side_by_side(full_range(values, counts), image_shape)
+    shades = full_range(values, counts)
+    return shades.reshape(image_shape) if image_shape[2:] == (3,) else side_by_side(shades, image_shape)
 
 
 def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, literal, shortened, write
+from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, literal, new_grid, shortened, write
 from crisptree.plots.weight_images import GRAY, signed_image, weight_image
 from crisptree.view import Names
 from crisptree.view.influence import effects, most_influential
@@ -77,7 +76,8 @@ def plot_weights(
         for view, name in zip(views, _row_names(views, labels), strict=True)
         for kind in (STYLES[style] if view.has_weight_images else ("bars",))
     ]
-    grid = _grid(axes, len(rows), max(len(splits), 1), views[0].has_weight_images)
+    panel = (1.25, 1.35) if views[0].has_weight_images else (2.6, 1.9)
+    grid = new_grid(axes, len(rows), max(len(splits), 1), panel, (0.3, 0.2))
     if not splits:
         for ax in grid.flat:
             ax.set_axis_off()
@@ -120,17 +120,6 @@ def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str
     if strengths[0] == strengths[1]:
         return ["model", "compared with"]
     return [f"roughness {strength:g}" if strength else "no roughness" for strength in strengths]
-
-
-def _grid(axes: Any, n_rows: int, n_columns: int, with_images: bool) -> npt.NDArray[Any]:
-    width, height = (1.25, 1.35) if with_images else (2.6, 1.9)
-    if axes is None:
-        size = (width * n_columns + 0.3, height * n_rows + 0.2)
-        axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1]
-    given = np.asarray(axes, dtype=object)
-    if given.size != n_rows * n_columns:
-        raise ValueError(f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Leave it None to make them.")
-    return given.reshape(n_rows, n_columns)
 
 
 def _draw_gray(ax: Axes, view: ModelView, split: int) -> None:

@@ -36,21 +36,21 @@ Doubles = npt.NDArray[np.float64]
 
 def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
     """Everything for the page, as values that JSON can hold."""
-    tree = view.tree
+    tree, labelled = view.tree, rows is not None and rows.y is not None
     return {
         "classes": view.class_names,
         "colors": class_colors(len(view.class_names)),
         "features": view.feature_names if view.image_shape is None else None,  # pixels are shown, not named
         "image": view.image_shape is not None,
         "linear": isinstance(tree, FlatTree),
-        "labelled": rows is not None and rows.y is not None,
+        "labelled": labelled,
         "summary": _summary(view, rows),
         "tree": _tree(view, rows),
         "weights": _weights(view),
         "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
-        "confusion": _confusion(view, rows),
+        "confusion": pack(view.confusion(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
-        "blame": None if rows is None or rows.y is None else collect_blame(view, rows),
+        "blame": collect_blame(view, rows) if rows and labelled else None,
         "history": _history(view.estimator),
     }
 
@@ -82,15 +82,11 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
 def _size(tree: CrispTree) -> int:
     """The bytes that prediction needs: children, leaf tables in single precision, and what the splits are made of."""
     structure = tree.structure
+    size = structure.left.nbytes + structure.right.nbytes + 4 * structure.n_leaves * tree.n_outputs
     parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
-    arrays = [array for part in parts.values() for array in _arrays_of(part)]
-    tables = 4 * structure.n_leaves * tree.n_outputs
-    return int(structure.left.nbytes + structure.right.nbytes + tables + sum(array.nbytes for array in arrays))
-
-
-def _arrays_of(part: Any) -> list[Any]:
-    parameters = getattr(part, "parameters", None)  # of split modules: a dictionary of stacked tensors
-    return [part] if parameters is None else list(parameters.values())
+    for part in parts.values():  # of split modules: a dictionary of stacked tensors
+        size += sum(array.nbytes for array in (part.parameters.values() if hasattr(part, "parameters") else [part]))
+    return int(size)
 
 
 def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
@@ -147,10 +143,6 @@ def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, 
         start[split] = first * width[split]
         np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
     return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
-
-
-def _confusion(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
-    return None if rows is None or rows.y is None else pack(view.confusion(rows.y, rows.predicted), "uint32")
 
 
 def _history(model: Any) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -16,23 +15,12 @@ from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
 from crisptree.report.rows import ReportRows
 from crisptree.report.words import cards, notes, subtitle
-from crisptree.view import ModelView, view_of
+from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
 
-SCRIPTS = [
-    "data",
-    "draw",
-    "charts",
-    "layout",
-    "view",
-    "nodes",
-    "tree",
-    "panel",
-    "sample",
-    "confusion",
-    "curves",
-    "main",
-]
+SCRIPTS = (
+    "data", "draw", "charts", "layout", "view", "nodes", "tree", "panel", "sample", "confusion", "curves", "main",
+)  # fmt: skip
 """In the order in which they are joined; they share one scope."""
 
 
@@ -42,8 +30,8 @@ def write(
     X: Any = None,
     y: Any = None,
     *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[str] | None = None,
+    feature_names: Names = None,
+    class_names: Names = None,
     title: str | None = None,
     max_samples: int = 800,
 ) -> Path:

@@ -10,34 +10,24 @@ import numpy.typing as npt
 
 from crisptree.view import ModelView
 
+Integers = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class ReportRows:
-    """Rows that the model has not been trained on, or any others.
+    """Rows that the model has not been trained on, or any others."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features), float32
-        The rows as the tree sees them.
-    leaf : ndarray of shape (n,)
-        Where it sends each of them.
-    predicted : ndarray of shape (n,)
-        Class numbers.
-    y : ndarray of shape (n,) or None
-        Class numbers, where the caller knows them.
-    """
-
-    X: npt.NDArray[np.float32]
-    leaf: npt.NDArray[np.int64]
-    predicted: npt.NDArray[np.int64]
-    y: npt.NDArray[np.int64] | None
+    X: npt.NDArray[np.float32]  # as the tree sees them
+    leaf: Integers  # where it sends each of them
+    predicted: Integers  # class numbers
+    y: Integers | None  # class numbers, where the caller knows them
 
     @classmethod
     def of(cls, view: ModelView, X: Any, y: Any) -> ReportRows | None:
         """What the caller gives, checked; None where there are no rows."""
+        if X is None and y is not None:
+            raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
         if X is None:
-            if y is not None:
-                raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
             return None
         view.check_takes_rows("a report with rows")
         rows = view.rows(X)
@@ -46,10 +36,10 @@ class ReportRows:
         return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers)
 
     @property
-    def labels(self) -> npt.NDArray[np.int64]:
+    def labels(self) -> Integers:
         """The true classes, or the predicted ones where nobody knows the truth."""
         return self.predicted if self.y is None else self.y
 
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
-        return np.zeros(len(self.X), dtype=bool) if self.y is None else self.predicted != self.y
+        return self.predicted != self.labels

@@ -77,11 +77,6 @@ class ModelView:
         return isinstance(tree, FlatTree) and bool(np.all(np.count_nonzero(tree.weight, axis=1) == 1))
 
     @property
-    def varies(self) -> npt.NDArray[np.bool_]:
-        """Which features were not constant in training.  (n_features,)"""
-        return np.asarray(self.tree.statistics.scaling.factor != 0)
-
-    @property
     def split_name(self) -> str:
         """What kind of split it has: "oblique", "axis", "conv", or the name of a function."""
         split = getattr(self.estimator, "split", "module")
@@ -155,9 +150,8 @@ class ModelView:
 
     def confusion(self, true: Integers, predicted: Integers) -> Integers:
         """How many rows of each class (a line) are predicted as each class (a column), from class numbers."""
-        from sklearn.metrics import confusion_matrix
-
-        return np.asarray(confusion_matrix(true, predicted, labels=np.arange(len(self.classes))))
+        n_classes = len(self.classes)
+        return np.bincount(true * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
 
     def check_takes_rows(self, purpose: str) -> None:
         """Refuse a segmenter where rows with a class each are meant: it takes images, and labels their pixels."""
