@@ -48,8 +48,7 @@ class ModelView:
 
     @property
     def tree(self) -> CrispTree:
-        tree: CrispTree = self.estimator.tree_
-        return tree
+        return self.estimator.tree_
 
     @property
     def classes(self) -> npt.NDArray[Any]:
