@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import colorsys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
-from crisptree.report.colors import class_colors
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
-from crisptree.report.rows import ReportRows
-from crisptree.report.samples import collect_blame, collect_samples
+from crisptree.report.samples import ReportRows, collect_blame, collect_samples
 from crisptree.view import ModelView
 from crisptree.view.influence import effects
 
@@ -31,7 +29,13 @@ WEIGHT_VALUES = 4_000_000
 EPOCHS_SHOWN = 1500
 """Longer histories are thinned."""
 
-Doubles = npt.NDArray[np.float64]
+TEN = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+"""matplotlib's tab10, which ``crisptree.plots`` uses; a report needs no matplotlib."""
+
+LIGHTNESS = (0.44, 0.62)
+"""Neighbouring hues beyond ten classes take turns, so that they can be told apart."""
 
 
 def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
@@ -55,11 +59,24 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[
     }
 
 
+def class_colors(n_classes: int) -> list[str]:
+    """Ten well-known colors, or evenly spaced hues.
+
+    Examples
+    --------
+    >>> class_colors(2)
+    ['#1f77b4', '#ff7f0e']
+    """
+    if n_classes <= len(TEN):
+        return list(TEN[:n_classes])
+    hues = [colorsys.hls_to_rgb(number / n_classes, LIGHTNESS[number % 2], 0.62) for number in range(n_classes)]
+    return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in hues]
+
+
 def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     tree, structure = view.tree, view.tree.structure
-    leaf_counts, passing = tree.statistics.node_counts[structure.n_splits :], view.node_rows[structure.n_splits :]
-    trained = passing.sum()
-    correct = leaf_counts[np.arange(structure.n_leaves), tree.labels()].sum()
+    leaves, passing = np.arange(structure.n_leaves), view.node_rows[structure.n_splits :]
+    trained, correct = passing.sum(), tree.statistics.node_counts[structure.n_splits + leaves, tree.labels()].sum()
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
     total = max(float(passing.sum()), np.finfo(float).tiny)
@@ -93,8 +110,7 @@ def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     structure, statistics = view.tree.structure, view.tree.statistics
     given = None
     if rows is not None:
-        counts = np.zeros((structure.n_leaves, len(view.class_names)))
-        np.add.at(counts, (rows.leaf, rows.labels), 1.0)
+        counts = view.tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
         given = pack(structure.sums_below(counts), "float32")
     return {
         "left": pack(structure.left_nodes, "int32"),

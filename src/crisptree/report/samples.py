@@ -1,7 +1,10 @@
-"""The rows that the page holds to look at: which ones, their pictures or values, and why they went where they went."""
+"""The rows that a report is written with, and those that the page holds to look at: which ones, their pictures or
+values, and why they went where they went.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,6 @@ from crisptree.explain.blaming import blame_leaves
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
-from crisptree.report.rows import Integers, ReportRows
 from crisptree.view import ModelView
 from crisptree.view.influence import influence
 from crisptree.view.paths import contributions, margin_units
@@ -34,6 +36,40 @@ CHANGES = 48
 
 CHANGED_FEATURES = 8
 """Features named in a smallest change."""
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRows:
+    """Rows that the model has not been trained on, or any others."""
+
+    X: npt.NDArray[np.float32]  # as the tree sees them
+    leaf: Integers  # where it sends each of them
+    predicted: Integers  # class numbers
+    y: Integers | None  # class numbers, where the caller knows them
+
+    @classmethod
+    def of(cls, view: ModelView, X: Any, y: Any) -> ReportRows | None:
+        """What the caller gives, checked; None where there are no rows."""
+        if X is None and y is not None:
+            raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
+        if X is None:
+            return None
+        view.check_takes_rows("a report with rows")
+        rows = view.rows(X)
+        leaf = view.leaves(rows)
+        numbers = None if y is None else view.class_numbers(y, len(leaf))
+        return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers)
+
+    @property
+    def labels(self) -> Integers:
+        """The true classes, or the predicted ones where nobody knows the truth."""
+        return self.predicted if self.y is None else self.y
+
+    @property
+    def wrong(self) -> npt.NDArray[np.bool_]:
+        return self.predicted != self.labels
 
 
 def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict[str, Any]:
@@ -89,9 +125,14 @@ def _turn(group: Integers) -> Integers:
 
 
 def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """What a sample looks like: an image, or the values of the features that matter most."""
+    """What a sample looks like: an image, or the values, in column order, of the features with most influence at the
+    splits that most training rows visit.
+    """
     if view.image_shape is None:
-        shown = _important_features(view)
+        tree, shown = view.tree, np.arange(min(SHOWN_FEATURES, view.tree.n_features))
+        if isinstance(tree, FlatTree) and len(shown) < tree.n_features:
+            total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
+            shown = np.sort(np.argsort(-total, kind="stable")[:SHOWN_FEATURES])
         return {"shown": shown.tolist(), "values": pack(X[:, shown], "float32")}
     step = step_within(len(X), view.image_shape, SAMPLE_VALUES)
     images, low, high = grey_bytes(shrunk(X.reshape(-1, *view.image_shape), step))
@@ -101,15 +142,6 @@ def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
         for name, values in (("mean", scaling.mean), ("factor", scaling.factor)):
             looks[name] = pack(values.reshape(view.image_shape), "float32")
     return looks
-
-
-def _important_features(view: ModelView) -> Integers:
-    """The features with most influence at the splits that most training rows visit, in column order."""
-    tree, n_shown = view.tree, min(SHOWN_FEATURES, view.tree.n_features)
-    if not isinstance(tree, FlatTree) or n_shown == tree.n_features:
-        return np.arange(n_shown)
-    total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
-    return np.sort(np.argsort(-total, kind="stable")[:n_shown])
 
 
 def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:

@@ -8,9 +8,6 @@ from crisptree.view import ModelView
 
 UNITS = ("bytes", "kB", "MB", "GB")
 
-N_STRONG = 2
-"""Figures at the top that stand out."""
-
 
 def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     """What kind of tree this is, in one line."""
@@ -45,7 +42,7 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
         ("Size", _bytes(summary["bytes"]), f"{summary['bytes']:,} bytes to predict with"),
     ]
     return [
-        {"label": label, "value": value, "hint": hint, "strong": place < N_STRONG}
+        {"label": label, "value": value, "hint": hint, "strong": place < 2}
         for place, (label, value, hint) in enumerate(figures)
     ]
 
