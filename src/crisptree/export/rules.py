@@ -79,24 +79,15 @@ def rules_of(
     shares = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
     while waiting:
         node = waiting.pop()
-        depth, parent, is_split = (
-            int(structure.node_depths[node]),
-            int(structure.parents[node]),
-            node < structure.n_splits,
-        )
+        depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
+        is_split = node < structure.n_splits
+        turn = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
         asks = is_split and (deepest is None or depth < deepest)
         name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
-        rows = f"{view.node_rows[node]:.6g}"
-        yield Rule(
-            node,
-            depth,
-            parent,
-            turn="" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no",
-            share=float(shares[node]),
-            title=f"{name}{'' if asks or not is_split else ' and below'}, {rows} row{'' if rows == '1' else 's'}",
-            asks=asks,
-            says=question(view.tree, node, view.feature_names, terms, decimals) if asks else view.answer(node),
-        )
+        below, rows = " and below" if is_split and not asks else "", f"{view.node_rows[node]:.6g}"
+        title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
+        says = question(view.tree, node, view.feature_names, terms, decimals) if asks else view.answer(node)
+        yield Rule(node, depth, parent, turn, float(shares[node]), title, asks, says)
         if asks:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
 

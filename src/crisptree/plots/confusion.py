@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import DARK, literal, new_axes, write
+from crisptree.plots.style import DARK, new_axes, write
 from crisptree.view import Names, view_of
 from crisptree.view.names import one_name_each
 
@@ -62,8 +62,7 @@ def plot_confusion(
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
     right = 100 * np.trace(counts) / total if total else 0.0
-    ax.set_title(f"{right:.1f} % of {total:,.6g} rows right", fontsize=9)
-    literal([ax.title])
+    ax.set_title(f"{right:.1f} % of {total:,.6g} rows right", fontsize=9, parse_math=False)
     return ax
 
 

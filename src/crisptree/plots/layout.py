@@ -48,12 +48,7 @@ class Layout:
 
 
 def tree_layout(
-    structure: TreeStructure,
-    max_depth: int | None = None,
-    *,
-    widest: float = 2.0,
-    aspect: float = 1.0,
-    lowest: float = 0.0,
+    structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
 ) -> Layout:
     """Ends stand side by side from left to right, a split stands above the middle of its children.
 

@@ -10,9 +10,9 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
 from crisptree.inference import FlatTree
-from crisptree.plots.sheet import LARGE, LARGEST, SMALL, TINY, Outline, Sheet
+from crisptree.plots.sheet import LARGE, LARGEST, SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, DARK, FAINT, MUTED, class_colors, text_width
-from crisptree.plots.weight_images import GRAY, weight_image
+from crisptree.plots.weights import GRAY, weight_image
 from crisptree.view import ModelView
 from crisptree.view.influence import effects, most_influential
 
@@ -56,8 +56,9 @@ def draw_lines(sheet: Sheet, outline: Outline, lines: list[str], **frame: Any) -
     """A box with lines of text, as large as they may be."""
     left, right, lower, upper = outline
     sheet.frame(outline, **frame)
-    step = min(sheet.line(LARGEST), 0.8 * (upper - lower) / max(len(lines), 1))
-    size = LARGEST * step / sheet.line(LARGEST)
+    line = line_height(LARGEST, sheet.inch)
+    step = min(line, 0.8 * (upper - lower) / max(len(lines), 1))
+    size = LARGEST * step / line
     for number, text in enumerate(lines):
         y = (lower + upper) / 2 + ((len(lines) - 1) / 2 - number) * step
         sheet.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
@@ -72,15 +73,14 @@ def _draw_terms(sheet: Sheet, outline: Outline, effect: Doubles, names: list[str
     step = (upper - lower) / (TERMS + 0.8)
     top = upper - (0.8 if not others and len(largest) else 0.0) * step / 2 - (TERMS - len(largest)) * step / 2
     reach = np.abs(effect[largest]).max(initial=np.finfo(float).tiny)
-    x, size = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST)
-    style: dict[str, Any] = {"max_width": 0.94 * (right - left)}
+    x, size, wide = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST), 0.94 * (right - left)
     for row, feature in enumerate(largest):
         y = top - (row + 0.5) * step
-        sheet.push(x, y, 0.47 * (right - left) * effect[feature] / reach, 0.8 * step)
-        sheet.write(x, y, names[feature], size, **style)
+        sheet.push(x, y, wide / 2 * effect[feature] / reach, 0.8 * step)
+        sheet.write(x, y, names[feature], size, max_width=wide)
     if others or not len(largest):
         more = f"and {others} smaller" if others else "no weights: all go one way"
-        sheet.write(x, top - (len(largest) + 0.4) * step, more, 0.8 * size, color=MUTED, **style)
+        sheet.write(x, top - (len(largest) + 0.4) * step, more, 0.8 * size, color=MUTED, max_width=wide)
     sheet.ax.plot([x, x], [top - step * len(largest), top], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
 
 
@@ -119,13 +119,13 @@ def draw_end(
 ) -> None:
     """Class bars with names under them."""
     left, right, lower, upper = outline
-    x, y = (left + right) / 2, lower - 0.25 * sheet.line(TINY)
-    draw_bars(sheet, outline, view.tables[node], view.class_names if ticks else [], 0.75 * sheet.line(TINY))
-    if ticks:
-        y -= sheet.line(TINY)
+    tiny = line_height(TINY, sheet.inch)
+    x, y = (left + right) / 2, lower - (1.25 if ticks else 0.25) * tiny
+    draw_bars(sheet, outline, view.tables[node], view.class_names if ticks else [], 0.75 * tiny)
     for text, size, style in end_lines(view, node, letter):
-        sheet.write(x, y - sheet.line(size) / 2, text, size, max_width=0.92, **style)
-        y -= sheet.line(size)
+        height = line_height(size, sheet.inch)
+        sheet.write(x, y - height / 2, text, size, max_width=0.92, **style)
+        y -= height
     if marked:
         sheet.frame((x - 0.49, x + 0.49, y - 0.03, upper + 0.03), facecolor="none", edgecolor=ACCENT, linewidth=1.6)
 

@@ -12,7 +12,7 @@ from crisptree.inference import FlatTree
 from crisptree.plots.nodes import class_ticks_fit, draw_bars, draw_image, percent
 from crisptree.plots.sheet import LARGE, SMALL, TINY, Sheet
 from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, class_colors
-from crisptree.plots.weight_images import GRAY, as_image, signed_image, weight_image
+from crisptree.plots.weights import GRAY, as_image, signed_image, weight_image
 from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
 from crisptree.view.names import one_name_each

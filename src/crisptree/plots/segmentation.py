@@ -76,7 +76,7 @@ def plot_segmentation(
 
 def _drawable(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Greys, or three channels brought to the range of colours together."""
-    if image.ndim == 2 or image.shape[2] != 3:
+    if image.shape[2:] != (3,):
         return image if image.ndim == 2 else image[:, :, 0]
     low, high = float(image.min()), float(image.max())
     return (image.astype(np.float64) - low) / ((high - low) or 1.0)

@@ -26,6 +26,7 @@ SMALLEST = 0.75
 
 
 def line_height(size: float, inch: float) -> float:
+    """The height of a line of text, in units of so many inches."""
     return 1.25 * size / 72 / inch
 
 
@@ -75,10 +76,6 @@ class Sheet:
             size = float(np.clip(wish, SMALLEST * size, size))
             text = shortened(text, max_width * self.inch - text_width(tail, size, weight), size, weight)
         write(self.ax, x, y, text + tail, size * self.factor, **style)
-
-    def line(self, size: float) -> float:
-        """The height of a line of text in units."""
-        return line_height(size, self.inch)
 
     def frame(self, outline: Outline, **style: Any) -> None:
         left, right, lower, upper = outline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -61,12 +60,6 @@ def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) ->
     """Text as it is: names may hold dollar signs, which matplotlib would take for formulas."""
     usual: dict[str, Any] = {"ha": "center", "va": "center", "color": DARK, "zorder": 6}
     return ax.text(x, y, text, fontsize=size, parse_math=False, **usual | style)
-
-
-def literal(texts: Iterable[Text]) -> None:
-    """Keep matplotlib from reading formulas into names of ticks, titles and legends."""
-    for text in texts:
-        text.set_parse_math(False)
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:

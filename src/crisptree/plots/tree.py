@@ -16,20 +16,17 @@ from crisptree.plots.layout import Layout, arrow
 from crisptree.plots.nodes import class_ticks_fit, draw_end, draw_image, draw_lines, draw_split, end_lines
 from crisptree.plots.sheet import SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, ARROW, DARK, LEFT, MUTED, RIGHT, class_colors, text_width
-from crisptree.plots.weight_images import as_image
+from crisptree.plots.weights import as_image
 from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number_or_none
 from crisptree.view.influence import effects, most_influential
 
-KINDS: dict[str, dict[str, Any]] = {
-    "image": {"widest": 1.9},
-    "terms": {"widest": 2.4, "aspect": 0.36, "lowest": 0.6},
-    "module": {"widest": 1.3, "aspect": 0.4, "lowest": 0.5},
+KINDS: dict[str, tuple[float, dict[str, float]]] = {
+    "image": (0.85, {"widest": 1.9}),
+    "terms": (1.0, {"widest": 2.4, "aspect": 0.36, "lowest": 0.6}),
+    "module": (0.9, {"widest": 1.3, "aspect": 0.4, "lowest": 0.5}),
 }
-"""The shape of splits; see ``tree_layout``."""
-
-INCHES = {"image": 0.85, "terms": 1.0, "module": 0.9}
-"""The distance of two neighbouring ends at the natural size."""
+"""The inches of two neighbouring ends at the natural size, and the shape of splits; see ``tree_layout``."""
 
 THINNEST, THICKEST = 0.012, 0.17
 """Arrows, in units."""
@@ -108,7 +105,7 @@ def plot_tree(
     """
     view = view_of(model, "plot_tree", class_names=class_names, feature_names=feature_names)
     kind = "image" if view.has_weight_images else "terms" if isinstance(view.tree, FlatTree) else "module"
-    inch, shape, structure = INCHES[kind], KINDS[kind], view.tree.structure
+    (inch, shape), structure = KINDS[kind], view.tree.structure
     if view.image_shape is not None and kind == "image":
         height, width = as_image(np.zeros(view.tree.n_features), view.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
