@@ -163,9 +163,8 @@ def _draw_arrows(sheet: Sheet, view: ModelView, layout: Layout, path: set[int]) 
     share = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
     outlines, colors, circles = [], [], []
     for parent, child, goes_right in layout.edges:
-        side = 1 if goes_right else -1
         left, right, lower, _ = layout.outline(parent)
-        start = np.array([layout.x[parent] + side * 0.25 * (right - left), lower])
+        start = np.array([layout.x[parent] + (0.25 if goes_right else -0.25) * (right - left), lower])
         end = np.array([layout.x[child], layout.outline(child)[3] + (0.06 if layout.is_end(child) else 0.02)])
         outlines.append(arrow(start, end, THINNEST + (THICKEST - THINNEST) * share[child]))
         colors.append(ACCENT if child in path else ARROW)
@@ -173,9 +172,8 @@ def _draw_arrows(sheet: Sheet, view: ModelView, layout: Layout, path: set[int]) 
         circles.append(Circle((x, y), 0.085))
         sheet.write(x, y, "+" if goes_right else "−", SMALL, va="center_baseline", fontweight="bold")
     sheet.ax.add_collection(PolyCollection(outlines, facecolors=colors, linewidths=0, zorder=1, label="arrows"))
-    signs = PatchCollection(circles, facecolors="white", edgecolors=DARK, linewidths=0.5 * sheet.factor, label="signs")
-    signs.set_zorder(1.5)
-    sheet.ax.add_collection(signs)
+    style: dict[str, Any] = {"facecolors": "white", "edgecolors": DARK, "linewidths": 0.5 * sheet.factor}
+    sheet.ax.add_collection(PatchCollection(circles, zorder=1.5, label="signs", **style))
 
 
 def _draw_sample(sheet: Sheet, view: ModelView, layout: Layout, row: npt.NDArray[np.float32]) -> None:
