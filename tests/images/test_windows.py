@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.images import Canvas, WindowView
-from crisptree.images.smoothing import smoothed
+from crisptree.images.filters import smoothed
 
 
 def images_of(*shapes, channels=1, seed=0):

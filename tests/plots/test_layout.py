@@ -13,7 +13,7 @@ def test_ends_stand_side_by_side_in_order_and_splits_between_their_children(stru
     layout = tree_layout(structure)
     ends = structure.n_splits + structure.leaves_left_to_right
     assert layout.x[ends].tolist() == list(range(structure.n_leaves))
-    assert layout.n_ends == structure.n_leaves
+    assert (structure.n_splits + structure.leaves_left_to_right).tolist() == layout.ends
     for split in range(structure.n_splits):
         left, right = structure.left_nodes[split], structure.right_nodes[split]
         assert layout.x[left] < layout.x[split] < layout.x[right]
@@ -52,9 +52,8 @@ def test_splits_of_upper_levels_are_never_smaller():
 
 def test_a_cut_tree_draws_the_splits_at_the_cut_as_ends():
     layout = tree_layout(TreeStructure.balanced(4), max_depth=2)
-    assert layout.cut == {3, 4, 5, 6}
+    assert layout.ends == [3, 4, 5, 6]
     assert len(layout.nodes) == 7
-    assert layout.n_ends == 4
     assert all(layout.is_end(node) for node in (3, 4, 5, 6))
     assert np.isnan(layout.x[15:]).all()
 

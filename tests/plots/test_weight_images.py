@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.plots.weight_images import as_image, full_range, side_by_side
+from crisptree.plots.weights import as_image, full_range, side_by_side
 
 
 def test_weights_fill_the_grey_range():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.plots.tree import class_colors as drawn_colors
-from crisptree.report.colors import class_colors
+from crisptree.report.collect import class_colors
 from tests.report.conftest import KINDS, fitted, unpacked
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree import explain
-from crisptree.report.rows import ReportRows
-from crisptree.report.samples import choose
+from crisptree.report.samples import ReportRows, choose
 from tests.report.conftest import KINDS, fitted, unpacked
 
 

@@ -10,8 +10,7 @@ from crisptree.explain.blaming import Blame, blame
 from crisptree.explain.importances import feature_importances, sparsity
 from crisptree.explain.margins import MarginReport, margin_report
 from crisptree.explain.nearest import Change, nearest_other
-from crisptree.explain.paths import path
-from crisptree.view.paths import Path, Push, Step
+from crisptree.view.paths import Path, Push, Step, path
 
 __all__ = [
     "path",

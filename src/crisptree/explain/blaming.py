@@ -88,20 +88,15 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
 
 def blame_leaves(tree: CrispTree, leaf: Integers, true: Integers) -> Blame:
     """The same from the leaves that rows have reached and their true class numbers, −1 where unknown."""
-    wrong = np.flatnonzero(tree.labels(leaf) != true)
-    # Unknown labels take the extra last column.
-    return Blame(wrong, _responsible(tree)[leaf[wrong], true[wrong]])
-
-
-def _responsible(tree: CrispTree) -> Integers:
-    """The split to blame for each leaf and true class; the last column is nobody's.  (n_leaves, n_classes + 1)"""
     structure, counts = tree.structure, tree.statistics.node_counts
     waiting = structure.sums_below(np.eye(counts.shape[1])[tree.labels()]) > 0
+    # The split to blame for each leaf and true class; the last column is that of unknown ones.
     to_blame = np.full((structure.n_leaves, counts.shape[1] + 1), NOBODY, dtype=np.int64)
-    for leaf in range(structure.n_leaves):
-        for split, goes_right in structure.path(leaf):
+    for end in range(structure.n_leaves):
+        for split, goes_right in structure.path(end):
             sides = structure.right_nodes[split], structure.left_nodes[split]
             taken, other = sides if goes_right else sides[::-1]
             fits = waiting[other] & (counts[other] > counts[taken])
-            to_blame[leaf, :-1][fits] = split  # a deeper one takes the place of those above
-    return to_blame
+            to_blame[end, :-1][fits] = split  # a deeper one takes the place of those above
+    wrong = np.flatnonzero(tree.labels(leaf) != true)
+    return Blame(wrong, to_blame[leaf[wrong], true[wrong]])

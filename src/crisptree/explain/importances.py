@@ -43,7 +43,7 @@ def feature_importances(model: Any) -> Doubles:
     tree = _hyperplanes(model, "explain.feature_importances")
     shares = influence(tree)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    passing = tree.statistics.node_counts[: tree.structure.n_splits].sum(axis=1)
+    passing = tree.meaning.weight(tree.statistics.node_counts[: tree.structure.n_splits])
     importances = (passing * tree.statistics.gain) @ shares
     total = importances.sum()
     return importances / total if total > 0 else importances

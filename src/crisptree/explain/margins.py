@@ -51,13 +51,6 @@ class MarginReport:
         return "\n".join(lines)
 
 
-def _checked(limits: Any) -> tuple[float, ...]:
-    given = np.asarray(limits)
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or not len(given) or not (given > 0).all():
-        raise ValueError(f"`limits` must be some numbers above 0, e.g. {list(LIMITS)}; got {limits!r}.")
-    return tuple(given.astype(np.float64).tolist())
-
-
 def _shares(values: Doubles) -> str:
     return " ".join(f"{share:>8.1%}" for share in values)
 
@@ -85,7 +78,10 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = LIMITS) -> Ma
     """
     view = view_of(model, "explain.margin_report")
     tree, rows = view.tree, view.rows(X)
-    bounds = _checked(limits)
+    given = np.asarray(limits)
+    if given.ndim != 1 or given.dtype.kind not in "iuf" or not len(given) or not (given > 0).all():
+        raise ValueError(f"`limits` must be some numbers above 0, e.g. {list(LIMITS)}; got {limits!r}.")
+    bounds = given.astype(np.float64)
     units, n_splits = margin_units(tree), tree.structure.n_splits
     smallest = np.full(len(rows), np.inf)
     near, visited = np.zeros((n_splits, len(bounds))), np.zeros(n_splits, dtype=np.int64)
@@ -94,7 +90,7 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = LIMITS) -> Ma
         for split, here, scores in visits(tree, rows[block]):
             margins = np.abs(scores.astype(np.float64)) / units[split]
             least[here] = np.minimum(least[here], margins)
-            near[split] += (margins[:, None] < np.array(bounds)).sum(axis=0)
+            near[split] += (margins[:, None] < bounds).sum(axis=0)
             visited[split] += len(here)
-    overall = (smallest[:, None] < np.array(bounds)).mean(axis=0)
-    return MarginReport(bounds, overall, near / np.maximum(visited, 1)[:, None], visited, smallest)
+    overall, by_split = (smallest[:, None] < bounds).mean(axis=0), near / np.maximum(visited, 1)[:, None]
+    return MarginReport(tuple(bounds.tolist()), overall, by_split, visited, smallest)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from crisptree.explain.projection import nearest_point
 from crisptree.inference import FlatTree, route_rows
 from crisptree.view.checks import whole_number
-from crisptree.view.model import ModelView, linear, view_of
-from crisptree.view.paths import Push
+from crisptree.view.model import linear, view_of
+from crisptree.view.paths import Push, largest_pushes
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -94,25 +94,19 @@ def nearest_other(model: Any, x: Any, *, to: Any = None, top: int = 5) -> Change
     view = view_of(model, "explain.nearest_other")
     tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     most = whole_number("top", top, 0)
-    wanted = _wanted(view, tree, row, to)
+    answers, labels = tree.labels(), view.classes.tolist()
+    if to is None:
+        wanted = answers != answers[view.leaves(row[None])[0]]
+    elif np.ndim(to) or to not in labels:
+        raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
+    else:
+        wanted = answers == labels.index(to)
     found = next(Search(tree, row, wanted).landings(), None) if wanted.any() else None
     if found is None:
         return None
     moved = found.x.astype(np.float64) - row
-    by_size = np.argsort(-np.abs(moved * tree.statistics.scaling.factor), kind="stable")[:most]
-    names = view.feature_names
-    changes = tuple(Push(int(j), names[j], float(row[j]), float(moved[j])) for j in by_size if moved[j] != 0)
+    changes = largest_pushes(view, row, moved, moved * tree.statistics.scaling.factor, most)
     return Change(found.x, view.predicted(found.leaf), found.leaf, found.distance, changes)
-
-
-def _wanted(view: ModelView, tree: FlatTree, row: Singles, to: Any) -> Flags:
-    """Which leaves will do.  (n_leaves,)"""
-    if to is None:
-        return tree.labels() != tree.labels(route_rows(tree, row[None], 1)[0])
-    labels = view.classes.tolist()
-    if np.ndim(to) or to not in labels:
-        raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
-    return tree.labels() == labels.index(to)
 
 
 class _Landing(NamedTuple):
@@ -158,26 +152,26 @@ class Search:
             distance, _, item = heapq.heappop(queue)
             if isinstance(item, _Landing):
                 yield item
-            elif item.step is None:
-                step = self._nearest(item, np.zeros(len(item.splits)))
-                if step is not None:
-                    further = max(distance, float(np.linalg.norm(step)))
-                    heapq.heappush(queue, (further, next(ticket), item._replace(step=step)))
-            elif item.node >= self.tree.structure.n_splits:
-                landing = self._landed(item)
-                if landing is not None:
-                    heapq.heappush(queue, (max(distance, landing.distance), next(ticket), landing))
-            else:
-                for bound, child in self._children(item, distance):
-                    heapq.heappush(queue, (bound, next(ticket), child))
+                continue
+            for bound, successor in self._successors(item, distance):
+                heapq.heappush(queue, (max(distance, bound), next(ticket), successor))
 
-    def _children(self, cell: _Cell, distance: float) -> Iterator[tuple[float, _Cell]]:
-        """Both sides, as far as they hold a wanted leaf.
+    def _successors(self, cell: _Cell, distance: float) -> Iterator[tuple[float, _Cell | _Landing]]:
+        """What takes the place of a cell: itself with its step, a landing, or both sides that hold a wanted leaf.
 
         If P is the nearest point of a convex cell, any other point is at least √(|P|² + |from P|²) away.
         """
+        if cell.step is None:
+            step = self._nearest(cell, np.zeros(len(cell.splits)))
+            if step is not None:
+                yield float(np.linalg.norm(step)), cell._replace(step=step)
+            return
+        if cell.node >= self.tree.structure.n_splits:
+            landing = self._landed(cell)
+            if landing is not None:
+                yield landing.distance, landing
+            return
         split, structure = cell.node, self.tree.structure
-        assert cell.step is not None
         sides = ((structure.left_nodes[split], -1.0), (structure.right_nodes[split], 1.0))
         for node, sign in ((int(node), sign) for node, sign in sides if self.holds[node]):
             if self.length[split] == 0:

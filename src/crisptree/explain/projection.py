@@ -20,16 +20,11 @@ STEPS_PER_HALF_SPACE = 50
 def nearest_point(normals: Doubles, distances: Doubles) -> Doubles | None:
     """The smallest δ with normals · δ ≥ distances, or None where there is none.  (m, p), (m,) → (p,)
 
+    The normals are unit vectors; where a distance is negative δ may stay behind.
+
     Goldfarb and Idnani's dual method. δ = Σ λ_i n_i starts at zero; a half-space that is not met comes into force, and
     those whose multiplier λ would turn negative leave. All is done with the (m, m) products of the normals, so the
     number of features hardly counts.
-
-    Parameters
-    ----------
-    normals : ndarray of shape (m, p)
-        Unit vectors.
-    distances : ndarray of shape (m,)
-        How far along each normal δ must reach; negative where it may stay behind.
 
     Examples
     --------

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from crisptree.export.wording import Wording
+from crisptree.export.rules import rules_of
+from crisptree.view import Names
 
 THINNEST, THICKEST = 0.5, 6.0
 
 
 def dot(
-    model: Any,
-    feature_names: Sequence[object] | None = None,
-    *,
-    terms: int = 3,
-    max_depth: int | None = None,
-    decimals: int = 3,
+    model: Any, feature_names: Names = None, *, terms: int = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
     r"""The tree as Graphviz source, to be drawn by ``dot -Tsvg``.
 
@@ -39,18 +32,14 @@ def dot(
     >>> print(export.dot(model).splitlines()[-3])
         n2 [label="leaf 1, 2 rows\nlow (100.0%)", style="rounded"];
     """
-    words = Wording.of(model, "export.dot", feature_names, terms, max_depth, decimals)
     lines = ["digraph tree {", '    graph [ordering="out"];', '    node [shape="box", fontname="sans-serif"];']
-    rows = words.view.node_rows
-    shares = rows / max(rows[0], np.finfo(float).tiny)
-    for shown in words.nodes():
-        label = f"{words.title(shown)}, {words.count(shown.node)}\n{words.says(shown)}"
-        style = "" if words.is_question(shown) else ', style="rounded"'
-        lines.append(f"    n{shown.node} [label={quoted(label)}{style}];")
-        if shown.parent >= 0:
-            width = THINNEST + (THICKEST - THINNEST) * shares[shown.node]
-            turn = "yes" if shown.goes_right else "no"
-            lines.append(f'    n{shown.parent} -> n{shown.node} [label="{turn}", penwidth="{width:.2f}"];')
+    for rule in rules_of(model, "export.dot", feature_names, terms, max_depth, decimals):
+        style = "" if rule.asks else ', style="rounded"'
+        label = quoted(rule.title + "\n" + rule.says)
+        lines.append(f"    n{rule.node} [label={label}{style}];")
+        if rule.turn:
+            width = THINNEST + (THICKEST - THINNEST) * rule.share
+            lines.append(f'    n{rule.parent} -> n{rule.node} [label="{rule.turn}", penwidth="{width:.2f}"];')
     return "\n".join([*lines, "}"]) + "\n"
 
 

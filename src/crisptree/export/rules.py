@@ -1,22 +1,33 @@
-"""A tree as indented rules."""
+"""A tree as rules in words: what each node asks or answers, and the whole of it as indented text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from crisptree.export.wording import Wording
+import numpy as np
 
-STEP = "    "
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.view import Names, view_of
+from crisptree.view.checks import whole_number, whole_number_or_none
+from crisptree.view.influence import effects, most_influential
+
+
+class Rule(NamedTuple):
+    """A node in words."""
+
+    node: int
+    depth: int
+    parent: int  # −1 above the root
+    turn: str  # "no" on the left side of its parent, "yes" on the right
+    share: float  # of the training rows
+    title: str
+    asks: bool  # whether it is a split whose children are shown too; otherwise it answers
+    says: str
 
 
 def text(
-    model: Any,
-    feature_names: Sequence[object] | None = None,
-    *,
-    terms: int = 3,
-    max_depth: int | None = None,
-    decimals: int = 3,
+    model: Any, feature_names: Names = None, *, terms: int = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
     """The tree as indented rules, one line per node.
 
@@ -50,10 +61,47 @@ def text(
         no:  leaf 0, 100 rows: versicolor (50.0%)
         yes: leaf 1, 50 rows: setosa (100.0%)
     """
-    words = Wording.of(model, "export.text", feature_names, terms, max_depth, decimals)
     lines = []
-    for shown in words.nodes():
-        turn = "" if shown.parent < 0 else ("yes: " if shown.goes_right else "no:  ")
-        title = f"{words.title(shown)}, {words.count(shown.node)}"
-        lines.append(f"{STEP * shown.depth}{turn}{title}: {words.says(shown)}")
+    for rule in rules_of(model, "export.text", feature_names, terms, max_depth, decimals):
+        turn = f"{rule.turn}:".ljust(5) if rule.turn else ""
+        lines.append(f"{'    ' * rule.depth}{turn}{rule.title}: {rule.says}")
     return "\n".join(lines)
+
+
+def rules_of(
+    model: Any, purpose: str, feature_names: Names, terms: int, max_depth: int | None, decimals: int
+) -> Iterator[Rule]:
+    """Every node that is shown, before its left side, and that before its right side; errors name the ``purpose``."""
+    view = view_of(model, purpose, feature_names=feature_names)
+    terms, decimals = whole_number("terms", terms, 0), whole_number("decimals", decimals, 1)
+    deepest = whole_number_or_none("max_depth", max_depth, 0)
+    structure, waiting = view.tree.structure, [0]
+    shares = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
+    while waiting:
+        node = waiting.pop()
+        depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
+        is_split = node < structure.n_splits
+        turn = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
+        asks = is_split and (deepest is None or depth < deepest)
+        name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
+        below, rows = " and below" if is_split and not asks else "", f"{view.node_rows[node]:.6g}"
+        title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
+        says = question(view.tree, node, view.feature_names, terms, decimals) if asks else view.answer(node)
+        yield Rule(node, depth, parent, turn, float(shares[node]), title, asks, says)
+        if asks:
+            waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
+
+
+def question(tree: CrispTree, split: int, names: list[str], terms: int, decimals: int) -> str:
+    """The split in raw units, its most influential terms first; what it says is true for the whole sum."""
+    if not isinstance(tree, FlatTree):
+        return f"module {split} > 0?"
+    weight = tree.weight[split].astype(np.float64)
+    largest = most_influential(effects(tree, split), terms)
+    parts = [f"{'-' if weight[j] < 0 else '+'} {abs(weight[j]):.{decimals}g} * {names[j]}" for j in largest]
+    left_out = np.count_nonzero(weight) - len(largest)
+    if left_out:
+        parts.append(f"+ ({left_out} more term{'s' if left_out > 1 else ''})")
+    total = " ".join(parts) or "+ 0"
+    signed = total[2:] if total.startswith("+") else "-" + total[2:]
+    return f"{signed} > {-float(tree.bias[split]) + 0.0:.{decimals}g}?"

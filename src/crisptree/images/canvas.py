@@ -1,4 +1,6 @@
-"""Images laid out one below the other, mirrored beyond their borders, so that a window is a table of offsets."""
+"""What a pixel's row of features is, the window around it at one scale or at several, and images laid out one below the
+other, mirrored beyond their borders, so that a window is a table of offsets.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +10,64 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.images.smoothing import smoothed
-from crisptree.images.view import WindowView
+from crisptree.images.filters import Image, smoothed
 from crisptree.rows.windows import Windows
 
-Image = npt.NDArray[np.float32]
+
+@dataclass(frozen=True)
+class WindowView:
+    """``window`` × ``window`` samples around a pixel, at every scale, of every channel.
+
+    At scale 1 they are the pixels themselves; at scale s they lie s pixels apart on the smoothed image, so that the
+    window reaches s times as far. Features are ordered by line, column, scale and channel: each scale of each channel
+    is a plane of one image of shape (window, window, planes), and what is known of images holds for it.
+    """
+
+    window: int  # samples along a side, odd
+    scales: tuple[int, ...]  # how far apart the samples are
+    channels: int  # of the images
+
+    @property
+    def margin(self) -> int:
+        """How many pixels beyond the border of an image a window may see."""
+        return self.window // 2 * max(self.scales)
+
+    @property
+    def n_planes(self) -> int:
+        return self.channels * len(self.scales)
+
+    @property
+    def n_features(self) -> int:
+        return self.window**2 * self.n_planes
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """The row as an image; a single plane has no axis of its own."""
+        return (self.window, self.window) if self.n_planes == 1 else (self.window, self.window, self.n_planes)
+
+    def offsets(self, pitch: int) -> npt.NDArray[np.int64]:
+        """How far every feature's value lies from the pixel's first one, where lines have ``pitch`` pixels.
+
+        Examples
+        --------
+        >>> WindowView(3, (1,), 1).offsets(pitch=10)
+        array([-11, -10,  -9,  -1,   0,   1,   9,  10,  11])
+        """
+        steps = np.arange(self.window) - self.window // 2
+        down, across = steps[:, None, None, None], steps[None, :, None, None]
+        scale = np.array(self.scales)[:, None]
+        plane = np.arange(self.n_planes).reshape(len(self.scales), self.channels)
+        return ((down * pitch + across) * scale * self.n_planes + plane).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
 class Canvas:
-    """All images on one sheet of paper as wide as the widest of them, each with a mirrored margin.
+    """All images on one sheet of paper as wide as the widest of them, each with a mirrored margin."""
 
-    Parameters
-    ----------
-    pixels : ndarray of shape (n_lines, pitch, n_planes), float32
-        The sheet; the planes of a pixel lie beside each other.
-    view : WindowView
-        What a window is.
-    shapes : tuple of (height, width)
-        Of the images.
-    tops : tuple of int
-        The first line of every image's margin.
-    """
-
-    pixels: npt.NDArray[np.float32]
+    pixels: Image  # the sheet, of shape (n_lines, pitch, n_planes)
     view: WindowView
-    shapes: tuple[tuple[int, int], ...]
-    tops: tuple[int, ...]
+    shapes: tuple[tuple[int, int], ...]  # (height, width) of the images
+    tops: tuple[int, ...]  # the first line of every image's margin
 
     @classmethod
     def of(cls, images: Sequence[Image], view: WindowView) -> Canvas:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import literal, new_axes, readable_on, write
-from crisptree.view import view_of
-from crisptree.view.names import on_one_line, one_name_each
+from crisptree.plots.style import DARK, new_axes, write
+from crisptree.view import Names, view_of
+from crisptree.view.names import one_name_each
 
 Doubles = npt.NDArray[np.float64]
 MOST_NUMBERED = 40
@@ -19,12 +18,7 @@ MOST_NUMBERED = 40
 
 
 def plot_confusion(
-    model_or_matrix: Any,
-    X: npt.ArrayLike | None = None,
-    y: npt.ArrayLike | None = None,
-    ax: Axes | None = None,
-    *,
-    class_names: Sequence[Any] | None = None,
+    model_or_matrix: Any, X: Any = None, y: Any = None, ax: Axes | None = None, *, class_names: Names = None
 ) -> Axes:
     """Draw how many rows of each class (a line) are predicted as each class (a column).
 
@@ -60,7 +54,7 @@ def plot_confusion(
     ax = new_axes(ax, (side + 1.0, side + 0.9))
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="none")
     if n_classes <= MOST_NUMBERED:
-        _draw_numbers(ax, counts, image.to_rgba(shares), total)
+        _draw_numbers(ax, counts, image.to_rgba(shares))
     turn = 90 if max(map(len, names)) > 3 else 0
     ax.set_xticks(range(n_classes), names, fontsize=7, parse_math=False, rotation=turn)
     ax.set_yticks(range(n_classes), names, fontsize=7, parse_math=False)
@@ -68,12 +62,11 @@ def plot_confusion(
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
     right = 100 * np.trace(counts) / total if total else 0.0
-    ax.set_title(f"{right:.1f} % of {total:,.6g} rows right", fontsize=9)
-    literal([ax.title])
+    ax.set_title(f"{right:.1f} % of {total:,.6g} rows right", fontsize=9, parse_math=False)
     return ax
 
 
-def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | None) -> tuple[Doubles, list[str]]:
+def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Names) -> tuple[Doubles, list[str]]:
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
         view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
@@ -84,26 +77,22 @@ def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Sequence[Any] | 
         counts = view.confusion(view.class_numbers(y, len(leaf)), view.tree.labels(leaf))
         return counts.astype(np.float64), view.class_names
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
-    if (
-        matrix.ndim != 2
-        or matrix.shape[0] != matrix.shape[1]
-        or not len(matrix)
-        or not np.all((matrix >= 0) & (matrix < np.inf))
-    ):
+    is_square = matrix.ndim == 2 and matrix.shape == (len(matrix), len(matrix)) != (0, 0)
+    if not is_square or not np.all((matrix >= 0) & (matrix < np.inf)):
         raise ValueError(
             "plot_confusion must have a fitted model with X and y, or a square matrix of counts; got an array of "
             f"shape {matrix.shape}."
         )
     names = range(len(matrix)) if class_names is None else class_names
-    return matrix, on_one_line(one_name_each(names, len(matrix), "class_names", "classes"))
+    return matrix, one_name_each(names, len(matrix), "class_names", "classes")
 
 
-def _draw_numbers(ax: Axes, counts: Doubles, paint: Doubles, total: float) -> None:
+def _draw_numbers(ax: Axes, counts: Doubles, paint: Doubles) -> None:
     """The counts that are not zero, in black or white."""
     digits = len(f"{counts.max():.0f}")
     box = ax.get_window_extent()
     square = min(box.width, box.height) / len(counts) / ax.figure.dpi * 72
     size = float(np.clip(0.8 * square / max(0.62 * digits, 1.6), 2.0, 9.0))
     for line, column in zip(*np.nonzero(counts), strict=True):
-        color = readable_on(paint[line, column])
-        write(ax, column, line, f"{counts[line, column]:.6g}", size, color=color)
+        is_light = paint[line, column, :3] @ (0.299, 0.587, 0.114) > 0.55
+        write(ax, column, line, f"{counts[line, column]:.6g}", size, color=DARK if is_light else "white")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -25,41 +26,20 @@ LEAST_DROP, MOST_DROP, SLOPE = 0.7, 1.7, 0.18
 class Layout:
     """Places of the drawn nodes; one unit is the distance of two neighbouring ends.
 
-    Parameters
-    ----------
-    nodes : ndarray of shape (n_drawn,)
-        Node numbers, splits first, then leaves; what lies below ``max_depth`` is missing.
-    x, y : ndarray of shape (n_nodes,)
-        Middle of every node, the root's row at the top; NaN where nothing is drawn.
-    width, height : ndarray of shape (n_nodes,)
-        Size of every node; splits of one level are alike, and no level's are larger than those above.
-    edges : list of (parent, child, goes_right)
-        In node numbers.
-    cut : frozenset of int
-        Splits that are drawn as ends because their children are not drawn.
+    Arrays and lists are by node number, splits first, then leaves. An end is a node without children in the drawing: a
+    leaf, or a split at the cut.
     """
 
-    nodes: npt.NDArray[np.int64]
-    x: Doubles
+    nodes: list[int]  # all that are drawn
+    ends: list[int]  # from left to right
+    edges: list[tuple[int, int, bool]]  # parent, child, whether it is the right one
+    x: Doubles  # the middle of every node; NaN where nothing is drawn
     y: Doubles
-    width: Doubles
+    width: Doubles  # splits of one level are alike, and no level's are larger than those above
     height: Doubles
-    edges: list[tuple[int, int, bool]]
-    cut: frozenset[int]
-
-    @property
-    def n_ends(self) -> int:
-        """How many ends stand side by side."""
-        return (len(self.nodes) + 1) // 2
 
     def is_end(self, node: int) -> bool:
-        """Whether the node is drawn with class bars: a leaf, or a split at the cut."""
-        return node in self.cut or 2 * node >= len(self.x) - 1
-
-    @property
-    def bottom(self) -> float:
-        """The lower edge of the lowest node."""
-        return float(np.nanmin(self.y - self.height / 2))
+        return node in self.ends
 
     def outline(self, node: int) -> tuple[float, float, float, float]:
         """Left, right, lower and upper edge of a node."""
@@ -68,92 +48,54 @@ class Layout:
 
 
 def tree_layout(
-    structure: TreeStructure,
-    max_depth: int | None = None,
-    *,
-    widest: float = 2.0,
-    aspect: float = 1.0,
-    lowest: float = 0.0,
+    structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
 ) -> Layout:
     """Ends stand side by side from left to right, a split stands above the middle of its children.
 
-    Parameters
-    ----------
-    structure : TreeStructure
-        The tree.
-    max_depth : int, default=None
-        Splits at this depth become ends.
-    widest : float, default=2.0
-        The width of a split where there is space.
-    aspect, lowest : float, default=1.0, 0.0
-        The height of a split for a width of one, and its least height.
+    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is space, and ``aspect`` times as tall,
+    but no lower than ``lowest``.
     """
-    depths = structure.node_depths
-    drawn = depths <= (structure.depth if max_depth is None else max_depth)
-    cut = {split for split in range(structure.n_splits) if drawn[split] and not drawn[structure.left_nodes[split]]}
+    drawn, nodes = structure.cut(structure.depth if max_depth is None else max_depth)
+    is_end, ends = np.arange(drawn.n_nodes) >= drawn.n_splits, drawn.n_splits + drawn.leaves_left_to_right
+    children = np.stack([drawn.left_nodes, drawn.right_nodes], axis=1)
+    x = np.zeros(drawn.n_nodes)
+    x[ends] = np.arange(drawn.n_leaves)
+    for split in reversed(range(drawn.n_splits)):
+        x[split] = x[children[split]].mean()
+    width = np.where(is_end, END, _split_widths(x, drawn, is_end, widest)[drawn.node_depths])
+    height = np.where(is_end, END, np.maximum(width * aspect, lowest))
+    y = _levels(x, height, drawn)[drawn.node_depths]
+    places = np.full((4, structure.n_nodes), np.nan)
+    places[:, nodes] = x, y, width, height
     edges = [
-        (split, int(child), turn)
-        for split in range(structure.n_splits)
-        if drawn[split] and split not in cut
-        for child, turn in ((structure.left_nodes[split], False), (structure.right_nodes[split], True))
+        (int(nodes[split]), int(nodes[child]), goes_right)
+        for split, both in enumerate(children)
+        for child, goes_right in zip(both, (False, True), strict=True)
     ]
-    x = _across(structure, drawn, cut)
-    is_end = np.array([node >= structure.n_splits or node in cut for node in range(structure.n_nodes)])
-    width = np.where(is_end, END, _split_widths(x, depths, drawn, is_end, widest)[depths])
-    heights = np.where(is_end, END, np.maximum(width * aspect, lowest))
-    y = _rows(x, heights, depths, drawn, edges)[depths]
-    for part in (y, width, heights):
-        part[~drawn] = np.nan
-    return Layout(np.flatnonzero(drawn), x, y, width, heights, edges, frozenset(cut))
+    return Layout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *places)
 
 
-def _across(structure: TreeStructure, drawn: npt.NDArray[np.bool_], cut: set[int]) -> Doubles:
-    x = np.full(structure.n_nodes, np.nan)
-    ends = [node for node in range(structure.n_nodes) if drawn[node] and (node >= structure.n_splits or node in cut)]
-    for place, node in enumerate(sorted(ends, key=lambda node: structure.leaf_spans[node, 0])):
-        x[node] = place
-    for split in range(structure.n_splits - 1, -1, -1):
-        if drawn[split] and split not in cut:
-            x[split] = (x[structure.left_nodes[split]] + x[structure.right_nodes[split]]) / 2
-    return x
-
-
-def _split_widths(
-    x: Doubles,
-    depths: npt.NDArray[np.int64],
-    drawn: npt.NDArray[np.bool_],
-    is_end: npt.NDArray[np.bool_],
-    widest: float,
-) -> Doubles:
+def _split_widths(x: Doubles, drawn: TreeStructure, is_end: npt.NDArray[np.bool_], widest: float) -> Doubles:
     """The width of the splits of every level: as much as the nearest neighbour leaves.  (n_levels,)"""
     widths, width = [], widest
-    for level in range(int(depths.max()) + 1):
-        row = np.flatnonzero(drawn & (depths == level))
+    for level in range(drawn.depth + 1):
+        row = np.flatnonzero(drawn.node_depths == level)
         row = row[np.argsort(x[row])]
-        gaps, ends = np.diff(x[row]), is_end[row]
-        for gap, left, right in zip(gaps, ends[:-1], ends[1:], strict=True):
-            if left != right:  # an end keeps its own width, whatever stands beside it
-                width = min(width, 2 * (FILLED * gap - END / 2))
-            elif not left:
-                width = min(width, FILLED * gap)
+        gaps, left, right = FILLED * np.diff(x[row]), is_end[row][:-1], is_end[row][1:]
+        # An end keeps its own width, whatever stands beside it.
+        space = np.where(left != right, 2 * (gaps - END / 2), gaps)[~(left & right)]
+        width = float(space.min(initial=width))
         widths.append(max(width, END))
     return np.array(widths)
 
 
-def _rows(
-    x: Doubles,
-    height: Doubles,
-    depths: npt.NDArray[np.int64],
-    drawn: npt.NDArray[np.bool_],
-    edges: list[tuple[int, int, bool]],
-) -> Doubles:
+def _levels(x: Doubles, height: Doubles, drawn: TreeStructure) -> Doubles:
     """The middle of every level, from the root's at zero downwards.  (n_levels,)"""
-    middles = [0.0]
-    tall = [height[drawn & (depths == level)].max(initial=0.0) for level in range(int(depths.max()) + 1)]
-    for level in range(1, len(tall)):
-        sideways = max((abs(x[child] - x[parent]) for parent, child, _ in edges if depths[child] == level), default=0)
-        drop = float(np.clip(SLOPE * sideways, LEAST_DROP, MOST_DROP))
-        middles.append(middles[-1] - tall[level - 1] / 2 - drop - tall[level] / 2)
+    levels = [drawn.node_depths == level for level in range(drawn.depth + 1)]
+    middles, sideways = [0.0], np.abs(x - x[drawn.parents])
+    for above, level in pairwise(levels):
+        drop = float(np.clip(SLOPE * sideways[level].max(), LEAST_DROP, MOST_DROP))
+        middles.append(middles[-1] - height[above].max() / 2 - drop - height[level].max() / 2)
     return np.array(middles)
 
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from crisptree.inference import FlatTree
-from crisptree.plots.nodes import (
-    GRAY,
-    LARGE,
-    SMALL,
-    TINY,
-    Sheet,
-    class_ticks_fit,
-    draw_bars,
-    draw_image,
-    percent,
-    sheet_of,
-)
-from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, SIGNED, class_colors
-from crisptree.plots.weight_images import as_image, side_by_side
-from crisptree.view import ModelView, view_of
+from crisptree.plots.nodes import class_ticks_fit, draw_bars, draw_image, percent
+from crisptree.plots.sheet import LARGE, SMALL, TINY, Sheet
+from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, class_colors
+from crisptree.plots.weights import GRAY, as_image, signed_image, weight_image
+from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
-from crisptree.view.names import on_one_line, one_name_each
+from crisptree.view.names import one_name_each
 from crisptree.view.paths import Path, Step, contributions, walk
+
+Rows = tuple[float, float]
+"""The lower and upper edge of one split's part of the chart."""
 
 MARGIN_AT, PUSHES_AT, CLASSES_AT, WORDS_AT = (0.1, 2.0), (2.2, 5.3), (5.5, 7.3), (7.4, 8.9)
 """Columns of the chart, in inches."""
@@ -40,6 +30,9 @@ FARTHEST = 3.0
 HEADER, STEP, BAR, SHOWN = 0.35, 1.15, 0.21, 5
 """Inches of the header, of a split and of a bar; classes shown at the leaf."""
 
+THIRDS = [(PUSHES_AT[0] + 1.1 * number, PUSHES_AT[0] + 1.1 * number + 0.9) for number in range(3)]
+"""Three columns in place of the pushes where these are images."""
+
 
 def plot_path(
     model: Any,
@@ -47,8 +40,8 @@ def plot_path(
     ax: Axes | None = None,
     *,
     top: int = 4,
-    class_names: Sequence[Any] | None = None,
-    feature_names: Sequence[Any] | None = None,
+    class_names: Names = None,
+    feature_names: Names = None,
 ) -> Axes:
     """Draw the path of one sample: at each split the margin, what pushed it where, the classes before and after.
 
@@ -79,15 +72,16 @@ def plot_path(
     top = whole_number("top", top, 0)
     if isinstance(model, Path):
         way, given = model, model.classes if class_names is None else class_names
-        names = on_one_line(one_name_each(given, len(way.classes), "class_names", "classes"))
+        names = one_name_each(given, len(way.classes), "class_names", "classes")
     else:
         view = view_of(model, "plot_path", class_names=class_names, feature_names=feature_names)
         row, names = view.row(x), view.class_names
         way = walk(view, row, top)
     with_images = view is not None and view.has_weight_images
     step = STEP if with_images else max(0.9, BAR * top + 0.25)
+    bottom = -step * len(way.steps)
     end = max(BAR * min(SHOWN, int(np.count_nonzero(way.probabilities))) + 0.2, 0.55)
-    sheet = sheet_of(ax, (0.0, WORDS_AT[1] + 0.1, -step * len(way.steps) - end, HEADER), 1.0)
+    sheet = Sheet.of(ax, (0.0, WORDS_AT[1] + 0.1, bottom - end, HEADER), 1.0)
     if way.steps:
         _draw_header(sheet, with_images)
     highest = max([float(max(one.before.max(), one.after.max())) for one in way.steps], default=1.0)
@@ -99,94 +93,74 @@ def plot_path(
         if with_images and view is not None and row is not None:
             _draw_images(sheet, view, row, one.split, rows)
         else:
-            _draw_pushes(sheet, one, rows, step)
+            _draw_pushes(sheet, one, rows)
         _draw_classes(sheet, one, rows, names, highest)
-    _draw_leaf(sheet, way, (-step * len(way.steps) - end, -step * len(way.steps)), names)
+    _draw_leaf(sheet, way, bottom, names)
     return sheet.ax
 
 
 def _draw_header(sheet: Sheet, with_images: bool) -> None:
     titles = {MARGIN_AT: "turn and margin", CLASSES_AT: "classes before (outline) and after"}
     if with_images:
-        names = ("sample", "weights", "pushes: red left, blue right")
-        titles |= dict(zip(_thirds(), names, strict=True))
+        titles |= dict(zip(THIRDS, ("sample", "weights", "pushes: red left, blue right"), strict=True))
     else:
         titles[PUSHES_AT] = "largest pushes: ← left, right →"
     for (left, right), title in titles.items():
         sheet.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, max_width=right - left + 0.2)
 
 
-def _thirds() -> list[tuple[float, float]]:
-    """Three columns in place of the pushes."""
-    left, right = PUSHES_AT
-    side, gap = 0.9, (right - left - 3 * 0.9) / 2
-    return [(left + number * (side + gap), left + number * (side + gap) + side) for number in range(3)]
-
-
-def _draw_margin(sheet: Sheet, step: Step, rows: tuple[float, float], reach: float) -> None:
+def _draw_margin(sheet: Sheet, step: Step, rows: Rows, reach: float) -> None:
     """Which way, and how far from the boundary, on a scale that all splits share."""
     left, right = MARGIN_AT
     middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
     turn, color = ("right", RIGHT) if step.goes_right else ("left", LEFT)
     sheet.write(left, rows[1] - 0.17, f"split {step.split}: {turn}", LARGE, ha="left", fontweight="bold")
     length = (right - left) / 2 * float(np.clip(step.margin / (reach or 1.0), -1, 1))
-    sheet.ax.add_patch(Rectangle((middle, y - 0.06), length, 0.12, facecolor=color, linewidth=0, zorder=3))
+    sheet.bar(middle, y, length, 0.12, color, zorder=3)
     sheet.ax.plot([left, right], [y, y], color=FAINT, linewidth=1.2 * sheet.factor, zorder=1)
     sheet.ax.plot([middle, middle], [y - 0.11, y + 0.11], color=DARK, linewidth=1.0 * sheet.factor, zorder=4)
     text = f"score {step.score:.3g}, {abs(step.margin):.2g} spreads from 0"
     sheet.write(left, y - 0.22, text, TINY, ha="left", color=MUTED, max_width=right - left)
 
 
-def _draw_pushes(sheet: Sheet, step: Step, rows: tuple[float, float], height: float) -> None:
+def _draw_pushes(sheet: Sheet, step: Step, rows: Rows) -> None:
     left, right = PUSHES_AT
-    x = (left + right) / 2
+    x, middle = (left + right) / 2, (rows[0] + rows[1]) / 2
     if not step.pushes:
-        sheet.write(x, (rows[0] + rows[1]) / 2, "no single feature pushed", SMALL, color=MUTED)
+        sheet.write(x, middle, "no single feature pushed", SMALL, color=MUTED)
         return
     reach = max(abs(push.amount) for push in step.pushes) or 1.0
-    bar = min(BAR, (height - 0.2) / len(step.pushes))
-    start = (rows[0] + rows[1]) / 2 + bar * len(step.pushes) / 2
+    bar = min(BAR, (rows[1] - rows[0] - 0.2) / len(step.pushes))
+    start = middle + bar * len(step.pushes) / 2
     for number, push in enumerate(step.pushes):
         y = start - (number + 0.5) * bar
-        length = (right - left) / 2 * push.amount / reach
-        color = RIGHT if push.amount > 0 else LEFT
-        patch = Rectangle((x, y - 0.42 * bar), length, 0.84 * bar, facecolor=color, alpha=0.45, linewidth=0, zorder=3)
-        sheet.ax.add_patch(patch)
+        sheet.push(x, y, (right - left) / 2 * push.amount / reach, 0.84 * bar)
         sheet.write(x, y, push.name, min(SMALL, 48 * bar), max_width=right - left, tail=f" = {push.value:.4g}")
     sheet.ax.plot([x, x], [start, start - bar * len(step.pushes)], color=FAINT, linewidth=0.8 * sheet.factor, zorder=2)
 
 
-def _draw_images(
-    sheet: Sheet, view: ModelView, row: npt.NDArray[np.float32], split: int, rows: tuple[float, float]
-) -> None:
+def _draw_images(sheet: Sheet, view: ModelView, row: npt.NDArray[np.float32], split: int, rows: Rows) -> None:
     """The sample, the weight image, and the one times the other: what pushed where."""
     tree, shape = view.tree, view.image_shape
     assert isinstance(tree, FlatTree)  # only hyperplanes on images have images
     assert shape is not None
-    pushes = side_by_side(contributions(tree, row[0], split)[0], shape)
-    reach = np.nanmax(np.abs(pushes)) or 1.0
-    signed = {"cmap": mpl.colormaps[SIGNED], "vmin": -reach, "vmax": reach}
-    weights = as_image(view.scaled_weights(split), shape, view.varies)
-    images = (as_image(row[0], shape), GRAY), (weights, GRAY), (pushes, signed)
-    for (left, right), (image, paint) in zip(_thirds(), images, strict=True):
+    pushes = signed_image(contributions(tree, row[0], split)[0], shape)
+    images = (as_image(row[0], shape), GRAY), (weight_image(view, split), GRAY), pushes
+    for (left, right), (image, paint) in zip(THIRDS, images, strict=True):
         draw_image(sheet, (left, right, rows[0] + 0.08, rows[1] - 0.08), image, paint)
-    for sign, (_, right) in zip("×=", _thirds(), strict=False):
-        sheet.write(right + (_thirds()[1][0] - _thirds()[0][1]) / 2, (rows[0] + rows[1]) / 2, sign, LARGE, color=MUTED)
+    for sign, (_, right) in zip("×=", THIRDS, strict=False):
+        sheet.write(right + 0.1, (rows[0] + rows[1]) / 2, sign, LARGE, color=MUTED)
 
 
-def _draw_classes(sheet: Sheet, step: Step, rows: tuple[float, float], names: list[str], highest: float) -> None:
+def _draw_classes(sheet: Sheet, step: Step, rows: Rows, names: list[str], highest: float) -> None:
     """Bars by class, all splits on one scale."""
     left, right = CLASSES_AT
     ticks = class_ticks_fit(names, right - left, 1.0)
     lower, upper = rows[0] + (0.22 if ticks else 0.12), rows[1] - 0.12
-    draw_bars(sheet.ax, (left, right, lower, upper), step.after / highest, class_colors(len(names)), sheet.factor)
-    width = (right - left) / len(names)
-    edges = left + width * np.repeat(np.arange(len(names) + 1), 2)[1:-1]
+    draw_bars(sheet, (left, right, lower, upper), step.after / highest, names if ticks else [], 0.07)
+    edges = np.repeat(np.linspace(left, right, len(names) + 1), 2)[1:-1]
     heights = lower + (upper - lower) * np.repeat(step.before / highest, 2)
     sheet.ax.plot(edges, heights, color=DARK, linewidth=0.8 * sheet.factor, zorder=4)
-    if ticks:
-        for number, name in enumerate(names):
-            sheet.write(left + (number + 0.5) * width, lower - 0.07, name, TINY, color=MUTED)
     likeliest = np.argsort(-step.after, kind="stable")[:3]
     for line, number in enumerate(number for number in likeliest if step.after[number] >= 0.01):
         tail, width = f": {percent(step.before[number])} → {percent(step.after[number])}", WORDS_AT[1] - WORDS_AT[0]
@@ -194,18 +168,18 @@ def _draw_classes(sheet: Sheet, step: Step, rows: tuple[float, float], names: li
         sheet.write(WORDS_AT[0], y, names[number], SMALL, ha="left", max_width=width, tail=tail)
 
 
-def _draw_leaf(sheet: Sheet, way: Path, rows: tuple[float, float], names: list[str]) -> None:
+def _draw_leaf(sheet: Sheet, way: Path, upper: float, names: list[str]) -> None:
     """The class that is predicted, and the likeliest ones as bars."""
-    sheet.ax.plot([0.1, WORDS_AT[1]], [rows[1]] * 2, color=ACCENT, linewidth=1.6 * sheet.factor)
+    sheet.ax.plot([0.1, WORDS_AT[1]], [upper] * 2, color=ACCENT, linewidth=1.6 * sheet.factor)
     order = np.argsort(-way.probabilities, kind="stable")[:SHOWN]
     order = order[way.probabilities[order] > 0]
     bold: dict[str, Any] = {"ha": "left", "fontweight": "bold", "max_width": MARGIN_AT[1] - MARGIN_AT[0]}
-    sheet.write(MARGIN_AT[0], rows[1] - 0.18, f"leaf {way.leaf}", LARGE, **bold)
-    sheet.write(MARGIN_AT[0], rows[1] - 0.36, f"predicts {names[order[0]]}", LARGE, color=ACCENT, **bold)
+    sheet.write(MARGIN_AT[0], upper - 0.18, f"leaf {way.leaf}", LARGE, **bold)
+    sheet.write(MARGIN_AT[0], upper - 0.36, f"predicts {names[order[0]]}", LARGE, color=ACCENT, **bold)
     colors, (left, right) = class_colors(len(names)), (PUSHES_AT[0] + 1.2, CLASSES_AT[1])
     for line, number in enumerate(order):
-        y, share = rows[1] - 0.18 - line * BAR, float(way.probabilities[number])
+        y, share = upper - 0.18 - line * BAR, float(way.probabilities[number])
         length = (right - left) * share
-        sheet.ax.add_patch(Rectangle((left, y - 0.38 * BAR), length, 0.76 * BAR, facecolor=colors[number], linewidth=0))
+        sheet.bar(left, y, length, 0.76 * BAR, colors[number])
         sheet.write(left - 0.08, y, names[number], SMALL, ha="right", max_width=1.15)
         sheet.write(left + length + 0.06, y, percent(share), SMALL, ha="left")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from matplotlib.lines import Line2D
 from crisptree.inference import FlatTree
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
 from crisptree.plots.layout import letters
-from crisptree.plots.style import DARK, MUTED, class_colors, literal, new_axes, shortened, text_width, write
-from crisptree.view import ModelView, view_of
+from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, shortened, text_width, write
+from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
 
 Doubles = npt.NDArray[np.float64]
@@ -46,8 +45,8 @@ def plot_regions(
     legend: bool = True,
     bounds: Bounds | None = None,
     resolution: int = 200,
-    class_names: Sequence[Any] | None = None,
-    feature_names: Sequence[Any] | None = None,
+    class_names: Names = None,
+    feature_names: Names = None,
 ) -> Axes:
     """Draw what a tree of two features predicts in the plane.
 
@@ -94,8 +93,12 @@ def plot_regions(
     if not len(points) or not np.isfinite(points).all():
         raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
     resolution = whole_number("resolution", resolution, 1)
-    window = _window(points) if bounds is None else _checked(bounds)
-    broad, tall = _legend_size(view)
+    window = _window(points, bounds)
+    names = [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
+    columns = 1 + len(names) // 14
+    # Inches of the legend: the longest name and its point in every column, the lines below each other.
+    broad = columns * (max(text_width(name, LEGEND) for name in names) + 0.4)
+    tall = 1.5 * LEGEND / 72 * -(-len(names) // columns)
     outside = ax is None and legend and broad * tall > LARGEST_LEGEND * SIZE[0] * SIZE[1]
     ax = new_axes(ax, (SIZE[0] + (broad if outside else 0.0), SIZE[1]))
     colors = class_colors(len(view.class_names))[:, :3]
@@ -110,31 +113,30 @@ def plot_regions(
     if hyperplanes and polygons is not None:
         _draw_splits(ax, view, polygons)
         _draw_letters(ax, view, polygons, area(rectangle(window)))
-    _draw_points(ax, view, points, y, colors)
+    paint: Any = MUTED if y is None else colors[view.class_numbers(y, len(points))]
+    size = float(np.clip(4000 / len(points), 6, 26))
+    ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
     if legend:
-        _draw_legend(ax, view, colors, outside=outside)
+        _draw_legend(ax, names, columns, colors, outside)
     ax.set_xlim(window[:2])
     ax.set_ylim(window[2:])
-    ax.set_xlabel(view.feature_names[0])
-    ax.set_ylabel(view.feature_names[1])
-    literal([ax.xaxis.label, ax.yaxis.label])
+    ax.set_xlabel(view.feature_names[0], parse_math=False)
+    ax.set_ylabel(view.feature_names[1], parse_math=False)
     return ax
 
 
-def _checked(bounds: Any) -> Bounds:
-    sides = np.asarray(bounds)
-    are_numbers = sides.shape == (4,) and sides.dtype.kind in "iuf" and np.isfinite(sides).all()
-    if not are_numbers or sides[0] >= sides[1] or sides[2] >= sides[3]:
-        raise ValueError(f"`bounds` must be (left, right, lower, upper), each pair rising; got {bounds!r}.")
+def _window(points: Doubles, bounds: Any) -> Bounds:
+    if bounds is None:
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = 0.08 * np.where(high > low, high - low, 1.0)
+        sides = np.stack([low - margin, high + margin], axis=1).reshape(-1)
+    else:
+        sides = np.asarray(bounds)
+        are_numbers = sides.shape == (4,) and sides.dtype.kind in "iuf" and np.isfinite(sides).all()
+        if not are_numbers or sides[0] >= sides[1] or sides[2] >= sides[3]:
+            raise ValueError(f"`bounds` must be (left, right, lower, upper), each pair rising; got {bounds!r}.")
     left, right, lower, upper = map(float, sides)
     return left, right, lower, upper
-
-
-def _window(points: Doubles) -> Bounds:
-    low, high = points.min(axis=0), points.max(axis=0)
-    reach = np.where(high > low, high - low, 1.0)
-    (left, lower), (right, upper) = low - 0.08 * reach, high + 0.08 * reach
-    return float(left), float(right), float(lower), float(upper)
 
 
 def _mixed(tables: Doubles, colors: Doubles) -> Doubles:
@@ -143,14 +145,12 @@ def _mixed(tables: Doubles, colors: Doubles) -> Doubles:
 
 
 def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) -> None:
-    leaves = range(view.tree.structure.n_leaves)
-    shown = [leaf for leaf in leaves if len(polygons[view.tree.structure.n_splits + leaf])]
+    cells = polygons[view.tree.structure.n_splits :]
+    shown = [leaf for leaf, cell in enumerate(cells) if len(cell)]
     paint = _mixed(view.tree.leaf_values(shown), colors)
-    drawn = [polygons[view.tree.structure.n_splits + leaf] for leaf in shown]
     # An edge of its own colour closes the hair lines that smoothing leaves between cells.
-    ax.add_collection(
-        PolyCollection(drawn, facecolors=paint, edgecolors=paint, linewidths=0.4, zorder=0, label="cells")
-    )
+    style: dict[str, Any] = {"facecolors": paint, "edgecolors": paint, "linewidths": 0.4, "zorder": 0, "label": "cells"}
+    ax.add_collection(PolyCollection([cells[leaf] for leaf in shown], **style))
 
 
 def _fill_grid(
@@ -158,9 +158,9 @@ def _fill_grid(
 ) -> None:
     left, right, lower, upper = window
     # The middle of every pixel, the lowest row first.
-    across = left + (np.arange(resolution) + 0.5) / resolution * (right - left)
-    upwards = lower + (np.arange(resolution) + 0.5) / resolution * (upper - lower)
-    grid = np.stack(np.meshgrid(across, upwards), axis=-1).reshape(-1, 2).astype(np.float32)
+    steps = (np.arange(resolution) + 0.5) / resolution
+    pixels = np.meshgrid(left + steps * (right - left), lower + steps * (upper - lower))
+    grid = np.stack(pixels, axis=-1).reshape(-1, 2).astype(np.float32)
     hard = steepness is None
     tables = view.tree.leaf_values(view.leaves(grid), grid) if hard else view.soft_tables(grid, steepness)
     image = _mixed(tables, colors).reshape(resolution, resolution, 3)
@@ -172,12 +172,12 @@ def _draw_splits(ax: Axes, view: ModelView, polygons: Polygons) -> None:
     assert isinstance(tree, FlatTree)  # only hyperplanes have cells
     lines = []
     for split in range(tree.structure.n_splits):
-        ends = crossing(polygons[split], tree.weight[split].astype(np.float64), float(tree.bias[split]))
+        ends = crossing(polygons[split], tree.weight[split], float(tree.bias[split]))
         if ends is not None:
             lines.append(ends)
-            at = ends.mean(axis=0)
             badge = {"facecolor": DARK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}
-            write(ax, at[0], at[1], str(split), 7, color="white", bbox=badge, clip_on=True)
+            x, y = ends.mean(axis=0)
+            write(ax, x, y, str(split), 7, color="white", bbox=badge, clip_on=True)
     ax.add_collection(LineCollection(lines, colors=DARK, linewidths=1.6, zorder=3, label="splits"))
 
 
@@ -190,38 +190,10 @@ def _draw_letters(ax: Axes, view: ModelView, polygons: Polygons, whole: float) -
             write(ax, x, y, letters(number), 13, fontweight="bold", clip_on=True)
 
 
-def _draw_points(ax: Axes, view: ModelView, points: Doubles, y: Any, colors: Doubles) -> None:
-    paint: Any = MUTED
-    if y is not None:
-        paint = colors[view.class_numbers(y, len(points))]
-    size = float(np.clip(4000 / max(len(points), 1), 6, 26))
-    ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
-
-
-def _draw_legend(ax: Axes, view: ModelView, colors: Doubles, *, outside: bool) -> None:
+def _draw_legend(ax: Axes, names: list[str], columns: int, colors: Doubles, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if outside else {"loc": "upper right"}
     # Names are written afterwards: a legend leaves out labels that begin with an underscore.
-    place: dict[str, Any] = {"loc": "upper right"}
-    if outside:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    shown = ax.legend(
-        handles, ["class"] * len(handles), fontsize=LEGEND, ncols=_columns(view), framealpha=0.85, **place
-    )
-    literal(shown.get_texts())
-    for text, name in zip(shown.get_texts(), _legend_names(view), strict=True):
-        text.set_text(name)
-
-
-def _columns(view: ModelView) -> int:
-    return 1 + len(view.class_names) // 14
-
-
-def _legend_names(view: ModelView) -> list[str]:
-    return [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
-
-
-def _legend_size(view: ModelView) -> tuple[float, float]:
-    """Inches that the legend takes: the longest name and its point in every column, the lines below each other."""
-    columns = _columns(view)
-    widest = max(text_width(name, LEGEND) for name in _legend_names(view))
-    return columns * (widest + 0.4), 1.5 * LEGEND / 72 * -(-len(view.class_names) // columns)
+    shown = ax.legend(handles, ["class"] * len(names), fontsize=LEGEND, ncols=columns, framealpha=0.85, **place)
+    for text, name in zip(shown.get_texts(), names, strict=True):
+        text.set(text=name, parse_math=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-TITLES = ("image", "ground truth", "leaf affiliation", "probability")
+from crisptree.plots.style import new_grid
+
 INCHES = 3.0  # side of a panel
 
 
@@ -51,27 +51,20 @@ def plot_segmentation(
     if np.ndim(image) not in (2, 3):
         raise ValueError(f"`image` must be (height, width[, channels]); got an array of shape {np.shape(image)}.")
     shape = np.shape(image)[:2]
-    name = f"p({class_name})" if class_name else TITLES[3]
-    panels: list[tuple[str, Any, dict[str, int]]] = [
-        (TITLES[0], _drawable(np.asarray(image)), {}),
-        (TITLES[1], None if truth is None else _numbered(np.asarray(truth)), {}),
-        (TITLES[2], np.asarray(leaves), {"vmin": 0, "vmax": 1}),
-        (name, 1 - np.asarray(probability), {"vmin": 0, "vmax": 1}),
-    ]
-    shown = [panel for panel in panels if panel[1] is not None]
+    unit = {"vmin": 0, "vmax": 1}
+    shown: list[tuple[str, Any, dict[str, int]]] = [("image", _drawable(np.asarray(image)), {})]
+    if truth is not None:
+        shown.append(("ground truth", np.unique(truth, return_inverse=True)[1].reshape(np.shape(truth)), {}))
+    shown.append(("leaf affiliation", np.asarray(leaves), unit))
+    shown.append((f"p({class_name})" if class_name else "probability", 1 - np.asarray(probability), unit))
     for title, values, _ in shown[1:]:
         if np.shape(values) != shape:
             raise ValueError(
                 f"all panels must have one value for each of the image's {shape} pixels; got {np.shape(values)} for "
                 f"{title}. Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1]."
             )
-    if axes is None:
-        height, width = shape
-        size = (len(shown) * INCHES, INCHES * height / width + (0.3 if titles else 0))
-        axes = plt.subplots(1, len(shown), figsize=size, layout="constrained", squeeze=False)[1][0]
-    drawn = np.asarray(axes).reshape(-1)
-    if len(drawn) != len(shown):
-        raise ValueError(f"`axes` must be {len(shown)}, one for each panel; got {len(drawn)}.")
+    panel = (INCHES, INCHES * shape[0] / shape[1])
+    drawn = new_grid(axes, 1, len(shown), panel, (0.0, 0.3 if titles else 0.0))[0]
     for ax, (title, values, limits) in zip(drawn, shown, strict=True):
         ax.imshow(values, cmap="gray", interpolation="nearest", **limits)
         ax.set_xticks([])
@@ -83,11 +76,7 @@ def plot_segmentation(
 
 def _drawable(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Greys, or three channels brought to the range of colours together."""
-    if image.ndim == 2 or image.shape[2] != 3:
+    if image.shape[2:] != (3,):
         return image if image.ndim == 2 else image[:, :, 0]
     low, high = float(image.min()), float(image.max())
     return (image.astype(np.float64) - low) / ((high - low) or 1.0)
-
-
-def _numbered(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape)

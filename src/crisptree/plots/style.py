@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
+Grid = npt.NDArray[Any]
+
 DARK, MUTED, FAINT = "#222222", "#777777", "#d9dde2"
 ARROW = "#9aa7b5"
 ACCENT = "#d55e00"
@@ -23,9 +24,6 @@ ACCENT = "#d55e00"
 
 RIGHT, LEFT = "#3b6fb6", "#c8504b"
 """What sends a row right, and what sends it left."""
-
-SIGNED = "RdBu"
-"""The colour map of signed values: the same two colours, white at zero."""
 
 
 HINTING = 1.06
@@ -41,22 +39,27 @@ def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of the size in inches."""
-    if ax is not None:
-        return ax
-    _, made = plt.subplots(figsize=size, layout="constrained")
-    return made
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float], edge: tuple[float, float]) -> Grid:
+    """The same for a grid of panels, with the sizes of one and of what stands beside them all."""
+    if axes is None:
+        size = (panel[0] * n_columns + edge[0], panel[1] * n_rows + edge[1])
+        axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1]
+    given = np.asarray(axes, dtype=object)
+    if given.size != n_rows * n_columns:
+        raise ValueError(
+            f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Give one for each panel, or leave it None "
+            "to make them."
+        )
+    return given.reshape(n_rows, n_columns)
 
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:
     """Text as it is: names may hold dollar signs, which matplotlib would take for formulas."""
     usual: dict[str, Any] = {"ha": "center", "va": "center", "color": DARK, "zorder": 6}
     return ax.text(x, y, text, fontsize=size, parse_math=False, **usual | style)
-
-
-def literal(texts: Iterable[Text]) -> None:
-    """Keep matplotlib from reading formulas into names of ticks, titles and legends."""
-    for text in texts:
-        text.set_parse_math(False)
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:
@@ -79,9 +82,3 @@ def shortened(text: str, inches: float, size: float, weight: str = "normal") -> 
     lengths = range(1, len(text))
     fits = bisect_left(lengths, True, key=lambda length: text_width(text[:length] + "…", size, weight) > inches)
     return text[: max(fits, 1)].rstrip() + "…"
-
-
-def readable_on(color: npt.ArrayLike) -> str:
-    """Black or white, whichever is easier to read on the color."""
-    red, green, blue = np.asarray(mpl.colors.to_rgb(color))  # type: ignore[arg-type]
-    return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

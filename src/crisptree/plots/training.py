@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -51,9 +51,8 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
             "plot_training must have a model with a history; this one has none: it is not fitted, was trained without "
             "epochs, or was loaded from a file, which does not keep it. Fit it here, then plot."
         )
-    scored = any(record.validation_score is not None for record in records)
     if axes is None:
-        number = 3 if scored else 2
+        number = 3 if any(record.validation_score is not None for record in records) else 2
         _, axes = plt.subplots(number, 1, figsize=(7.0, 1.6 * number + 0.4), sharex=True, layout="constrained")
     drawn = np.asarray(axes, dtype=object).reshape(-1)
     if len(drawn) not in (2, 3):
@@ -82,26 +81,19 @@ def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
 
 def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[Any], float | None]) -> None:
     """A line for each run, every second one on grey; broken where best-first growth goes on to other stumps."""
-    for place, (start, piece) in enumerate(pieces):
-        if place % 2:
+    for number, (start, piece) in enumerate(pieces):
+        if number % 2:
             ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
-        x, y = [], []
-        for number, record in enumerate(piece):
-            if number and record.epoch <= piece[number - 1].epoch:
-                x.append(start + number - 0.5)
-                y.append(np.nan)
-            height = value(record)
-            x.append(float(start + number))
-            y.append(np.nan if height is None else height)
+        again = [place for place, (one, other) in enumerate(pairwise(piece), 1) if other.epoch <= one.epoch]
+        heights = np.array([value(record) for record in piece], dtype=np.float64)  # NaN for None
+        x, y = np.insert(start + np.arange(len(piece)), again, 0), np.insert(heights, again, np.nan)
         ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
 
 
 def _name(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:
     """Above the first axes what was trained when."""
     for start, piece in pieces:
-        if len(piece) < NARROWEST_LABEL * n_epochs:
-            continue
-        record = piece[0]
-        text = "finetuning" if record.phase == "finetune" else f"level {record.level}"
-        middle = start - 0.5 + len(piece) / 2
-        write(ax, middle, 1.02, text, 7, va="bottom", color=MUTED, transform=ax.get_xaxis_transform())
+        if len(piece) >= NARROWEST_LABEL * n_epochs:
+            text = "finetuning" if piece[0].phase == "finetune" else f"level {piece[0].level}"
+            middle = start - 0.5 + len(piece) / 2
+            write(ax, middle, 1.02, text, 7, va="bottom", color=MUTED, transform=ax.get_xaxis_transform())

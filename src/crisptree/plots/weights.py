@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, SIGNED, literal, shortened, write
-from crisptree.plots.weight_images import as_image, side_by_side
+from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, new_grid, shortened, write
+from crisptree.view import Names
 from crisptree.view.influence import effects, most_influential
 from crisptree.view.model import ModelView, linear, view_of
+
+Doubles = npt.NDArray[np.float64]
 
 STYLES = {"gray": ("gray",), "diverging": ("diverging",), "both": ("gray", "diverging")}
 
@@ -23,6 +24,9 @@ MOST = 8
 
 BARS = 8
 """Weights drawn of a split of tabular data."""
+
+GRAY: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
+"""For ``imshow``: from black to white."""
 
 
 def plot_weights(
@@ -33,7 +37,7 @@ def plot_weights(
     compare: Any = None,
     style: str = "gray",
     labels: Sequence[str] | None = None,
-    feature_names: Sequence[Any] | None = None,
+    feature_names: Names = None,
 ) -> npt.NDArray[Any]:
     """Draw the weights of some splits side by side.
 
@@ -77,7 +81,8 @@ def plot_weights(
         for view, name in zip(views, _row_names(views, labels), strict=True)
         for kind in (STYLES[style] if view.has_weight_images else ("bars",))
     ]
-    grid = _grid(axes, len(rows), max(len(splits), 1), views[0].has_weight_images)
+    panel = (1.25, 1.35) if views[0].has_weight_images else (2.6, 1.9)
+    grid = new_grid(axes, len(rows), max(len(splits), 1), panel, (0.3, 0.2))
     if not splits:
         for ax in grid.flat:
             ax.set_axis_off()
@@ -89,8 +94,7 @@ def plot_weights(
         for ax, split in zip(line, splits, strict=True):
             DRAWINGS[kind](ax, view, split)
         if name:
-            line[0].set_ylabel(name, fontsize=8, color=DARK)
-            literal([line[0].yaxis.label])
+            line[0].set_ylabel(name, fontsize=8, color=DARK, parse_math=False)
     return grid
 
 
@@ -122,34 +126,78 @@ def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str
     return [f"roughness {strength:g}" if strength else "no roughness" for strength in strengths]
 
 
-def _grid(axes: Any, n_rows: int, n_columns: int, with_images: bool) -> npt.NDArray[Any]:
-    if axes is None:
-        width, height = (1.25, 1.35) if with_images else (2.6, 1.9)
-        size = (width * n_columns + 0.3, height * n_rows + 0.2)
-        _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
-    given = np.asarray(axes, dtype=object)
-    if given.size != n_rows * n_columns:
-        raise ValueError(f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Leave it None to make them.")
-    return given.reshape(n_rows, n_columns)
+def weight_image(view: ModelView, split: int) -> Doubles:
+    """The weights of a split in the scaled space of training, from black to white."""
+    assert view.image_shape is not None  # tabular data is drawn otherwise
+    return as_image(view.scaled_weights(split), view.image_shape, view.tree.statistics.scaling.factor != 0)
+
+
+def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[Doubles, dict[str, Any]]:
+    """Signed values as an image, and how to paint it: in the colours of right and left, white at zero."""
+    assert image_shape is not None
+    reach = np.abs(values).max() or 1.0
+    return side_by_side(values, image_shape), {"cmap": "RdBu", "vmin": -reach, "vmax": reach}
+
+
+def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
+    """Values linearly brought to 0 … 1, from black to white; equal ones to the middle.
+
+    With ``counts`` only those values span the range, and others are cut off at its ends: pixels that are constant in
+    training have weight zero, which may lie far from the rest.
+
+    Examples
+    --------
+    >>> full_range(np.array([-1.0, 0.0, 3.0])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    wide = values.astype(np.float64)
+    spanning = wide if counts is None or not counts.any() else wide[counts]
+    low, high = spanning.min(), spanning.max()
+    if not high > low:
+        return np.full(wide.shape, 0.5)
+    return np.clip((wide - low) / (high - low), 0.0, 1.0)
+
+
+def as_image(
+    values: npt.NDArray[np.floating], image_shape: tuple[int, ...], counts: npt.NDArray[np.bool_] | None = None
+) -> Doubles:
+    """A row of values as an image from black to white: three channels as colours, other numbers of them side by side.
+
+    (height, width) or (height, width, 3), from 0 to 1
+    """
+    shades = full_range(values, counts)
+    return shades.reshape(image_shape) if image_shape[2:] == (3,) else side_by_side(shades, image_shape)
+
+
+def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:
+    """The channels of an image as one image, in rows of about equal number, NaN between them.
+
+    Examples
+    --------
+    >>> side_by_side(np.arange(4.0), (1, 2, 2)).tolist()
+    [[0.0, 2.0, nan, 1.0, 3.0]]
+    """
+    height, width, channels = (*image_shape, 1)[:3]
+    image = np.asarray(values, dtype=np.float64).reshape(height, width, channels)
+    columns = math.ceil(math.sqrt(channels))
+    rows = math.ceil(channels / columns)
+    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
+    for channel in range(channels):
+        top, left = channel // columns * (height + 1), channel % columns * (width + 1)
+        sheet[top : top + height, left : left + width] = image[:, :, channel]
+    return sheet
 
 
 def _draw_gray(ax: Axes, view: ModelView, split: int) -> None:
-    assert view.image_shape is not None  # tabular data is drawn as bars
-    image = as_image(view.scaled_weights(split), view.image_shape, view.varies)
-    ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="none")
-    _bare(ax)
+    _draw_image(ax, weight_image(view, split), GRAY)
 
 
 def _draw_diverging(ax: Axes, view: ModelView, split: int) -> None:
-    assert view.image_shape is not None
-    weights = view.scaled_weights(split)
-    reach = np.abs(weights).max() or 1.0
-    image = side_by_side(weights, view.image_shape)
-    ax.imshow(image, cmap=mpl.colormaps[SIGNED], vmin=-reach, vmax=reach, interpolation="none")
-    _bare(ax)
+    _draw_image(ax, *signed_image(view.scaled_weights(split), view.image_shape))
 
 
-def _bare(ax: Axes) -> None:
+def _draw_image(ax: Axes, image: Doubles, paint: dict[str, Any]) -> None:
+    ax.imshow(image, interpolation="none", **paint)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_linewidth(0.6)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import colorsys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
-from crisptree.report.colors import class_colors
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
-from crisptree.report.rows import ReportRows
-from crisptree.report.samples import collect_blame, collect_samples
+from crisptree.report.samples import ReportRows, collect_blame, collect_samples
 from crisptree.view import ModelView
 from crisptree.view.influence import effects
 
@@ -31,35 +29,54 @@ WEIGHT_VALUES = 4_000_000
 EPOCHS_SHOWN = 1500
 """Longer histories are thinned."""
 
-Doubles = npt.NDArray[np.float64]
+TEN = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+"""matplotlib's tab10, which ``crisptree.plots`` uses; a report needs no matplotlib."""
+
+LIGHTNESS = (0.44, 0.62)
+"""Neighbouring hues beyond ten classes take turns, so that they can be told apart."""
 
 
 def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
     """Everything for the page, as values that JSON can hold."""
-    tree = view.tree
+    tree, labelled = view.tree, rows is not None and rows.y is not None
     return {
         "classes": view.class_names,
         "colors": class_colors(len(view.class_names)),
         "features": view.feature_names if view.image_shape is None else None,  # pixels are shown, not named
         "image": view.image_shape is not None,
         "linear": isinstance(tree, FlatTree),
-        "labelled": rows is not None and rows.y is not None,
+        "labelled": labelled,
         "summary": _summary(view, rows),
         "tree": _tree(view, rows),
         "weights": _weights(view),
         "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
-        "confusion": _confusion(view, rows),
+        "confusion": pack(view.confusion(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
-        "blame": None if rows is None or rows.y is None else collect_blame(view, rows),
+        "blame": collect_blame(view, rows) if rows and labelled else None,
         "history": _history(view.estimator),
     }
 
 
+def class_colors(n_classes: int) -> list[str]:
+    """Ten well-known colors, or evenly spaced hues.
+
+    Examples
+    --------
+    >>> class_colors(2)
+    ['#1f77b4', '#ff7f0e']
+    """
+    if n_classes <= len(TEN):
+        return list(TEN[:n_classes])
+    hues = [colorsys.hls_to_rgb(number / n_classes, LIGHTNESS[number % 2], 0.62) for number in range(n_classes)]
+    return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in hues]
+
+
 def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     tree, structure = view.tree, view.tree.structure
-    leaf_counts, passing = tree.statistics.node_counts[structure.n_splits :], view.node_rows[structure.n_splits :]
-    trained = passing.sum()
-    correct = leaf_counts[np.arange(structure.n_leaves), tree.labels()].sum()
+    leaves, passing = np.arange(structure.n_leaves), view.node_rows[structure.n_splits :]
+    trained, correct = passing.sum(), tree.statistics.node_counts[structure.n_splits + leaves, tree.labels()].sum()
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
     total = max(float(passing.sum()), np.finfo(float).tiny)
@@ -82,23 +99,18 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
 def _size(tree: CrispTree) -> int:
     """The bytes that prediction needs: children, leaf tables in single precision, and what the splits are made of."""
     structure = tree.structure
+    size = structure.left.nbytes + structure.right.nbytes + 4 * structure.n_leaves * tree.n_outputs
     parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
-    arrays = [array for part in parts.values() for array in _arrays_of(part)]
-    tables = 4 * structure.n_leaves * tree.n_outputs
-    return int(structure.left.nbytes + structure.right.nbytes + tables + sum(array.nbytes for array in arrays))
-
-
-def _arrays_of(part: Any) -> list[Any]:
-    parameters = getattr(part, "parameters", None)  # of split modules: a dictionary of stacked tensors
-    return [part] if parameters is None else list(parameters.values())
+    for part in parts.values():  # of split modules: a dictionary of stacked tensors
+        size += sum(array.nbytes for array in (part.parameters.values() if hasattr(part, "parameters") else [part]))
+    return int(size)
 
 
 def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     structure, statistics = view.tree.structure, view.tree.statistics
     given = None
     if rows is not None:
-        counts = np.zeros((structure.n_leaves, len(view.class_names)))
-        np.add.at(counts, (rows.leaf, rows.labels), 1.0)
+        counts = view.tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
         given = pack(structure.sums_below(counts), "float32")
     return {
         "left": pack(structure.left_nodes, "int32"),
@@ -147,10 +159,6 @@ def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, 
         start[split] = first * width[split]
         np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
     return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
-
-
-def _confusion(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
-    return None if rows is None or rows.y is None else pack(view.confusion(rows.y, rows.predicted), "uint32")
 
 
 def _history(model: Any) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -14,25 +13,15 @@ from typing import Any
 import crisptree
 from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
-from crisptree.report.rows import ReportRows
+from crisptree.report.samples import ReportRows
 from crisptree.report.words import cards, notes, subtitle
-from crisptree.view import ModelView, view_of
+from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
 
-SCRIPTS = [
-    "data",
-    "draw",
-    "charts",
-    "layout",
-    "view",
-    "nodes",
-    "tree",
-    "panel",
-    "sample",
-    "confusion",
-    "curves",
-    "main",
-]
+SCRIPTS = (
+    *("data", "draw", "charts", "layout", "view", "nodes"),
+    *("tree", "panel", "sample", "confusion", "curves", "main"),
+)
 """In the order in which they are joined; they share one scope."""
 
 
@@ -42,8 +31,8 @@ def write(
     X: Any = None,
     y: Any = None,
     *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[str] | None = None,
+    feature_names: Names = None,
+    class_names: Names = None,
     title: str | None = None,
     max_samples: int = 800,
 ) -> Path:
@@ -115,7 +104,7 @@ def _render(environment: Any, view: ModelView, rows: ReportRows | None, title: s
     values = collect(view, rows, max_samples)
     style = _resource("report.css")
     script = "\n".join(_resource("scripts", f"{name}.js") for name in SCRIPTS)
-    page: str = environment.from_string(_resource("template.html")).render(
+    return environment.from_string(_resource("template.html")).render(
         title=title,
         subtitle=subtitle(view, values),
         version=crisptree.__version__,
@@ -128,7 +117,6 @@ def _render(environment: Any, view: ModelView, rows: ReportRows | None, title: s
         script_hash=_hash(script),
         data=Markup(_json(values)),
     )
-    return page
 
 
 def _json(values: dict[str, Any]) -> str:

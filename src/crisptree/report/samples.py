@@ -1,7 +1,10 @@
-"""The rows that the page holds to look at: which ones, their pictures or values, and why they went where they went."""
+"""The rows that a report is written with, and those that the page holds to look at: which ones, their pictures or
+values, and why they went where they went.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,6 @@ from crisptree.explain.blaming import blame_leaves
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
-from crisptree.report.rows import ReportRows
 from crisptree.view import ModelView
 from crisptree.view.influence import influence
 from crisptree.view.paths import contributions, margin_units
@@ -36,6 +38,38 @@ CHANGED_FEATURES = 8
 """Features named in a smallest change."""
 
 Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRows:
+    """Rows that the model has not been trained on, or any others."""
+
+    X: npt.NDArray[np.float32]  # as the tree sees them
+    leaf: Integers  # where it sends each of them
+    predicted: Integers  # class numbers
+    y: Integers | None  # class numbers, where the caller knows them
+
+    @classmethod
+    def of(cls, view: ModelView, X: Any, y: Any) -> ReportRows | None:
+        """What the caller gives, checked; None where there are no rows."""
+        if X is None and y is not None:
+            raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
+        if X is None:
+            return None
+        view.check_takes_rows("a report with rows")
+        rows = view.rows(X)
+        leaf = view.leaves(rows)
+        numbers = None if y is None else view.class_numbers(y, len(leaf))
+        return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers)
+
+    @property
+    def labels(self) -> Integers:
+        """The true classes, or the predicted ones where nobody knows the truth."""
+        return self.predicted if self.y is None else self.y
+
+    @property
+    def wrong(self) -> npt.NDArray[np.bool_]:
+        return self.predicted != self.labels
 
 
 def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict[str, Any]:
@@ -85,41 +119,29 @@ def choose(rows: ReportRows, max_samples: int) -> Integers:
 def _turn(group: Integers) -> Integers:
     """How many earlier rows are in the same group."""
     order = np.argsort(group, kind="stable")
-    sorted_group = group[order]
-    starts = np.searchsorted(sorted_group, sorted_group)
     turn = np.empty(len(group), dtype=np.int64)
-    turn[order] = np.arange(len(group)) - starts
+    turn[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
     return turn
 
 
 def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """What a sample looks like: an image, or the values of the features that matter most."""
+    """What a sample looks like: an image, or the values, in column order, of the features with most influence at the
+    splits that most training rows visit.
+    """
     if view.image_shape is None:
-        shown = _important_features(view)
+        tree, shown = view.tree, np.arange(min(SHOWN_FEATURES, view.tree.n_features))
+        if isinstance(tree, FlatTree) and len(shown) < tree.n_features:
+            total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
+            shown = np.sort(np.argsort(-total, kind="stable")[:SHOWN_FEATURES])
         return {"shown": shown.tolist(), "values": pack(X[:, shown], "float32")}
     step = step_within(len(X), view.image_shape, SAMPLE_VALUES)
     images, low, high = grey_bytes(shrunk(X.reshape(-1, *view.image_shape), step))
-    return {"images": pack(images, "uint8"), "low": low, "high": high, "step": step, **_push_scale(view)}
-
-
-def _push_scale(view: ModelView) -> dict[str, Any]:
-    """What turns pixels and scaled weights into pushes w (x − mean), at the resolution of the weight images."""
-    if not isinstance(view.tree, FlatTree) or view.image_shape is None:
-        return {}
-    scaling = view.tree.statistics.scaling
-    return {
-        name: pack(values.reshape(view.image_shape), "float32")
-        for name, values in (("mean", scaling.mean), ("factor", scaling.factor))
-    }
-
-
-def _important_features(view: ModelView) -> Integers:
-    """The features with most influence at the splits that most training rows visit, in column order."""
-    tree, n_shown = view.tree, min(SHOWN_FEATURES, view.tree.n_features)
-    if not isinstance(tree, FlatTree) or n_shown == tree.n_features:
-        return np.arange(n_shown)
-    total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
-    return np.sort(np.argsort(-total, kind="stable")[:n_shown])
+    looks: dict[str, Any] = {"images": pack(images, "uint8"), "low": low, "high": high, "step": step}
+    if view.has_weight_images:  # what turns pixels and scaled weights into pushes w (x − mean), at their resolution
+        scaling = view.tree.statistics.scaling
+        for name, values in (("mean", scaling.mean), ("factor", scaling.factor)):
+            looks[name] = pack(values.reshape(view.image_shape), "float32")
+    return looks
 
 
 def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
@@ -129,9 +151,8 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """
     tree = view.tree
     depth, places = tree.structure.depth, tree.structure.node_depths
-    top = 0
-    if view.image_shape is None and isinstance(tree, FlatTree):
-        top = min(TOP_PUSHES, tree.n_features)
+    names_pushes = view.image_shape is None and isinstance(tree, FlatTree)
+    top = min(TOP_PUSHES, tree.n_features) if names_pushes else 0
     numbers = np.full((len(X), depth, 3), np.nan)
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
     pushes = np.zeros((len(X), depth, top, 2))
@@ -157,35 +178,27 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
     """The smallest change of the first samples that sends them to another class, by sample number."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits:
         return {}
-    found = {}
+    found, factor = {}, view.tree.statistics.scaling.factor
     for sample, x in enumerate(X[:CHANGES]):
         change = nearest_other(view.estimator, x, top=CHANGED_FEATURES)
-        if change is not None:
-            after = np.asarray(change.x, dtype=np.float64).reshape(-1)
-            images = _change_images(view.image_shape, x, after, appearance) if view.image_shape else {}
-            found[str(sample)] = _change(view, change, int(np.count_nonzero(after != x))) | images
+        if change is None:
+            continue
+        entry = {
+            "predicted": int(view.tree.labels(change.leaf)),
+            "leaf": int(change.leaf),
+            "distance": float(change.distance),
+            "count": int(np.count_nonzero(change.x != x)),
+            "features": [
+                [push.feature, push.value, push.amount, float(push.amount * factor[push.feature])]
+                for push in change.changes
+            ],
+        }
+        if view.image_shape is not None:  # the changed image on the grey scale of the samples, and the change itself
+            after = change.x.astype(np.float64)
+            images = shrunk(np.stack([after, after - x]).reshape(2, *view.image_shape), appearance["step"])
+            reach = appearance["high"] - appearance["low"] or 1.0
+            grey = np.clip((images[0] - appearance["low"]) / reach, 0.0, 1.0) * 255
+            entry["image"] = pack(np.round(grey), "uint8")
+            entry["difference"] = pack(signed_bytes(images[1:])[0][0], "int8")
+        found[str(sample)] = entry
     return found
-
-
-def _change(view: ModelView, change: Any, n_changed: int) -> dict[str, Any]:
-    factor = view.tree.statistics.scaling.factor
-    return {
-        "predicted": int(view.tree.labels(change.leaf)),
-        "leaf": int(change.leaf),
-        "distance": float(change.distance),
-        "count": n_changed,
-        "features": [
-            [push.feature, push.value, push.amount, float(push.amount * factor[push.feature])]
-            for push in change.changes
-        ],
-    }
-
-
-def _change_images(
-    shape: tuple[int, int, int], x: npt.NDArray[np.float32], after: npt.NDArray[np.float64], appearance: dict[str, Any]
-) -> dict[str, Any]:
-    """The changed image on the grey scale of the samples, and the change itself."""
-    images = shrunk(np.stack([after, after - x]).reshape(2, *shape), appearance["step"])
-    reach = appearance["high"] - appearance["low"] or 1.0
-    grey = np.clip((images[0] - appearance["low"]) / reach, 0.0, 1.0) * 255
-    return {"image": pack(np.round(grey), "uint8"), "difference": pack(signed_bytes(images[1:])[0][0], "int8")}

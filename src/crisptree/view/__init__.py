@@ -6,5 +6,6 @@ need it: the command line must not wait for it.
 """
 
 from crisptree.view.model import ModelView, view_of
+from crisptree.view.names import Names
 
-__all__ = ["ModelView", "view_of"]
+__all__ = ["ModelView", "Names", "view_of"]

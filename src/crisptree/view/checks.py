@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def whole_number(name: str, value: Any, low: int) -> int:
+def whole_number(name: str, value: Any, low: int, otherwise: str = "") -> int:
     """The value of a parameter that counts something.
 
     Examples
@@ -19,15 +19,11 @@ def whole_number(name: str, value: Any, low: int) -> int:
     ...
     ValueError: `top` must be a whole number of at least 0; got 2.5.
     """
-    return _checked(name, value, low, "")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(f"`{name}` must be a whole number of at least {low}{otherwise}; got {value!r}.")
+    return int(value)
 
 
 def whole_number_or_none(name: str, value: Any, low: int) -> int | None:
     """The same where None stands for all there is."""
-    return None if value is None else _checked(name, value, low, ", or None for all")
-
-
-def _checked(name: str, value: Any, low: int, otherwise: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise ValueError(f"`{name}` must be a whole number of at least {low}{otherwise}; got {value!r}.")
-    return int(value)
+    return None if value is None else whole_number(name, value, low, ", or None for all")

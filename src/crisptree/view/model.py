@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import class_numbers
 from crisptree.view import names, rows
+from crisptree.view.names import Names
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -48,8 +48,7 @@ class ModelView:
 
     @property
     def tree(self) -> CrispTree:
-        tree: CrispTree = self.estimator.tree_
-        return tree
+        return self.estimator.tree_
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -77,11 +76,6 @@ class ModelView:
         return isinstance(tree, FlatTree) and bool(np.all(np.count_nonzero(tree.weight, axis=1) == 1))
 
     @property
-    def varies(self) -> npt.NDArray[np.bool_]:
-        """Which features were not constant in training.  (n_features,)"""
-        return np.asarray(self.tree.statistics.scaling.factor != 0)
-
-    @property
     def split_name(self) -> str:
         """What kind of split it has: "oblique", "axis", "conv", or the name of a function."""
         split = getattr(self.estimator, "split", "module")
@@ -103,7 +97,7 @@ class ModelView:
     @cached_property
     def node_rows(self) -> Doubles:
         """Training rows at every node, by weight.  (n_nodes,)"""
-        return self.tree.statistics.node_counts.sum(axis=1)
+        return self.tree.meaning.weight(self.tree.statistics.node_counts)
 
     def ranked(self, node: int) -> list[tuple[str, float]]:
         """The classes of a node and their shares, the most frequent first."""
@@ -155,9 +149,8 @@ class ModelView:
 
     def confusion(self, true: Integers, predicted: Integers) -> Integers:
         """How many rows of each class (a line) are predicted as each class (a column), from class numbers."""
-        from sklearn.metrics import confusion_matrix
-
-        return np.asarray(confusion_matrix(true, predicted, labels=np.arange(len(self.classes))))
+        n_classes = len(self.classes)
+        return np.bincount(true * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
 
     def check_takes_rows(self, purpose: str) -> None:
         """Refuse a segmenter where rows with a class each are meant: it takes images, and labels their pixels."""
@@ -170,9 +163,7 @@ class ModelView:
             )
 
 
-def view_of(
-    model: Any, purpose: str, *, class_names: Sequence[Any] | None = None, feature_names: Sequence[Any] | None = None
-) -> ModelView:
+def view_of(model: Any, purpose: str, *, class_names: Names = None, feature_names: Names = None) -> ModelView:
     """A fitted model as others see it.
 
     Parameters
@@ -202,10 +193,9 @@ def view_of(
     if not isinstance(tree, CrispTree):
         raise _refusal(model, estimator, purpose)
     labels = estimator.classes_ if class_names is None else class_names
-    classes = names.on_one_line(names.one_name_each(labels, tree.n_outputs, "class_names", "classes"))
-    return ModelView(
-        estimator, earlier, classes, names.on_one_line(names.feature_names(estimator, feature_names, earlier))
-    )
+    classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
+    features = names.on_one_line(names.feature_names(estimator, feature_names, earlier))
+    return ModelView(estimator, earlier, classes, features)
 
 
 def linear(tree: CrispTree, purpose: str) -> FlatTree:

@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 
+Names = Sequence[Any] | None
+"""One for each thing, of any type that has a text; None for the model's own."""
 
-def feature_names(estimator: Any, given: Sequence[object] | None = None, earlier: Sequence[Any] = ()) -> list[str]:
-    """One name for every feature: those given, those of the steps before, the columns of ``fit``, pixels, or x0, x1, …
 
-    Parameters
-    ----------
-    estimator : CrispTreeClassifier
-        A fitted estimator.
-    given : sequence, default=None
-        Names that come before all others.
-    earlier : sequence of fitted transformers, default=()
-        What rows pass before they reach the estimator.
+def feature_names(estimator: Any, given: Names = None, earlier: Sequence[Any] = ()) -> list[str]:
+    """One name for every feature: those given, those that the earlier steps of a Pipeline hand on, the columns of
+    ``fit``, pixels, or x0, x1, …
 
     Examples
     --------
@@ -64,8 +59,8 @@ def _asked(transformer: Any, names: Any) -> Any:
 
 
 def one_name_each(names: Iterable[object], number: int, parameter: str, things: str) -> list[str]:
-    """Names as text, one for each thing, or an error that says how many there must be."""
-    texts = [str(name) for name in names]
+    """Names as lines of text, one for each thing, or an error that says how many there must be."""
+    texts = on_one_line(names)
     if len(texts) != number:
         raise ValueError(f"`{parameter}` must name all {number} {things}; got {len(texts)} names.")
     return texts

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.view.model import ModelView
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.view.checks import whole_number
+from crisptree.view.influence import most_influential
+from crisptree.view.model import ModelView, view_of
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -113,28 +115,56 @@ class Path:
         return "\n".join(lines)
 
 
+def path(model: Any, x: Any, *, top: int = 5) -> Path:
+    """The way of one row through a fitted tree.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+        One row. It goes through the earlier steps of a Pipeline; what is said is about the features that leave them.
+    top : int, default=5
+        How many features to name at each split.
+
+    Returns
+    -------
+    Path
+        Its steps, its leaf and the class predicted there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = np.array([[0.0, 5.0], [1.0, 5.0], [8.0, 5.0], [9.0, 5.0]]), ["low", "low", "high", "high"]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> way = explain.path(model, [8.5, 5.0])
+    >>> str(way.predicted), len(way.steps), [push.name for push in way.steps[0].pushes]
+    ('high', 1, ['x0'])
+    >>> way.steps[0].before.tolist(), way.steps[0].after.tolist()  # of "high" and "low"
+    ([0.5, 0.5], [1.0, 0.0])
+    """
+    view = view_of(model, "explain.path")
+    return walk(view, view.row(x), whole_number("top", top, 0))
+
+
 def walk(view: ModelView, row: Singles, top: int) -> Path:
     """The path of one row (1, n_features), naming the ``top`` largest pushes at each split."""
-    tree, structure = view.tree, view.tree.structure
-    leaf = int(route_rows(tree, row, 1)[0])
-    nodes = structure.nodes_on_paths[leaf]
-    steps = [
-        _step(view, row, split, goes_right, int(nodes[place + 1]), top)
-        for place, (split, goes_right) in enumerate(structure.path(leaf))
-    ]
+    tree, structure, steps = view.tree, view.tree.structure, []
+    leaf = int(view.leaves(row)[0])
+    for (split, goes_right), child in zip(structure.path(leaf), structure.nodes_on_paths[leaf, 1:], strict=False):
+        score = float(tree.scores(row, split)[0])
+        amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
+        pushes, margin = largest_pushes(view, row[0], amounts, amounts, top), score / margin_units(tree)[split]
+        steps.append(Step(split, score, margin, goes_right, pushes, offset, view.tables[split], view.tables[child]))
     probabilities = tree.leaf_values([leaf], row)[0]
     return Path(tuple(steps), leaf, structure.n_splits + leaf, view.predicted(leaf), probabilities, view.classes)
 
 
-def _step(view: ModelView, row: Singles, split: int, goes_right: bool, child: int, top: int) -> Step:
-    tree = view.tree
-    score = float(tree.scores(row, split)[0])
-    amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
-    largest = np.argsort(-np.abs(amounts), kind="stable")[:top]
-    names = view.feature_names
-    pushes = tuple(Push(int(j), names[j], float(row[0, j]), float(amounts[j])) for j in largest if amounts[j])
-    margin = score / margin_units(tree)[split]
-    return Step(split, score, margin, goes_right, pushes, offset, view.tables[split], view.tables[child])
+def largest_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:
+    """What some features of a row add: those of the largest sizes, largest first, without those that add nothing."""
+    chosen, names = most_influential(sizes, top), view.feature_names
+    return tuple(Push(int(j), names[j], float(row[j]), float(amounts[j])) for j in chosen)
 
 
 def contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:

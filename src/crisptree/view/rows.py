@@ -11,18 +11,13 @@ import numpy.typing as npt
 Singles = npt.NDArray[np.float32]
 
 
-def _through(earlier: Sequence[Any], X: Any) -> Any:
-    """Rows as the estimator takes them."""
-    for transformer in earlier:
-        X = transformer.transform(X)
-    return X
-
-
 def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
     from sklearn.utils.validation import validate_data
 
-    X, n_features = _through(earlier, X), estimator.tree_.n_features
+    for transformer in earlier:
+        X = transformer.transform(X)
+    n_features = estimator.tree_.n_features
     if not hasattr(X, "columns") and not _is_sparse(X):
         X = np.asarray(X)
         if X.shape[1:] in _image_shapes(estimator):
@@ -36,53 +31,34 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
 
 
 def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Singles:
-    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image.
+    """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
+    from sklearn.utils.validation import check_array
 
-    ``name`` is what errors call it.
-    """
     if hasattr(x, "to_frame") and hasattr(x, "index"):  # a row taken out of a frame carries its names as its index
         x = x.to_frame().T
         x = x.infer_objects() if earlier else x.astype(np.float64)
-    if earlier:
-        rows = many_rows(estimator, earlier, x if hasattr(x, "columns") else _as_table(x, name))
-    elif hasattr(x, "columns") or _is_sparse(x):
-        rows = many_rows(estimator, (), x)
-    else:
-        rows = _vector(estimator, np.asarray(x), name)
+    if not hasattr(x, "columns") and not _is_sparse(x):
+        x = np.asarray(x)
+        n_features, shape = estimator.tree_.n_features, estimator.image_shape_
+        if earlier:  # whose first step knows best what its rows are
+            fits, what = x.ndim == 1 or x.shape[:1] == (1,), "as the first step of the Pipeline takes it"
+        else:
+            shapes = {(n_features,), *_image_shapes(estimator)}
+            fits = x.shape in shapes | {(1, *one) for one in shapes}
+            what = f"of {n_features} features" + ("" if shape is None else f" or of shape {shape}")
+        if not fits:
+            raise ValueError(
+                f"{name} must be one row {what}; got an array of shape {x.shape}. Explain one row at a time, e.g. "
+                f"X[{':1' if earlier else '0'}]."
+            )
+        if not earlier:
+            with np.errstate(over="ignore"):
+                return check_array(x.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
+        x = x[None] if x.ndim == 1 else x
+    rows = many_rows(estimator, earlier, x)
     if len(rows) != 1:
         raise ValueError(f"{name} must be one row; got {len(rows)}. Explain one row at a time, e.g. X[:1].")
     return rows
-
-
-def _vector(estimator: Any, array: npt.NDArray[Any], name: str) -> Singles:
-    """A row without names."""
-    from sklearn.utils.validation import check_array
-
-    n_features = estimator.tree_.n_features
-    shapes = {(n_features,), *_image_shapes(estimator)}
-    if array.shape not in shapes | {(1, *shape) for shape in shapes}:
-        or_image = "" if estimator.image_shape_ is None else f" or of shape {estimator.image_shape_}"
-        raise ValueError(
-            f"{name} must be one row of {n_features} features{or_image}; got an array of shape {array.shape}. "
-            "Explain one row at a time, e.g. X[0]."
-        )
-    with np.errstate(over="ignore"):
-        return check_array(array.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
-
-
-def _as_table(x: Any, name: str) -> Any:
-    """One row as a table for the first step of a Pipeline, which knows best what its rows are."""
-    if _is_sparse(x):
-        return x
-    array = np.asarray(x)
-    if array.ndim == 1:
-        return array[None]
-    if array.ndim == 0 or len(array) != 1:
-        raise ValueError(
-            f"{name} must be one row as the first step of the Pipeline takes it; got an array of shape {array.shape}. "
-            "Explain one row at a time, e.g. X[:1]."
-        )
-    return array
 
 
 def _is_sparse(X: Any) -> bool:
