@@ -56,6 +56,7 @@ EXCEPTIONS = {
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
+    "estimators/choices.py": {"learning"},
     "estimators/fitting.py": {"learning", "tree"},  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/simplifying.py": {"learning"},

@@ -24,7 +24,7 @@ information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, 
 ============================= ============================ ==================================== ======================
 
 A: ``native/training.inc``. B: ``backends/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
-``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_kernels.add_roughness``. Splits that are no
+``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_updates.add_roughness``. Splits that are no
 hyperplanes and targets that are no classes run in torch, as defined.
 
 Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *evidence* log p(y∣ℓ),

@@ -18,10 +18,13 @@ from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.rows.arrays import ArrayRows
 
 kernels: Any
+updates: Any
 try:
-    kernels = import_module("crisptree.learning.backends.cuda_kernels")
+    kernels, updates = (
+        import_module(f"crisptree.learning.backends.{name}") for name in ("cuda_kernels", "cuda_updates")
+    )
 except ImportError:  # Triton comes with torch on the systems that have CUDA
-    kernels = None
+    kernels = updates = None
 
 VALUES_AT_ONCE = 2**26
 """A batch goes through a tree in pieces of about this many values."""
@@ -99,7 +102,7 @@ class Work(ABC):
         """The steepness of every split as it is now, under noise on the inputs."""
         if self.plan.input_noise:
             features = kernels.FEATURES_AT_ONCE
-            kernels.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
+            updates.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
 
     def move(
         self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
@@ -108,7 +111,7 @@ class Work(ABC):
         grid = (number, self.blocks)
         where = (splits, slots, self.settings, self.shares, first_split, first_slot)
         if self.plan.input_noise:
-            kernels.noise_pull[(number,)](
+            updates.noise_pull[(number,)](
                 self.gradient,
                 self.bias_gradient,
                 self.weight,
@@ -127,10 +130,10 @@ class Work(ABC):
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height
             image = (height, line, line // width)
-            kernels.add_roughness[grid](
+            updates.add_roughness[grid](
                 self.gradient, self.weight, *where, *image, self.n_features, FEATURES=kernels.FEATURES_AT_ONCE
             )
-        kernels.adam[grid](
+        updates.adam[grid](
             self.weight,
             self.bias,
             *self.adam,
