@@ -28,7 +28,14 @@ from experiments.table import Summary
 Images = npt.NDArray[np.float32]
 
 RESULTS, DATA = provenance.RESULTS / "cnn", "mnist"
-COMMON = {"max_depth": None, "max_leaf_nodes": 10, "scale": "global", "min_updates": 0, "batch_size": 1000}
+COMMON = {
+    "algorithm": "em",
+    "max_depth": None,
+    "max_leaf_nodes": 10,
+    "scale": "global",
+    "min_updates": 0,
+    "batch_size": 1000,
+}
 COPIES = 5
 TURN, SIZE, MOVE = 0.2, 0.1, 0.1
 """Radians, share of the size (and of the shear), share of half a side: how far a copy may be from its image."""

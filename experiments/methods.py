@@ -10,7 +10,10 @@ from crisptree import CrispTreeClassifier
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
 RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
-RIVAL_STEPS: dict[str, Any] = {"learning_rate": 0.02, "learning_rate_decay": "none"}
+PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature"}
+"""Nothing is left to a rival's fit to choose."""
+
+RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate": 0.02, "learning_rate_decay": "none"}
 SOFT = "soft"
 
 
@@ -42,7 +45,7 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN = {"learning_rate_decay": "none"}
+SINCE_THEN = {"learning_rate_decay": "none", "input_noise": 0.0}
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 
@@ -68,7 +71,7 @@ def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None
             random_state=seed,
         )
     return CrispTreeClassifier(
-        grow=name, max_depth=depth, epochs=epochs, finetune_epochs=0, **RIVAL_STEPS, random_state=seed
+        grow=name, algorithm="em", max_depth=depth, epochs=epochs, finetune_epochs=0, **RIVAL_STEPS, random_state=seed
     )
 
 
