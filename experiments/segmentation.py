@@ -40,7 +40,9 @@ JOINT: dict[str, Any] = {
 }
 COARSE: dict[str, Any] = {"window": 15, "scales": (1, 2, 4), "roughness": 1e-3}
 ROWS: dict[str, dict[str, Any]] = {
-    "greedy": COMMON | {"epochs": 40, "finetune_epochs": 0, "pixels_per_epoch": 100_000, "learning_rate_decay": "none"},
+    "greedy": COMMON
+    | {"algorithm": "em", "epochs": 40, "finetune_epochs": 0}
+    | {"pixels_per_epoch": 100_000, "learning_rate_decay": "none"},
     "finetuned": COMMON | JOINT,
     "unsmoothed": COMMON | JOINT | {"roughness": 0.0},
     "brightness": COMMON | JOINT | {"normalise_images": False},
