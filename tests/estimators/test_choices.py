@@ -1,0 +1,119 @@
+"""What a fit chooses by itself, on rows that it holds out."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from crisptree import CrispTreeClassifier
+from crisptree.estimators.choices import closed, is_open
+from crisptree.learning.choosing import Trial, simplest_of_the_best
+from tests.toys import clouds
+
+QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}
+
+
+def thresholds(n=400, seed=0):
+    """Two thresholds among thirty features: a tree of hyperplanes has no chance."""
+    X = np.random.default_rng(seed).normal(size=(n, 30)).astype(np.float32)
+    return X, ((X[:, 3] > 0.2) & (X[:, 7] > -0.3)).astype(int)
+
+
+def line(n=400, seed=0):
+    """A noisy plane through ten features: one split is enough."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 10)).astype(np.float32)
+    return X, ((X.sum(axis=1) + rng.normal(size=n)) > 0).astype(int)
+
+
+def test_thresholds_are_chosen_where_thresholds_made_the_labels():
+    X, y = thresholds()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert model.chosen_["split"] == "axis"
+    assert (np.count_nonzero(model.tree_.weight, axis=1) == 1).all()
+    test_X, test_y = thresholds(seed=1)
+    assert model.score(test_X, test_y) > 0.93
+
+
+def test_a_plane_is_chosen_where_a_plane_made_the_labels():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert model.chosen_["split"] == "oblique"
+    assert model.get_depth() <= 4
+    memorising = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.0).fit(X, y)
+    test_X, test_y = line(seed=1)
+    assert model.score(test_X, test_y) > memorising.score(test_X, test_y)
+
+
+def test_the_path_says_what_was_tried_and_what_it_gave():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert model.chosen_ in [trial.values for trial in model.path_]
+    assert len(model.path_) > 5
+    for trial in model.path_:
+        assert 0 <= trial.score <= 1
+        assert len(trial.row_scores) == len(X)
+        assert trial.weights >= 0
+
+
+def test_a_number_switches_its_choice_off():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0).fit(X, y)
+    assert {name for trial in model.path_ for name in trial.values} == {"max_depth", "input_noise", "scale"} - {"scale"}
+    nothing = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.3).fit(X, y)
+    assert (nothing.chosen_, nothing.path_) == ({}, [])
+
+
+def test_too_few_rows_choose_nothing():
+    X, y = clouds(30)
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert (model.chosen_, model.path_) == ({}, [])
+
+
+def test_the_choice_is_the_same_for_the_same_seed():
+    X, y = load_iris(return_X_y=True)
+    first, second = (CrispTreeClassifier(**QUICK).fit(X, y) for _ in range(2))
+    assert first.chosen_ == second.chosen_
+    assert np.array_equal(first.tree_.weight, second.tree_.weight)
+
+
+def test_validation_rows_judge_where_they_are_given():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CrispTreeClassifier(**QUICK).fit(X[:400], y[:400], validation=(X[400:], y[400:]))
+    assert all(len(trial.row_scores) == 169 for trial in model.path_)
+
+
+def test_a_second_fit_with_a_warm_start_keeps_the_choice():
+    X, y = clouds(300)
+    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique", l1=0.0).fit(X, y)
+    chosen = model.chosen_
+    assert model.set_params(max_depth=3).fit(X, y).chosen_ == chosen
+
+
+@pytest.mark.parametrize("parameters", [{"grow": "co2"}, {"algorithm": "non_greedy", "nu": 4.0}, {"grow": "balanced"}])
+def test_rivals_and_complete_trees_choose_nothing(parameters):
+    X, y = clouds(100)
+    model = CrispTreeClassifier(**QUICK, max_depth=2, **parameters).fit(X, y)
+    assert model.path_ == []
+
+
+def test_open_parameters_are_closed_with_plain_values():
+    parameters = CrispTreeClassifier().get_params()
+    assert is_open(parameters)
+    values = closed(parameters, {}, None)
+    assert not is_open(values)
+    assert (values["split"], values["l1"], values["scale"]) == ("oblique", 0.0, "feature")
+    assert closed(parameters, {}, (8, 8))["scale"] == "global"
+    thin = closed(parameters, {"split": "axis", "max_depth": 3, "input_noise": 0.0}, None)
+    assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("axis_aligned", 0, 3)
+
+
+def test_the_simplest_within_one_error_of_the_best_wins():
+    rng = np.random.default_rng(0)
+    right = (rng.random(1000) < 0.9).astype(float)
+    nearly = right.copy()
+    nearly[np.flatnonzero(right)[:3]] = 0
+    nearly[np.flatnonzero(right == 0)[:2]] = 1
+    worse = right.copy()
+    worse[:100] = 0
+    trials = [Trial({"a": 1}, right, 50.0, 9.0), Trial({"a": 2}, nearly, 5.0, 3.0), Trial({"a": 3}, worse, 1.0, 2.0)]
+    assert simplest_of_the_best(trials).values == {"a": 2}
