@@ -92,8 +92,18 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         are. The scale is folded into the weights after training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.
+    prune : float, "auto" or None, default=None
+        What a leaf must save for ``tree_`` to keep it, in nats of impurity for each training row (cost–complexity, as
+        scikit-learn's ``ccp_alpha``); see ``ccp_path``. "auto" takes the smallest tree that is as accurate on held-out
+        rows as the best one, within a standard error of their difference. Those are the rows of ``validation``, or
+        those that the fit holds out for another reason. If there are none, a first tree is trained without
+        ``validation_fraction`` of the rows, which choose, and then the tree itself on all of them: twice the time.
+    shrinkage : float or "auto", default=0.0
+        λ, by which the tables of leaves are drawn towards those of the nodes above: a node of λ rows is trusted by
+        half. Routing stays as it is; the class of a small leaf may become that of the nodes above it. "auto" takes the
+        λ of the least log loss on held-out rows, which come from where those of ``prune`` come from.
     validation_fraction : float, default=0.1
-        The share of rows held out with ``early_stopping`` when ``fit`` is given no ``validation``.
+        The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
         Keep the finetuned tree of the epoch with the best accuracy of the deterministic tree on validation rows.
     warm_start : bool, default=False
@@ -113,9 +123,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     Attributes
     ----------
     tree_ : FlatTree or ModuleTree
-        The deterministic tree: arrays, leaf tables and statistics.
+        The deterministic tree: arrays, leaf tables and statistics. Every split parts some training rows.
     greedy_tree_ : FlatTree or ModuleTree
-        The same before finetuning.
+        The same before finetuning, neither pruned nor shrunk.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     nu_ : float
@@ -170,7 +180,8 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
-            Rows on which the deterministic tree is scored after every epoch of finetuning.
+            Rows on which the deterministic tree is scored after every epoch of finetuning, and by which
+            ``early_stopping``, ``prune="auto"`` and ``shrinkage="auto"`` choose.
         """
         parameters = self.get_params(deep=False)
         check_parameters(self.PARAMETERS, parameters)
@@ -204,7 +215,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
+        """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         leaf = self.apply(X)
         if _is_cuda(X):
             from crisptree.estimators.on_device import tables

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import row_blocks
+from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
@@ -33,6 +34,11 @@ def fit_rows(
     """Train a tree on rows with a classifier's parameters; ``earlier`` is a tree to grow on from."""
     if validation is None and holds_out(parameters):
         data, validation = split_off(data, parameters["validation_fraction"], seed)
+    elif validation is None and is_judged(parameters):
+        # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
+        rest, held = split_off(data, parameters["validation_fraction"], seed)
+        first, _ = fit_rows(unfinished(parameters), rest, None, None, seed)
+        parameters = judged(first.tree, parameters, held, float(rest.weight.mean()))
     if earlier is None:
         scaling = Scaling.learn(data.X, data.weight, parameters["scale"], parameters["n_jobs"])
     else:
@@ -52,7 +58,8 @@ def fit_problem(
     spec = spec_of(parameters, problem, image_shape, seed)
     with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    return fitted, recorder.history
+    numbers = judged(fitted.tree, parameters, problem.validation, float(problem.training.weight.mean()))
+    return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
 
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
@@ -67,7 +74,7 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
     if len(data.y) < 2:
         raise ValueError(
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
-            "Switch early_stopping off, and give nu a number for algorithm='non_greedy'."
+            "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
         )
     kept, held = hold_out(data.y, fraction, seed)
     rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])

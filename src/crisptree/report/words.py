@@ -43,11 +43,25 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
             "value": _percent(summary["training"]),
             "hint": "crisp, from its leaf counts",
         },
+        *_probability_cards(summary),
         {"label": "Leaves", "value": f"{summary['leaves']:,}", "hint": f"{splits:,} splits"},
         {"label": "Depth", "value": str(summary["depth"]), "hint": "splits on the longest path"},
         {"label": "Mean path", "value": f"{path:.2f}", "hint": "splits a row visits"},
         {"label": "Splits evaluated", "value": share, "hint": f"{path:.2f} of {splits:,} for a row"},
         {"label": "Size", "value": _bytes(summary["bytes"]), "hint": f"{summary['bytes']:,} bytes to predict with"},
+    ]
+
+
+def _probability_cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    unknown = "–" if summary["hard"] is None else "infinite"  # a class that was given no chance did occur
+
+    def number(name: str) -> str:
+        return unknown if summary[name] is None else f"{summary[name]:.3f}"
+
+    return [
+        {"label": "Log loss", "value": number("log_loss"), "hint": "crisp, mean of −log p in nats"},
+        {"label": "Brier score", "value": number("brier_score"), "hint": "crisp, from 0 to 2"},
+        {"label": "Calibration error", "value": number("calibration_error"), "hint": "crisp, confidence against truth"},
     ]
 
 
