@@ -128,6 +128,8 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         The same before finetuning, neither pruned nor shrunk.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    shrinkage_ : float
+        The strength by which the tables of ``tree_`` are shrunk, chosen or given.
     nu_ : float
         The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
     image_shape_ : tuple of int or None
