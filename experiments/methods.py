@@ -10,7 +10,7 @@ from crisptree import CrispTreeClassifier
 ALGORITHMS = ("em", "alternating")
 STAGES = ("greedy", "finetuned")
 RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
-PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature"}
+PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a rival's fit to choose."""
 
 RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate": 0.02, "learning_rate_decay": "none"}
@@ -45,7 +45,7 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN = {"learning_rate_decay": "none", "input_noise": 0.0}
+SINCE_THEN = {"learning_rate_decay": "none", "input_noise": 0.0, "prune": None, "shrinkage": 0.0}
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 

@@ -25,7 +25,14 @@ HOME = Path(__file__).parent.parent / "docs" / "results"
 DATA = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "connect4": "Connect-4", "digits": "digits"}
 SHAPES = {"mnist": (28, 28), "fashion_mnist": (28, 28), "digits": (8, 8)}
 SEEDS = range(5)
-PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "algorithm": "em"}
+PLAIN: dict[str, Any] = {
+    "split": "oblique",
+    "l1": 0.0,
+    "input_noise": 0.0,
+    "scale": "feature",
+    "algorithm": "em",
+    "shrinkage": 0.0,
+}
 PARTS: dict[str, dict[str, Any]] = {
     "EM, scale by feature, nothing else": {},
     "+ likelihood": {"algorithm": "likelihood"},

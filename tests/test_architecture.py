@@ -41,7 +41,7 @@ ALLOWED = {
     "explain": {"structure", "blocks", "labels", "inference", "view"},
     "export": {"structure", "inference", "view"},
     "plots": {"structure", "inference", "view"},
-    "report": {"structure", "inference", "persistence", "view", "explain", "plots"},
+    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
         *("persistence", "tables", "targets", "warning"),

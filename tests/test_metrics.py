@@ -110,3 +110,69 @@ def test_pixels_whose_label_is_not_a_number_can_be_left_out():
     assert metrics.pixel_accuracy(truth, found, ignore_label=np.nan) == 0.5
     assert metrics.roc_auc(truth, np.array([0.1, 0.9, 0.5]), ignore_label=float("nan")) == 1.0
     assert metrics.pixel_accuracy(np.array([0, 1]), np.array([0, 0]), ignore_label=np.nan) == 0.5
+
+
+SAID = RNG.dirichlet(np.ones(4), 300)
+CLASSES = np.array(["a", "b", "c", "d"])
+NUMBERS = RNG.integers(0, 4, 300)
+
+
+def test_log_loss_and_brier_score_are_those_of_scikit_learn():
+    assert metrics.log_loss(NUMBERS, SAID) == pytest.approx(theirs.log_loss(NUMBERS, SAID))
+    two = np.stack([SAID[:, 0], 1 - SAID[:, 0]], axis=1)
+    assert metrics.brier_score(NUMBERS % 2, two) == pytest.approx(2 * theirs.brier_score_loss(NUMBERS % 2, two[:, 1]))
+
+
+def test_labels_are_found_among_the_classes():
+    for measure in (metrics.log_loss, metrics.brier_score, metrics.calibration_error):
+        assert measure(CLASSES[NUMBERS], SAID, CLASSES) == measure(NUMBERS, SAID)
+
+
+def test_the_log_loss_of_a_class_without_a_chance_is_infinite_and_that_of_certainty_is_zero():
+    assert metrics.log_loss([0, 1], [[1.0, 0.0], [1.0, 0.0]]) == np.inf
+    assert str(metrics.log_loss([0], [[1.0, 0.0]])) == "0.0"
+
+
+def test_the_brier_score_goes_from_zero_to_two():
+    assert metrics.brier_score([0], [[1.0, 0.0, 0.0]]) == 0
+    assert metrics.brier_score([2], [[1.0, 0.0, 0.0]]) == 2
+
+
+def test_the_calibration_error_compares_confidence_and_truth_bin_by_bin():
+    confidence = np.linspace(0.51, 1.0, 300)
+    said = np.stack([confidence, 1 - confidence], axis=1)
+    truth = np.arange(300) % 3 > 0
+    expected = sum(
+        abs((truth[rows] == 0).mean() - confidence[rows].mean()) * len(rows) / 300
+        for rows in np.split(np.arange(300), 15)
+    )
+    assert metrics.calibration_error(truth.astype(int), said) == pytest.approx(expected)
+    assert metrics.calibration_error([0, 0], [[1.0, 0.0], [1.0, 0.0]]) == 0
+    assert metrics.calibration_error([1, 1], [[1.0, 0.0], [1.0, 0.0]]) == 1
+
+
+def test_the_calibration_error_does_not_depend_on_the_order_of_rows_that_are_equally_sure():
+    said = np.array([[0.9, 0.1], [0.6, 0.4]])[np.arange(200) % 2]
+    truth = (np.arange(200) % 7 == 0).astype(int)
+    order = np.random.default_rng(1).permutation(200)
+    expected = metrics.calibration_error(truth, said)
+    assert metrics.calibration_error(truth[order], said[order]) == pytest.approx(expected)
+    right = [np.mean(truth[said[:, 0] == sure] == 0) for sure in (0.9, 0.6)]
+    assert expected == pytest.approx((abs(0.9 - right[0]) + abs(0.6 - right[1])) / 2)
+
+
+@pytest.mark.parametrize(
+    ("truth", "said", "classes", "message"),
+    [
+        ([0, 1], [[0.5, 0.5]], None, "a row of probabilities for each"),
+        ([], np.zeros((0, 2)), None, "at least one true class"),
+        ([0], [[0.7, 0.7]], None, "add up to 1"),
+        ([0], [[np.nan, 1.0]], None, "finite"),
+        ([2], [[0.5, 0.5]], None, r"among \[0, 1\]; got \[2\] too"),
+        (["x"], [[0.5, 0.5]], ["a"], "must name the 2 columns"),
+    ],
+)
+def test_what_are_no_probabilities_is_refused_with_a_sentence(truth, said, classes, message):
+    for measure in (metrics.log_loss, metrics.brier_score, metrics.calibration_error):
+        with pytest.raises(ValueError, match=message):
+            measure(truth, said, classes)

@@ -91,3 +91,36 @@ def test_leaves_split_together_are_numbered_as_if_split_in_turn():
     assert structure.split_leaves([]) == structure
     with pytest.raises(ValueError, match="given twice"):
         structure.split_leaves([3, 3])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_spliced_tree_leads_every_path_to_the_leaf_that_it_led_to_without_the_splits_that_went(seed):
+    structure = random_structure(14, seed)
+    rng = np.random.default_rng(seed)
+    splits = np.flatnonzero(rng.random(structure.n_splits) < 0.4)
+    to_right = rng.random(len(splits)) < 0.5
+    turns = dict(zip(splits.tolist(), to_right.tolist(), strict=True))
+    spliced, nodes = structure.spliced(splits, to_right)
+    assert len(nodes) == spliced.n_nodes
+    left_over = {}
+    for leaf in range(structure.n_leaves):
+        path = structure.path(leaf)
+        if all(turns.get(split, right) == right for split, right in path):
+            left_over[leaf] = [(split, right) for split, right in path if split not in turns]
+    found = {
+        int(nodes[spliced.n_splits + leaf]) - structure.n_splits: [
+            (int(nodes[split]), right) for split, right in spliced.path(leaf)
+        ]
+        for leaf in range(spliced.n_leaves)
+    }
+    assert found == left_over
+    assert list(found) == sorted(found)  # leaves keep their order
+
+
+def test_splicing_nothing_changes_nothing_and_splicing_everything_leaves_one_leaf():
+    same, nodes = FIGURE_1.spliced([], [])
+    assert same == FIGURE_1
+    assert nodes.tolist() == list(range(9))
+    one, nodes = FIGURE_1.spliced([0, 1, 2, 3], [False, True, False, True])  # to leaf C
+    assert one == TreeStructure.single_leaf()
+    assert nodes.tolist() == [FIGURE_1.n_splits + 2]

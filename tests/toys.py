@@ -107,5 +107,5 @@ def class_samples(x: torch.Tensor | Windows, y: torch.Tensor, weight: torch.Tens
 
 def plain_tree(**parameters: Any) -> CrispTreeClassifier:
     """A classifier that chooses nothing by itself: hyperplanes, EM, no penalties."""
-    plain = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature"}
+    plain = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
     return CrispTreeClassifier(**{**plain, **parameters})

@@ -136,6 +136,35 @@ class TreeStructure:
         kept = TreeStructure(number[self.left_nodes[inner]], number[self.right_nodes[inner]])
         return kept, np.concatenate([inner, ends])
 
+    def spliced(self, splits: npt.ArrayLike, to_right: npt.ArrayLike) -> tuple[TreeStructure, npt.NDArray[np.int64]]:
+        """The tree without these splits, and which node of this tree each of its nodes was (splits first, then leaves).
+
+        In the place of each comes what stands on its right where ``to_right`` says so, on its left elsewhere; all that
+        stands on the other side goes as well. Splits and leaves that stay keep their order.
+
+        Examples
+        --------
+        >>> figure_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
+        >>> without, nodes = figure_1.spliced([1], [True])  # split 4 and its leaves B and C come up, A goes
+        >>> without.left.tolist(), without.right.tolist(), (nodes[without.n_splits :] - figure_1.n_splits).tolist()
+        ([2, -3, -1], [1, -4, -2], [1, 2, 3, 4])
+        """
+        successor = np.arange(self.n_nodes)
+        here = np.asarray(splits, dtype=np.int64)
+        successor[here] = np.where(to_right, self.right_nodes[here], self.left_nodes[here])
+        for split in np.sort(here)[::-1]:
+            successor[split] = successor[successor[split]]
+        shown = np.zeros(self.n_nodes, dtype=bool)
+        shown[successor[0]] = True
+        for split in range(self.n_splits):
+            shown[successor[[self.left_nodes[split], self.right_nodes[split]]]] |= shown[split]
+        nodes = np.flatnonzero(shown)
+        inner, ends = nodes[nodes < self.n_splits], nodes[nodes >= self.n_splits]
+        number = np.zeros(self.n_nodes, dtype=np.int64)
+        number[inner], number[ends] = np.arange(len(inner)), ~np.arange(len(ends))
+        left, right = (number[successor[side[inner]]] for side in (self.left_nodes, self.right_nodes))
+        return TreeStructure(left, right), nodes
+
     @cached_property
     def left_nodes(self) -> npt.NDArray[np.int64]:
         """The left child of every split as a node number (splits first, then leaves)."""

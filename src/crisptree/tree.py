@@ -94,6 +94,12 @@ class Tree:
             leaves=torch.cat([kept, tables[:, 1]]),
         )
 
+    def reduced(self, structure: TreeStructure, nodes: npt.NDArray[np.int64]) -> Tree:
+        """The tree of some splits and leaves of this one: which, in their new order, say ``nodes``; see ``spliced``."""
+        splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :] - self.structure.n_splits
+        kept = self.leaves[torch.as_tensor(leaves, device=self.leaves.device)]
+        return replace(self, structure=structure, splits=self.splits.select(splits.tolist()), leaves=kept)
+
     def hard_tables(self, counts: Tensor) -> Tensor:
         """The leaf tables of the deterministic tree, from the rows that reach every leaf.  (n_leaves, n_values)"""
         nodes = self.structure.sums_below(counts.detach().cpu().double().numpy())

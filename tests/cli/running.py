@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from crisptree.cli.app import app
 
 QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2", *["--split", "oblique", "--algorithm", "em"])
-QUICK += ("--l1", "0", "--input-noise", "0")
+QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0")
 
 
 def run(*arguments):

@@ -3,19 +3,21 @@ import json
 import numpy as np
 import pytest
 
+from crisptree import load, metrics
 from tests.cli.running import QUICK, done, run
 from tests.tables.writers import text, write
 from tests.toys import clouds, plain_tree
 
 
 def test_evaluation_counts_what_it_says(shop):
-    said = json.loads(done("evaluate", shop.model, shop.csv, "--log-loss", "--json").raw)
+    said = json.loads(done("evaluate", shop.model, shop.csv, "--json").raw)
     lines = done("predict", shop.model, shop.csv).raw.splitlines()[1:]
     predicted = np.array([line.strip('"') for line in lines])
     truth = np.array(shop.table["buys"].to_pylist())
     assert said["rows"] == 160
     assert said["accuracy"]["hard"] == np.mean(predicted == truth)
-    assert set(said["accuracy"]) == set(said["log_loss"]) == {"hard", "soft"}
+    for measure in ("accuracy", "log_loss", "brier_score", "calibration_error"):
+        assert set(said[measure]) == {"hard", "soft"}
     confusion = [[int(np.sum((truth == t) & (predicted == p))) for p in ("no", "yes")] for t in ("no", "yes")]
     assert said["confusion"] == confusion
     yes = said["classes"][1]
@@ -27,11 +29,13 @@ def test_evaluation_counts_what_it_says(shop):
 
 
 def test_evaluation_for_people_shows_hard_and_soft_classes_and_culprits(shop):
-    answer = done("evaluate", shop.model, shop.parquet, "-t", "buys", "--log-loss")
+    answer = done("evaluate", shop.model, shop.parquet, "-t", "buys")
     for words in (
         "accuracy hard 0.",
         "· soft 0.",
         "log loss hard",
+        "Brier score hard 0.",
+        "calibration error hard 0.",
         "precision",
         "true \\ predicted",
         "is to blame for",
@@ -68,9 +72,31 @@ def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_cl
 def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
     rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
     done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
-    said = done("evaluate", tmp_path / "m.crisp", rows, "--log-loss").said
+    said = done("evaluate", tmp_path / "m.crisp", rows).said
     assert "accuracy hard 1.0000" in said
     assert "log loss hard 0.0000" in said
+
+
+def test_evaluation_says_how_good_probabilities_are(tmp_path):
+    X, y = clouds(200)
+    y[:20] = (y[:20] + 1) % 3
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "--shrinkage", "20", "--prune", "0.001", "-o", tmp_path / "m.crisp", *QUICK)
+    said = json.loads(done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz", "--json").raw)
+    model = load(tmp_path / "m.crisp")
+    tables = {"hard": model.predict_proba(X), "soft": model.soft_predict_proba(X)}
+    for name in ("log_loss", "brier_score", "calibration_error"):
+        for kind, table in tables.items():
+            assert said[name][kind] == pytest.approx(getattr(metrics, name)(y, table), rel=1e-5)
+    assert (model.shrinkage_, model.prune) == (20.0, 0.001)
+
+
+def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
+    rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
+    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")
+    assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).said
+    assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").raw)["log_loss"]["hard"] is None
 
 
 def test_evaluation_needs_a_target(shop, tmp_path):

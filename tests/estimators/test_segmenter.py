@@ -184,7 +184,7 @@ def test_early_stopping_keeps_the_best_epoch_on_given_or_held_out_images():
     assert given.score(IMAGES[2:], LABELS[2:]) == pytest.approx(best)
     held = CrispSegmenter(**options).fit(IMAGES, LABELS)
     assert held.tree_.statistics.node_counts[0].sum() == 2 * LABELS[0].size
-    with pytest.raises(ValueError, match="an image to hold out"):
+    with pytest.raises(ValueError, match="a fit that holds images out must have at least 2"):
         CrispSegmenter(**options).fit(IMAGES[0], LABELS[0])
 
 

@@ -144,7 +144,9 @@ def test_zeros_that_l1_made_stay_zero():
     assert 0 < model.sparsity_ < 1
     most = terms(model).max()
     small = model.simplified(X, y, max_terms=int(most) - 1, epochs=2)
-    assert (small.tree_.weight[model.tree_.weight == 0] == 0).all()
+    never_used = (model.tree_.weight == 0).all(axis=0)  # splits may go altogether, so features are compared
+    assert never_used.any()
+    assert (small.tree_.weight[:, never_used] == 0).all()
 
 
 def test_labels_may_be_strings_and_rows_images_or_weighted():

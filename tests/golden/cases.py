@@ -19,7 +19,7 @@ QUICK: dict[str, Any] = {
     "finetune_epochs": 3,
     "min_updates": 20,
     "random_state": 0,
-    **{"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature"},
+    **{"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0},
 }
 ONE_THREAD: dict[str, Any] = {"device": "cpu", "n_jobs": 1}
 

@@ -1,6 +1,6 @@
 """Any number of trees in one file, their arrays by what the dataclasses say of themselves."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 import numpy as np
@@ -145,3 +145,16 @@ def test_a_tree_of_a_kind_that_no_file_knows_is_not_saved():
     tree = crisp(TreeStructure.stump())
     with pytest.raises(TypeError, match="a OddTree cannot be saved"):
         trees_to_sections({"tree": OddTree(tree.structure, tree.leaves, tree.statistics)})
+
+
+def test_a_shrunk_tree_travels_and_a_strength_below_zero_is_refused(tmp_path):
+    tree = crisp(FIGURE_1)
+    tree = replace(tree, statistics=replace(tree.statistics, shrinkage=2.5))
+    sections = trees_to_sections({"tree": tree})
+    write(tmp_path / "good.crisp", sections)
+    again = trees_from_file(read(tmp_path / "good.crisp", known_sections(["tree"])), ["tree"], N_CLASSES)["tree"]
+    assert again.statistics.shrinkage == 2.5
+    sections["statistics"].arrays["shrinkage"][:] = -1
+    write(tmp_path / "bad.crisp", sections)
+    with pytest.raises(ModelFileError, match="shrinkage must be at least 0"):
+        trees_from_file(read(tmp_path / "bad.crisp", known_sections(["tree"])), ["tree"], N_CLASSES)

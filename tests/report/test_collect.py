@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from crisptree import metrics
 from crisptree.plots.tree import class_colors as drawn_colors
 from crisptree.report.collect import class_colors
+from crisptree.report.words import cards
 from tests.report.conftest import KINDS, fitted, unpacked
 
 
@@ -19,6 +21,27 @@ def test_the_summary_has_two_accuracies_and_the_length_of_paths(page, model_and_
     assert summary["soft"] == pytest.approx(np.mean(model.soft_predict_proba(X).argmax(axis=1) == y))
     assert summary["path"] == pytest.approx(model.tree_.structure.leaf_depths[leaf].mean())
     assert summary["training"] == pytest.approx(model.score(X, y))  # these rows are those of training
+
+
+def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
+    model, X, y = model_and_rows
+    summary = page(model.pruned(0.05), X, y)[1]["summary"]
+    said = model.pruned(0.05).predict_proba(X)
+    assert summary["brier_score"] == pytest.approx(metrics.brier_score(y, said), abs=1e-5)
+    assert summary["calibration_error"] == pytest.approx(metrics.calibration_error(y, said), abs=1e-5)
+    assert page(model, X)[1]["summary"]["brier_score"] is None
+
+
+def test_a_log_loss_that_is_infinite_is_told_from_one_that_nobody_knows():
+    def values(summary):
+        return [card["value"] for card in cards(summary) if card["label"] == "Log loss"]
+
+    measures = {"log_loss": 0.25, "brier_score": 0.1, "calibration_error": 0.02}
+    sizes = {"splits": 1, "leaves": 2, "depth": 1, "path": 1.0, "bytes": 100, "steepness": 3.0, "training": 1.0}
+    known = {**sizes, **measures, "hard": 0.9, "soft": 0.9, "rows": 10}
+    assert values(known) == ["0.250"]
+    assert values(known | {"log_loss": None}) == ["infinite"]
+    assert values(known | dict.fromkeys([*measures, "hard", "soft", "rows"])) == ["–"]
 
 
 def test_the_size_is_that_of_the_arrays_that_predict(page, model_and_rows):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import typer
 
 from crisptree.cli import options
 from crisptree.cli.output import Output, table_of
@@ -15,28 +14,27 @@ from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_label
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20
 MOST_SPLITS_SHOWN = 5
+PROBABILITIES = {"log_loss": "log loss", "brier_score": "Brier score", "calibration_error": "calibration error"}
+"""Functions of ``crisptree.metrics``, and how people call them."""
 
 
 def evaluate(
     model: options.Model,
     data: options.Data,
     target: options.KnownTarget = None,
-    with_log_loss: Annotated[
-        bool, typer.Option("--log-loss", help="Also the mean of −log p(y∣x), hard and soft.")
-    ] = False,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
     drop: options.Drop = [],  # noqa: B006
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare predictions with the truth.
+    """Compare predictions and probabilities with the truth.
 
     Hard is the tree as it predicts, one path per row; soft is the probabilistic tree behind it, for comparison.
 
     Examples:
       crisptree evaluate iris.crisp test.csv --target species
 
-      crisptree evaluate model.crisp test.parquet --log-loss --json
+      crisptree evaluate model.crisp test.parquet --json
     """
     out = Output(as_json)
     estimator = load_classifier(model)
@@ -55,12 +53,11 @@ def evaluate(
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
+        **_of_probabilities(estimator, rows),
         "classes": _by_class(rows.truth, predicted, estimator.classes_.tolist()),
         "confusion": _confusion(rows.truth, predicted, len(classes)),
         "blamed": _blamed(estimator, rows),
     }
-    if with_log_loss:
-        document["log_loss"] = _log_losses(estimator, rows)
     _show(out, document, classes)
     out.finish(document)
 
@@ -101,22 +98,26 @@ def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 
-def _log_losses(model: Any, rows: Labelled) -> dict[str, float | None]:
-    """Means over the rows of known classes; None where a row's class had no chance, which would be infinite."""
+def _of_probabilities(model: Any, rows: Labelled) -> dict[str, dict[str, float | None]]:
+    """How good probabilities are on the rows of known classes; None for what is infinite, which JSON cannot say."""
+    from crisptree import metrics
+
     known = rows.truth >= 0
-    losses: dict[str, float | None] = {}
-    for name, table in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
-        chosen = table(rows.X[known])[np.arange(int(known.sum())), rows.truth[known]]
-        losses[name] = float(0 - np.log(chosen).mean()) if len(chosen) and chosen.min() > 0 else None
-    return losses
+    found: dict[str, dict[str, float | None]] = {name: {} for name in PROBABILITIES}
+    for kind, tables in (("hard", model.predict_proba), ("soft", model.soft_predict_proba)):
+        said = tables(rows.X[known])
+        for name in PROBABILITIES:
+            value = getattr(metrics, name)(rows.truth[known], said)
+            found[name][kind] = value if np.isfinite(value) else None
+    return found
 
 
 def _show(out: Output, document: dict[str, Any], classes: list[str]) -> None:
     accuracy = document["accuracy"]
     out.show(f"{document['rows']:,} rows · accuracy hard {accuracy['hard']:.4f} · soft {accuracy['soft']:.4f}")
-    if "log_loss" in document:
-        losses = {name: "infinite" if loss is None else f"{loss:.4f}" for name, loss in document["log_loss"].items()}
-        out.show("log loss " + " · ".join(f"{name} {loss}" for name, loss in losses.items()))
+    for name, words in PROBABILITIES.items():
+        said = [f"{kind} {'infinite' if value is None else f'{value:.4f}'}" for kind, value in document[name].items()]
+        out.show(f"{words} " + " · ".join(said))
     rows = []
     for entry in document["classes"]:
         scores = (entry[name] for name in ("precision", "recall", "f1"))

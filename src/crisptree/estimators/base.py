@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators.parameters import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
+from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
@@ -70,6 +71,45 @@ class TreeEstimator(BaseEstimator):
         twin.max_depth = int(depth)
         twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
         return twin
+
+    def ccp_path(self) -> PruningPath:
+        """The prices of a leaf at which ``pruned`` takes splits away, and the leaves that are left.
+
+        Returns
+        -------
+        PruningPath
+            Its ``alphas`` are in nats of impurity for each training row, its ``leaves`` whole numbers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(*load_iris(return_X_y=True))
+        >>> path = model.ccp_path()
+        >>> path.leaves.tolist()
+        [3, 2, 1]
+        >>> model.pruned(path.alphas[1]).get_n_leaves()
+        2
+        """
+        check_is_fitted(self, "tree_")
+        return ccp_path(self.tree_)
+
+    def pruned(self, alpha: float) -> Self:
+        """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
+
+        Leaf tables are counted on the training rows, and shrunk if they were before; ``greedy_tree_`` stays as it is.
+        """
+        check_is_fitted(self, "tree_")
+        check_argument("alpha", alpha)
+        twin = copy.copy(self)
+        twin.tree_ = pruned_at(self.tree_, alpha, self.leaf_prior)
+        return twin
+
+    @property
+    def shrinkage_(self) -> float:
+        """How strongly the tables of ``tree_`` are shrunk: λ, also where ``shrinkage="auto"`` chose it."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.statistics.shrinkage or 0.0
 
     def get_depth(self) -> int:
         """The largest number of splits that a row may visit."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.holdout import hold_out
+from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
@@ -25,8 +27,8 @@ IMAGE_WIDTHS = (0.0, 0.5, 1.0, 1.5)
 """Widths of the noise that are tried, in units of the scaled features: the two in the middle, and the one beyond the
 better of them."""
 
-PLAIN_WIDTH = 0.3
-"""That of a fit on too few rows to choose by."""
+PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 1.0
+"""Those of a fit on too few rows to choose by."""
 
 SPARSE = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03, "input_noise": 0.0})
 """Sparse trees that are tried; those of few weights that matter are shallow."""
@@ -61,7 +63,7 @@ PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 
 def is_open(parameters: Mapping[str, Any]) -> bool:
     """Whether a parameter is left to the fit."""
-    return any(_auto(parameters, name) for name in ("split", "input_noise", "l1", "l2"))
+    return any(_auto(parameters, name) for name in ("split", "input_noise", "l1", "l2", "shrinkage"))
 
 
 def _auto(parameters: Mapping[str, Any], name: str) -> bool:
@@ -79,7 +81,7 @@ def closed(
 ) -> dict[str, Any]:
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
-    plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0}
+    plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0, "shrinkage": PLAIN_SHRINKAGE}
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
@@ -125,7 +127,8 @@ def choose(
         search.shallow()
         search.sparse()
         search.thresholds()
-    return search.choice(), search.trials
+    chosen = search.choice()
+    return chosen, [replace(trial, trees=()) for trial in search.trials]
 
 
 class _Search:
@@ -234,7 +237,21 @@ class _Search:
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        return simplest_of_the_best(list(best.values())).values
+        chosen = simplest_of_the_best(list(best.values()))
+        if not _auto(self.parameters, "shrinkage"):
+            return chosen.values
+        folds, prior, n_jobs = self._folds(chosen.values), self.parameters["leaf_prior"], self.parameters["n_jobs"]
+        strengths = [
+            chosen_strength(
+                tree,
+                *(fold.held.X, fold.held.y, fold.held.weight),
+                leaf_prior=prior,
+                unit=float(fold.problem.training.weight.mean()),
+                n_jobs=n_jobs,
+            )
+            for tree, fold in zip(chosen.trees, folds, strict=True)
+        ]
+        return chosen.values | {"shrinkage": float(np.median(strengths))}
 
 
 def _folds(problem: Problem, seed: int) -> list[Fold]:

@@ -96,8 +96,18 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         are. "auto" takes one spread for the pixels of images. The scale is folded into the weights after training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.
+    prune : float, "auto" or None, default=None
+        What a leaf must save for ``tree_`` to keep it, in nats of impurity for each training row (cost–complexity, as
+        scikit-learn's ``ccp_alpha``); see ``ccp_path``. "auto" takes the smallest tree that is as accurate on held-out
+        rows as the best one, within a standard error of their difference. Those are the rows of ``validation``, or
+        those that the fit holds out for another reason. If there are none, a first tree is trained without
+        ``validation_fraction`` of the rows, which choose, and then the tree itself on all of them: twice the time.
+    shrinkage : float or "auto", default="auto"
+        λ, by which the tables of leaves are drawn towards those of the nodes above: a node of λ rows is trusted by
+        half. Routing stays as it is; the class of a small leaf may become that of the nodes above it. "auto" takes the
+        λ of the least log loss on held-out rows, which come from where those of ``prune`` come from.
     validation_fraction : float, default=0.1
-        The share of rows held out with ``early_stopping`` when ``fit`` is given no ``validation``.
+        The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
         Keep the finetuned tree of the epoch with the best accuracy of the deterministic tree on validation rows.
     warm_start : bool, default=False
@@ -117,9 +127,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
     Attributes
     ----------
     tree_ : FlatTree or ModuleTree
-        The deterministic tree: arrays, leaf tables and statistics.
+        The deterministic tree: arrays, leaf tables and statistics. Every split parts some training rows.
     greedy_tree_ : FlatTree or ModuleTree
-        The same before finetuning.
+        The same before finetuning, neither pruned nor shrunk.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     chosen_ : dict
@@ -127,6 +137,8 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         where it had nothing to choose or too few rows to tell.
     path_ : list of Trial
         Everything that was tried for that: values, score on held-out rows, weights, leaves. A model file keeps neither.
+    shrinkage_ : float
+        The strength by which the tables of ``tree_`` are shrunk, chosen or given.
     nu_ : float
         The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
     image_shape_ : tuple of int or None
@@ -179,7 +191,8 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
-            Rows on which the deterministic tree is scored after every epoch of finetuning.
+            Rows on which the deterministic tree is scored after every epoch of finetuning, and by which
+            ``early_stopping``, ``prune="auto"`` and ``shrinkage="auto"`` choose.
         """
         with self._kept_if_broken_off():
             parameters = self.get_params(deep=False)
@@ -217,7 +230,7 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The class frequencies of the leaf that every row reaches.  (n, n_features) → (n, n_classes)"""
+        """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         leaf = self.apply(X)
         if _is_cuda(X):
             from crisptree.estimators.on_device import tables

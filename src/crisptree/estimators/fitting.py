@@ -12,6 +12,7 @@ import torch
 
 from crisptree.blocks import row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of
+from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
@@ -52,18 +53,24 @@ def fit_rows(
     """
     if validation is None and holds_out(parameters):
         data, validation = split_off(data, parameters["validation_fraction"], seed)
-    if earlier is None:
-        scaling = Scaling.learn(data.X, data.weight, scale_of(parameters, data.image_shape), parameters["n_jobs"])
-    else:
-        scaling = earlier.statistics.scaling
-    problem = Problem(data.part, scaling, Classes(len(data.classes)), validation)
+
+    def problem_of(scale: str | None) -> Problem:
+        scaling = earlier.statistics.scaling if earlier else Scaling.learn(data.X, data.weight, scale, n_jobs)
+        return Problem(data.part, scaling, Classes(len(data.classes)), validation)
+
+    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
     path: list[Trial] = []
+    problem = problem_of(scale)
     if is_open(parameters) and earlier is None:
         chosen, path = choose(parameters, problem, data.image_shape, seed)
     values = closed(parameters, chosen, data.image_shape)
-    if earlier is None and values["scale"] != scale_of(parameters, data.image_shape):
-        scaling = Scaling.learn(data.X, data.weight, values["scale"], parameters["n_jobs"])
-        problem = Problem(data.part, scaling, problem.target, validation)
+    if values["scale"] != scale:
+        problem = problem_of(values["scale"])
+    if validation is None and is_judged(values):
+        # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
+        rest, held = split_off(data, parameters["validation_fraction"], seed)
+        first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
+        values = judged(first.tree, values, held, float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     return TrainedRows(fitted, history, chosen, path)
 
@@ -79,7 +86,8 @@ def fit_problem(
     spec = spec_of(parameters, problem, image_shape, seed)
     with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    return fitted, recorder.history
+    numbers = judged(fitted.tree, parameters, problem.validation, float(problem.training.weight.mean()))
+    return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
 
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
@@ -94,7 +102,7 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
     if len(data.y) < 2:
         raise ValueError(
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
-            "Switch early_stopping off, and give nu a number for algorithm='non_greedy'."
+            "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
         )
     kept, held = hold_out(data.y, fraction, seed)
     rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crisptree.estimators.finishing import is_judged
 from crisptree.estimators.fitting import Trained, fit_problem
 from crisptree.estimators.image_validation import Image, Labelled
 from crisptree.estimators.stages import beside, leaf_numbers, opinion
+from crisptree.estimators.validation import holds_out
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
 from crisptree.learning.problem import Part, Problem
@@ -28,7 +30,7 @@ def fit_stages(
     parameters: Mapping[str, Any], given: LabelledImages, held: LabelledImages | None, seed: int
 ) -> list[Trained]:
     """One tree per stage; each later one sees the class probabilities of the one before beside the image."""
-    if held is None and parameters["early_stopping"] and parameters["finetune_epochs"]:
+    if held is None and (holds_out(parameters) or is_judged(parameters)):
         given, held = _split_off(given, parameters["validation_fraction"], seed)
     stages: list[Trained] = []
     now, held_now = given, held
@@ -67,8 +69,8 @@ def _split_off(given: LabelledImages, fraction: float, seed: int) -> tuple[Label
     n = len(given.images)
     if n < 2:
         raise ValueError(
-            "early_stopping must have an image to hold out, so at least 2; got 1. Give fit `validation`, or switch "
-            "early_stopping off."
+            "a fit that holds images out must have at least 2; got 1. Give fit `validation`, or switch early_stopping "
+            "off and give prune and shrinkage a number."
         )
     out = np.zeros(n, dtype=bool)
     out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
@@ -77,8 +79,8 @@ def _split_off(given: LabelledImages, fraction: float, seed: int) -> tuple[Label
     kept, held = (LabelledImages(given.images, given.labelled.only(keep)) for keep in (~flags, flags))
     if len(np.unique(kept.labelled.y)) < len(given.labelled.classes) or not flags.any():
         raise ValueError(
-            "early_stopping holds whole images out, and those left must show every class; they do not. Give fit "
-            "`validation`, or switch early_stopping off."
+            "whole images are held out, and those left must show every class; they do not. Give fit `validation`, or "
+            "switch early_stopping off and give prune and shrinkage a number."
         )
     return kept, held
 

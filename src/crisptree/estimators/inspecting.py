@@ -151,7 +151,8 @@ class InspectingMixin:
         Weights go first, by halves of the largest number that any split has. Each split keeps those with the largest
         |w_j| · spread_j, and after each stage all that is left is trained jointly for some epochs, zeros held at zero.
         Then subtrees that bring the least on the validation rows become leaves. Leaf tables are counted again on the
-        rows of the refit. A tree from which nothing is taken away is returned as it was.
+        rows of the refit, splits that part none of these are gone, and tables are shrunk as before; what a tolerance
+        allows is measured without shrinkage. A tree from which nothing is taken away is returned as it was.
 
         Parameters
         ----------

@@ -169,6 +169,20 @@ class TreeParameters(Declared):
     class_weight: dict[Any, float] | str | None = parameter(
         default=None, flag="--class-weight", help="balanced, or CLASS=WEIGHT, which may be repeated."
     )
+    prune: float | str | None = parameter(
+        default=None,
+        rule=word_or("auto", number(0.0, none=True)),
+        flag="--prune",
+        help="What a leaf must gain, in nats per row; auto lets held-out rows choose.",
+        before=None,
+    )
+    shrinkage: float | str = parameter(
+        default=0.0,
+        rule=word_or("auto", number(0.0)),
+        flag="--shrinkage",
+        help="How strongly leaf tables are drawn to those above; auto lets held-out rows choose.",
+        before=0.0,
+    )
     validation_fraction: float = parameter(default=0.1, rule=number(0.0, strict=True, high=1.0))
     early_stopping: bool = parameter(
         default=False,
@@ -216,6 +230,13 @@ class ClassifierParameters(TreeParameters):
         rule=word_or("auto", number(0.0)),
         flag="--input-noise",
         help="Width of noise on the scaled inputs, integrated out.",
+        before=0.0,
+    )
+    shrinkage: float | str = parameter(
+        default="auto",
+        rule=word_or("auto", number(0.0)),
+        flag="--shrinkage",
+        help="How strongly leaf tables are drawn to those above; auto lets held-out rows choose.",
         before=0.0,
     )
     scale: str | None = parameter(default="auto", rule=one_of("auto", "feature", "global", None))
@@ -280,6 +301,7 @@ class SegmenterParameters(TreeParameters):
 
 ARGUMENTS: dict[str, Rule | None] = {
     **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
+    "alpha": number(0.0),
     "depth": whole(0),
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),

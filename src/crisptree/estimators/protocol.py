@@ -21,6 +21,8 @@ PAPER = {
     "leaf_prior": 0.0,
     "roughness": 0.0,
     "input_noise": 0.0,
+    "prune": None,
+    "shrinkage": 0.0,
     "scale": "feature",
 }
 """The protocol of the paper's section 4.1."""

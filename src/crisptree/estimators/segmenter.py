@@ -68,8 +68,13 @@ annealing
         images as they are.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the pixels of each class.
+    prune : float, "auto" or None, default=None
+        What a leaf must save, in nats of impurity for each pixel, as in ``CrispTreeClassifier``, in every stage. Images
+        that "auto" needs, where ``fit`` is given no ``validation``, stay held out.
+    shrinkage : float or "auto", default=0.0
+        λ, by which the tables of leaves are drawn towards those of the nodes above; "auto" as for ``prune``.
     validation_fraction : float, default=0.1
-        The share of images held out with ``early_stopping`` when ``fit`` is given no ``validation``.
+        The share of images held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
         Keep the finetuned tree of the epoch with the best pixel accuracy on validation images.
     random_state, device, n_jobs, verbose, callbacks

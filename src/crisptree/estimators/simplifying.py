@@ -16,6 +16,7 @@ from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import recording
 from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.shrinking import shrunk
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.simplifying import simplify
 from crisptree.targets import Classes
@@ -53,14 +54,16 @@ def simplify_tree(
         data, held = split_off(data, estimator.validation_fraction, seed)
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
-    score = _accuracy(before, held, estimator.n_jobs)
-    lowest = None if tolerance is None else score - tolerance
+    # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
+    plain = shrunk(before, None, estimator.leaf_prior)
+    lowest = None if tolerance is None else _accuracy(plain, held, estimator.n_jobs) - tolerance
     parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}), data.image_shape)
     parameters |= {"finetune_epochs": epochs, "grow": "keep"}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:
-        after = simplify(before, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
+        after = simplify(plain, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
+    after = before if after is plain else shrunk(after, before.statistics.shrinkage, estimator.leaf_prior)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
@@ -70,7 +73,7 @@ def simplify_tree(
         weights_after=int(np.count_nonzero(after.weight)),
         splits_before=before.structure.n_splits,
         splits_after=after.structure.n_splits,
-        score_before=score,
+        score_before=_accuracy(before, held, estimator.n_jobs),
         score_after=_accuracy(after, held, estimator.n_jobs),
     )
     return twin

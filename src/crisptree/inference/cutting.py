@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crisptree.inference.statistics import SomeTree, leaf_tables
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference.shrinking import shrunk_tables
+from crisptree.inference.statistics import SomeTree
+from crisptree.structure import TreeStructure
 
 
 def cut(tree: SomeTree, depth: int, leaf_prior: float = 0.0) -> SomeTree:
@@ -19,11 +24,30 @@ def cut(tree: SomeTree, depth: int, leaf_prior: float = 0.0) -> SomeTree:
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     """
-    structure, nodes = tree.structure.cut(depth)
+    return reduced(tree, *tree.structure.cut(depth), leaf_prior)
+
+
+def reduced(
+    tree: SomeTree, structure: TreeStructure, nodes: npt.NDArray[np.int64], leaf_prior: float = 0.0
+) -> SomeTree:
+    """The tree of some nodes of a settled one, with leaf tables from the training rows that reach its leaves, shrunk as
+    before.
+
+    Parameters
+    ----------
+    tree : FlatTree or ModuleTree
+        Settled on its training rows.
+    structure : TreeStructure
+        The shape that is left.
+    nodes : ndarray of int
+        Which node of the tree each of its nodes was, splits first, then leaves.
+    leaf_prior : float, default=0.0
+        Pseudo-count of every class in every leaf.
+    """
     splits, ends = nodes[: structure.n_splits], nodes[structure.n_splits :]
     before = tree.statistics
     node_counts = before.node_counts[nodes]
-    held = before.node_counts[tree.structure.n_splits :].sum(axis=1)
+    held = tree.meaning.weight(before.node_counts[tree.structure.n_splits :])
     statistics = replace(
         before,
         node_counts=node_counts,
@@ -32,5 +56,5 @@ def cut(tree: SomeTree, depth: int, leaf_prior: float = 0.0) -> SomeTree:
         score_spread=before.score_spread[splits],
         soft_leaves=tree.structure.means_below(before.soft_leaves, held)[ends],
     )
-    leaves = leaf_tables(tree.meaning, structure, node_counts, leaf_prior)
+    leaves = shrunk_tables(tree.meaning, structure, node_counts, leaf_prior, before.shrinkage or 0.0)
     return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **tree.parts_of(splits))

@@ -39,6 +39,8 @@ class Statistics:
         Leaf tables of the probabilistic tree.
     steepness : float
         γ of the last epoch.
+    shrinkage : float or None
+        How strongly the leaf tables were drawn towards those above them; None where they are the leaves' own.
     """
 
     node_counts: Annotated[Doubles, "nodes", "statistics"]
@@ -48,6 +50,11 @@ class Statistics:
     scaling: Scaling
     soft_leaves: Annotated[Doubles, "leaves", "outputs"]
     steepness: float
+    shrinkage: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.shrinkage is not None and self.shrinkage < 0:  # from a file; it would divide by zero some day
+            raise ValueError(f"shrinkage must be at least 0; got {self.shrinkage}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,20 +73,20 @@ def leaf_tables(target: Target, structure: TreeStructure, node_counts: Doubles, 
     """The tables of the leaves; a leaf that no training row reaches takes that of the last split above it that some row
     does reach.
     """
-    return target.tables(_inherited(structure, node_counts)[structure.n_splits :], prior)
+    return target.tables(inherited_counts(structure, node_counts)[structure.n_splits :], prior)
 
 
 def node_tables(tree: CrispTree) -> Doubles:
     """A table for every node, splits first, then those of the leaves; a split that no training row reaches takes that
     of the last one above it that some row does reach.  (n_nodes, n_outputs)
     """
-    tables = tree.meaning.tables(_inherited(tree.structure, tree.statistics.node_counts))
+    tables = tree.meaning.tables(inherited_counts(tree.structure, tree.statistics.node_counts))
     tables[tree.structure.n_splits :] = tree.leaves
     return tables
 
 
-def _inherited(structure: TreeStructure, node_counts: Doubles) -> Doubles:
-    """The counts, with those of the parent where there are none."""
+def inherited_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
+    """The counts of all nodes, with those of the parent where there are none.  (n_nodes, n_statistics)"""
     counts = node_counts.copy()
     for split in range(structure.n_splits):
         for child in (structure.left_nodes[split], structure.right_nodes[split]):

@@ -32,12 +32,15 @@ class Trial:
         How good the answer was for every held-out row, fold after fold: for classes 1 or 0.
     weights, leaves : float
         Weights that are not zero, and leaves, in the mean over the folds.
+    trees : tuple of CrispTree
+        Those of the folds, while they are needed.
     """
 
     values: dict[str, Any]
     row_scores: Doubles
     weights: float
     leaves: float
+    trees: tuple[CrispTree, ...] = ()
 
     @property
     def score(self) -> float:
@@ -89,7 +92,7 @@ def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold
         scores.append(fold.problem.target.score(*parts).double().numpy())
     weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees if isinstance(tree, FlatTree))
     leaves = sum(tree.structure.n_leaves for tree in trees)
-    return Trial(values, np.concatenate(scores), weights / len(trees), leaves / len(trees))
+    return Trial(values, np.concatenate(scores), weights / len(trees), leaves / len(trees), tuple(trees))
 
 
 def simplest_of_the_best(trials: Sequence[Trial]) -> Trial:

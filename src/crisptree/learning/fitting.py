@@ -13,6 +13,8 @@ from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.blocks import n_threads
 from crisptree.inference import CrispTree
+from crisptree.inference.cutting import reduced
+from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
@@ -76,16 +78,24 @@ def fit_tree(
         work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
-    tree = crisp_tree(tuned, spec, problem)
+    tree, soft = crisp_tree(tuned, spec, problem)
     is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-    return Fitted(crisp_tree(greedy, spec, problem) if is_new else tree, tree, tuned, nu)
+    return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
 
 
-def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
-    """The deterministic tree behind a soft one, with tables and statistics from the training rows."""
+def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTree, TrainedTree]:
+    """The deterministic tree behind a soft one, with tables and statistics from the training rows, and the soft one.
+
+    Splits that part none of the training rows are in neither of them.
+    """
     rows = problem.training
     tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
-    return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
+    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
+    dead, to_right = dead_splits(tree)
+    if not len(dead):
+        return tree, soft
+    structure, nodes = tree.structure.spliced(dead, to_right)
+    return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
 
 
 class _Ending:

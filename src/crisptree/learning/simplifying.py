@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.inference import CrispTree, route_rows
+from crisptree.inference.pruning import without_dead_splits
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
@@ -81,20 +82,24 @@ def simplify(
         Called with a record of every epoch.
     """
     generator = torch.Generator().manual_seed(spec.seed)
+    tree = without_dead_splits(tree, spec.leaf_prior)
     soft = Tree.soft(tree, device_of(spec.device), LINEAR.get(str(spec.split), ObliqueSplits))
     start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)
     for terms, must in _stages(soft, max_terms, go_on=lowest is not None):
         thinner = _refitted(now.soft.tree, terms, spec, problem, generator, on_epoch)
-        score = thinner.counted(problem, spec, held).score(soft.structure) if lowest is not None else 0.0
+        score = 0.0 if lowest is None else thinner.counted(held, spec).score(thinner.structure)
         if lowest is not None and terms == max_terms:
             lowest = _within_reach(lowest, score, terms)
         if lowest is not None and not must and score < lowest - ROUNDING:
             break
         now = thinner
     if lowest is not None:
-        counted = now.counted(problem, spec, held)
-        now = now.without(weakest_links(soft.structure, counted, lowest), counted)
-    return tree if now is start else now.settled(problem, spec)
+        alive = now.settled(problem, spec)
+        counted = alive.counted(held, spec)
+        ends = weakest_links(alive.structure, counted, lowest)
+        if ends or alive.structure != now.structure:
+            now = alive.without(ends, counted)
+    return tree if now is start else now.settled(problem, spec).tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +109,26 @@ class Stage:
     soft: TrainedTree
     crisp: CrispTree | None
 
-    def settled(self, problem: Problem, spec: Spec) -> CrispTree:
-        """The deterministic tree with tables and statistics from the rows of the refit."""
-        return self.crisp or crisp_tree(self.soft, spec, problem)
+    @property
+    def structure(self) -> TreeStructure:
+        return self.soft.tree.structure
 
-    def counted(self, problem: Problem, spec: Spec, held: Part) -> Counted:
-        """Where training and validation rows end."""
-        return Counted.of(self.settled(problem, spec), held, spec.n_jobs)
+    @property
+    def tree(self) -> CrispTree:
+        """The deterministic tree of a stage that is settled."""
+        assert self.crisp is not None
+        return self.crisp
+
+    def settled(self, problem: Problem, spec: Spec) -> Stage:
+        """With tables and statistics from the rows of the refit, and without splits that part none of these."""
+        if self.crisp is not None:
+            return self
+        crisp, soft = crisp_tree(self.soft, spec, problem)
+        return Stage(soft, crisp)
+
+    def counted(self, held: Part, spec: Spec) -> Counted:
+        """Where training and validation rows end in a stage that is settled."""
+        return Counted.of(self.tree, held, spec.n_jobs)
 
     def without(self, ends: list[int], counted: Counted) -> Stage:
         """The tree in which some splits have become leaves."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crisptree import metrics
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
@@ -36,6 +37,9 @@ TEN = (
 
 LIGHTNESS = (0.44, 0.62)
 """Neighbouring hues beyond ten classes take turns, so that they can be told apart."""
+
+PROBABILITIES = ("log_loss", "brier_score", "calibration_error")
+"""Functions of ``crisptree.metrics`` that stand beside the accuracy."""
 
 
 def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
@@ -84,6 +88,7 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     return {
         "hard": None if truth is None else float(np.mean(~truth.wrong)),
         "soft": None if truth is None else float(np.mean(view.soft_tables(truth.X).argmax(axis=1) == truth.y)),
+        **_of_probabilities(view, truth),
         "training": float(correct / trained) if trained else None,
         "rows": None if rows is None else len(rows.X),
         "training_rows": float(trained),
@@ -94,6 +99,14 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
         "bytes": _size(tree),
         "steepness": float(tree.statistics.steepness),
     }
+
+
+def _of_probabilities(view: ModelView, rows: ReportRows | None) -> dict[str, float | None]:
+    """How good the probabilities of the crisp tree are; None where nobody knows, or where it is infinite."""
+    if rows is None:
+        return dict.fromkeys(PROBABILITIES)
+    said = view.tree.leaf_values(rows.leaf, rows.X)
+    return {name: _finite(getattr(metrics, name)(rows.y, said)) for name in PROBABILITIES}
 
 
 def _size(tree: CrispTree) -> int:

@@ -31,10 +31,18 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
     rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
     splits, path = summary["splits"], summary["path"]
     share = f"{100 * path / splits:.3g} %" if splits else "none"
+    unknown = "–" if summary["hard"] is None else "infinite"  # a class that was given no chance did occur
+
+    def number(name: str) -> str:
+        return unknown if summary[name] is None else f"{summary[name]:.3f}"
+
     figures = [
         ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
         ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
         ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
+        ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
+        ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
+        ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
         ("Leaves", f"{summary['leaves']:,}", f"{splits:,} splits"),
         ("Depth", str(summary["depth"]), "splits on the longest path"),
         ("Mean path", f"{path:.2f}", "splits a row visits"),
