@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from crisptree import CrispTreeClassifier
 
+AXIS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
 SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imported"}
 
 
@@ -12,8 +13,10 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeClassifier(),
-        CrispTreeClassifier(split="axis", max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+        CrispTreeClassifier(epochs=5, min_updates=20, finetune_epochs=5),  # chooses as the defaults do, only quicker
+        CrispTreeClassifier(
+            split="axis", input_noise=0.3, l1=0.0, shrinkage=1.0, max_depth=2, epochs=3, min_updates=10
+        ),
         CrispTreeClassifier(grow="axis_aligned", max_depth=3, finetune_epochs=0),
         CrispTreeClassifier(
             grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20

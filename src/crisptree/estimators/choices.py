@@ -27,7 +27,7 @@ IMAGE_WIDTHS = (0.0, 0.5, 1.0, 1.5)
 """Widths of the noise that are tried, in units of the scaled features: the two in the middle, and the one beyond the
 better of them."""
 
-PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 1.0
+PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
 SPARSE = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03, "input_noise": 0.0})
