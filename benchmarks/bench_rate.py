@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
+from bench_defaults import PLAIN
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import Dataset, load_connect4, load_fashion_mnist, load_mnist
@@ -20,7 +21,9 @@ def row(name: str, data: Dataset) -> str:
     some = np.random.default_rng(0).permutation(len(data.X_train))[:N_ROWS]
     scores = []
     for rate in RATES:
-        model = CrispTreeClassifier(learning_rate=rate, random_state=0).fit(data.X_train[some], data.y_train[some])
+        model = CrispTreeClassifier(**PLAIN, learning_rate=rate, random_state=0).fit(
+            data.X_train[some], data.y_train[some]
+        )
         scores.append(f"{100 * model.score(data.X_valid, data.y_valid):.1f}")
     return f"| {name} | {' | '.join(scores)} |"
 

@@ -25,6 +25,11 @@ def main() -> None:
         y, y_test = data["y_train"], data["y_test"]
     train, held = (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:])
     model = CrispTreeClassifier(
+        split="oblique",
+        algorithm="em",
+        l1=0.0,
+        input_noise=0.0,
+        shrinkage=0.0,
         epochs=5,
         finetune_epochs=10,
         batch_size=1000,
