@@ -192,8 +192,9 @@ scikit-learn's tree of depth 8 in the same fold (medians; predictions of 10,000 
 milliseconds, so large ratios are still short times. The best mean of a data set is bold; differences below the spread
 say nothing. What follows from this: [which model when](../choose.md).
 
-No model was tuned fold by fold, and crisp trees are trained plainly, by EM, with nothing chosen inside the fit; [what the
-defaults give](contained.md). The numbers of training were [chosen](defaults.md) on digits, breast cancer, wine and moons, and the line with l1 was added after the defaults had been seen to fail on the irrelevant
+No model was tuned fold by fold, and crisp trees are trained plainly, by EM, with nothing chosen inside the fit; [what
+the defaults give](contained.md). The numbers of training were [chosen](defaults.md) on digits, breast cancer, wine and
+moons, and the line with l1 was added after plain training had been seen to fail on the irrelevant
 features. Axis-aligned crisp trees are not trained beyond 100 features: they train a stump for each at each node.
 
 """

@@ -18,7 +18,7 @@ import numpy as np
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import LOADERS
-from experiments.store import Store
+from experiments.store import Store, store_of
 from experiments.table import Summary
 
 HOME = Path(__file__).parent.parent / "docs" / "results"
@@ -58,11 +58,9 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 """Each beside the first line's parameters."""
 
-KEYS = ("kind", "part", "seed")
-
 
 def store(data: str, home: Path = HOME) -> Store:
-    return Store(home / "recipe" / f"{data}.jsonl", KEYS)
+    return store_of("recipe", home / "recipe", data)
 
 
 def parts_of(data: str) -> tuple[Any, Any, Any, Any, Any, Any]:

@@ -25,6 +25,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "cnn": ("row", "seed"),
     "roughness": ("way", "part", "roughness", "seed"),
     "segmentation": ("row", "seed"),
+    "recipe": ("kind", "part", "seed"),
 }
 """The fields that identify a record of each experiment; the data set is the name of the file."""
 

@@ -7,7 +7,7 @@ from experiments.provenance import RESULTS
 from experiments.store import KEYS, store_of
 from experiments.table import Results
 
-from experiments import cnn, configs, report, roughness, segmentation
+from experiments import cnn, configs, recipe, report, roughness, segmentation
 
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="a source distribution carries no results")
 
@@ -24,6 +24,7 @@ PAGES = {
     "cnn.md": lambda: cnn.page(cnn.RESULTS),
     "images.md": lambda: roughness.page(roughness.RESULTS),
     "segmentation.md": segmentation.page,
+    "recipe.md": lambda: recipe.page(RESULTS),
 }
 
 
