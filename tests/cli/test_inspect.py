@@ -24,7 +24,13 @@ def test_inspection_tells_what_the_file_holds(shop):
     stored = said["preprocessing"]
     assert (stored["version"], stored["target"], stored["left_out"]) == (1, "buys", {"id": "dropped"})
     assert stored["columns"][2]["categories"] == ["blue green", "grün", "rot"]
-    assert set(said["changed"]) == {"max_depth", "epochs", "finetune_epochs", "random_state"}
+    assert set(said["changed"]) == {
+        "max_depth",
+        "epochs",
+        "finetune_epochs",
+        "random_state",
+        *("split", "algorithm", "l1", "input_noise", "shrinkage"),
+    }
     people = done("inspect", shop.model).said
     for words in ("format 1", "max_depth=2", "what it looks at", "own feature", "left out: 'id' (dropped)"):
         assert words in people
