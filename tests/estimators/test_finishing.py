@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import crisptree
-from crisptree import CrispSegmenter, CrispTreeClassifier
+from crisptree import CrispSegmenter
 from crisptree.inference.pruning import dead_splits
-from tests.toys import clouds, connect4_like
+from tests.toys import clouds, connect4_like, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 4, "finetune_epochs": 4, "min_updates": 20, "random_state": 0, "n_jobs": 1}
 
@@ -23,7 +23,7 @@ def noisy(n=500, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return CrispTreeClassifier(**QUICK | {"max_depth": 6}).fit(*noisy())
+    return plain_tree(**QUICK | {"max_depth": 6}).fit(*noisy())
 
 
 WAYS = [
@@ -46,7 +46,7 @@ def test_no_dead_split_remains_after_any_fit(way):
     for seed in range(3):
         X, y = connect4_like(150, seed) if seed % 2 else clouds(80, seed=seed)
         X = X[:, :20]
-        model = CrispTreeClassifier(**QUICK | way | {"random_state": seed}).fit(X, y)
+        model = plain_tree(**QUICK | way | {"random_state": seed}).fit(X, y)
         for tree in (model.tree_, model.greedy_tree_):
             assert len(dead_splits(tree)[0]) == 0
         leaves = model.apply(X)
@@ -59,7 +59,7 @@ def test_no_dead_split_remains_after_any_fit(way):
 
 def test_no_dead_split_remains_in_a_simplified_tree():
     X, y = clouds(300, n_features=12, n_classes=4, seed=1)
-    small = CrispTreeClassifier(**QUICK).fit(X, y).simplified(X, y, max_terms=2, tolerance=0.2, epochs=2)
+    small = plain_tree(**QUICK).fit(X, y).simplified(X, y, max_terms=2, tolerance=0.2, epochs=2)
     assert len(dead_splits(small.tree_)[0]) == 0
 
 
@@ -72,7 +72,7 @@ def test_simplifying_on_other_rows_takes_away_what_parts_none_of_them(model):
 
 def test_a_price_prunes_the_tree_and_leaves_the_greedy_one(model):
     alpha = float(model.ccp_path().alphas[-2])
-    pruned = CrispTreeClassifier(**QUICK | {"max_depth": 6}, prune=alpha).fit(*noisy())
+    pruned = plain_tree(**QUICK | {"max_depth": 6}, prune=alpha).fit(*noisy())
     assert pruned.get_n_leaves() == model.ccp_path().leaves[-2] < model.get_n_leaves()
     assert pruned.greedy_tree_.structure == model.greedy_tree_.structure
     assert np.array_equal(pruned.tree_.leaves, model.pruned(alpha).tree_.leaves)
@@ -86,7 +86,7 @@ def test_a_price_that_no_leaf_is_worth_leaves_one(model):
 
 def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
     validation, fresh = noisy(400, seed=1), noisy(2000, seed=2)
-    chosen = CrispTreeClassifier(**QUICK | {"max_depth": 6}, prune="auto").fit(*noisy(), validation=validation)
+    chosen = plain_tree(**QUICK | {"max_depth": 6}, prune="auto").fit(*noisy(), validation=validation)
     assert chosen.get_n_leaves() < model.get_n_leaves() / 2
     assert chosen.score(*fresh) > model.score(*fresh) + 0.01
     # Rows that were given do not train, so that the tree is the same but for what went.
@@ -95,19 +95,19 @@ def test_validation_rows_choose_a_smaller_tree_that_is_better(model):
 
 def test_rows_held_out_for_the_choice_alone_train_in_the_end(model):
     X, y = noisy()
-    chosen = CrispTreeClassifier(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
+    chosen = plain_tree(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
     assert chosen.tree_.statistics.node_counts[0].sum() == len(y)
     assert np.array_equal(chosen.greedy_tree_.weight, model.greedy_tree_.weight)
     assert len(chosen.history_) == len(model.history_)
     assert chosen.get_n_leaves() < model.get_n_leaves()
-    again = CrispTreeClassifier(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
+    again = plain_tree(**QUICK | {"max_depth": 6}, prune="auto", shrinkage="auto").fit(X, y)
     assert np.array_equal(again.tree_.leaves, chosen.tree_.leaves)
 
 
 def test_rows_held_out_for_early_stopping_choose_too():
     X, y = noisy()
     plain, chosen = (
-        CrispTreeClassifier(**QUICK | {"max_depth": 6}, early_stopping=True, **more).fit(X, y)
+        plain_tree(**QUICK | {"max_depth": 6}, early_stopping=True, **more).fit(X, y)
         for more in ({}, {"prune": "auto", "shrinkage": "auto"})
     )
     assert chosen.tree_.statistics.node_counts[0].sum() == plain.tree_.statistics.node_counts[0].sum() < len(y)
@@ -118,7 +118,7 @@ def test_rows_held_out_for_early_stopping_choose_too():
 def test_probabilities_are_what_predict_takes_the_largest_of(model):
     X, y = noisy(300, seed=5)
     for strength in (0.0, 1.0, 50.0, 1e4, "auto"):
-        shrunk = CrispTreeClassifier(**QUICK | {"max_depth": 6}, shrinkage=strength).fit(*noisy())
+        shrunk = plain_tree(**QUICK | {"max_depth": 6}, shrinkage=strength).fit(*noisy())
         said = shrunk.predict_proba(X)
         assert np.isfinite(said).all()
         assert said.sum(axis=1) == pytest.approx(1)
@@ -135,7 +135,7 @@ def test_probabilities_are_what_predict_takes_the_largest_of(model):
 
 def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_simplified_and_loaded(tmp_path):
     X, y = noisy()
-    model = CrispTreeClassifier(**QUICK, shrinkage=12.0).fit(X, y)
+    model = plain_tree(**QUICK, shrinkage=12.0).fit(X, y)
     model.save(tmp_path / "model.crisp")
     again = crisptree.load(tmp_path / "model.crisp")
     assert again.shrinkage_ == 12.0
@@ -148,7 +148,7 @@ def test_a_shrunk_tree_stays_shrunk_when_it_is_cut_pruned_simplified_and_loaded(
 
 def test_a_simplification_that_takes_nothing_away_keeps_a_shrunk_tree():
     X, y = noisy()
-    model = CrispTreeClassifier(**QUICK, shrinkage=3.0).fit(X, y)
+    model = plain_tree(**QUICK, shrinkage=3.0).fit(X, y)
     assert model.simplified(X, y, max_terms=5).tree_ is model.tree_
 
 
@@ -161,7 +161,7 @@ def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
 def test_weights_of_another_size_choose_the_same_tree():
     X, y = noisy()
     one, other = (
-        CrispTreeClassifier(**QUICK, prune="auto", shrinkage="auto").fit(X, y, np.full(len(y), weight))
+        plain_tree(**QUICK, prune="auto", shrinkage="auto").fit(X, y, np.full(len(y), weight))
         for weight in (1.0, 1000.0)
     )
     assert one.tree_.structure == other.tree_.structure
@@ -173,7 +173,7 @@ def test_weights_of_another_size_choose_the_same_tree():
 def test_what_is_no_price_and_no_strength_is_refused_with_a_sentence(wrong, model):
     (name,) = wrong
     with pytest.raises(ValueError, match=f"`{name}` must be 'auto' or a number at least 0"):
-        CrispTreeClassifier(**wrong).fit(*noisy(20))
+        plain_tree(**wrong).fit(*noisy(20))
     with pytest.raises(ValueError, match="`alpha` must be"):
         model.pruned(-1)
 
@@ -181,12 +181,12 @@ def test_what_is_no_price_and_no_strength_is_refused_with_a_sentence(wrong, mode
 def test_one_row_cannot_be_held_out():
     X, y = noisy(1)
     with pytest.raises(ValueError, match="prune and shrinkage a number"):
-        CrispTreeClassifier(**QUICK, prune="auto").fit(X, y)
+        plain_tree(**QUICK, prune="auto").fit(X, y)
 
 
 def test_a_tree_grown_on_is_pruned_after_it_has_grown():
     X, y = noisy()
-    model = CrispTreeClassifier(**QUICK | {"max_depth": 2}, warm_start=True, prune="auto").fit(X, y)
+    model = plain_tree(**QUICK | {"max_depth": 2}, warm_start=True, prune="auto").fit(X, y)
     deeper = model.set_params(max_depth=4).fit(X, y)
     assert deeper.greedy_tree_.structure.depth == 4
     assert deeper.get_n_leaves() <= deeper.greedy_tree_.structure.n_leaves

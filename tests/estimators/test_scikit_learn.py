@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from crisptree import CrispTreeClassifier
 
-AXIS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
+AXIS = {"split": "axis", "algorithm": "em", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
 SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imported"}
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree import CrispTreeClassifier
 from crisptree.inference import FlatTree, route_rows
 from crisptree.inference.pruning import ccp_path, chosen_alpha, dead_splits, pruned_at, without_dead_splits
 from crisptree.inference.statistics import settled, unsettled
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
-from tests.toys import CHAIN, SHAPES, clouds, random_structure
+from tests.toys import CHAIN, SHAPES, clouds, plain_tree, random_structure
 
 
 def random_flat(structure, n_features=4, n_classes=3, seed=0, share_of_zeros=0.3):
@@ -139,7 +138,7 @@ def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
     X = rng.normal(size=(1200, 6)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     y[rng.random(1200) < 0.2] ^= 1  # noise that a deep tree learns by heart
-    model = CrispTreeClassifier(max_depth=6, epochs=5, finetune_epochs=5, random_state=0).fit(X[:600], y[:600])
+    model = plain_tree(max_depth=6, epochs=5, finetune_epochs=5, random_state=0).fit(X[:600], y[:600])
     alpha = chosen_alpha(model.tree_, X[600:], y[600:], np.ones(600))
     small = model.pruned(alpha)
     assert small.get_n_leaves() < model.get_n_leaves() / 3
