@@ -14,9 +14,7 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
     "model",
     [
         CrispTreeClassifier(epochs=5, min_updates=20, finetune_epochs=5),  # chooses as the defaults do, only quicker
-        CrispTreeClassifier(
-            split="axis", input_noise=0.3, l1=0.0, shrinkage=1.0, max_depth=2, epochs=3, min_updates=10
-        ),
+        CrispTreeClassifier(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
         CrispTreeClassifier(grow="axis_aligned", max_depth=3, finetune_epochs=0),
         CrispTreeClassifier(
             grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20
