@@ -84,7 +84,7 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     """The deterministic tree behind a soft one, with tables and statistics from the training rows."""
     rows = problem.training
     tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
-    return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs)
+    return settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
 
 
 class _Work(NamedTuple):
