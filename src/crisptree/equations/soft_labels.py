@@ -28,7 +28,10 @@ def responsibilities(paths: Tensor, leaves: Tensor, ratios: Tensor) -> Tensor:
 
 
 def leaf_counts(leaves: Tensor, visits: Tensor) -> Tensor:
-    """c_{ℓ,k} = Σ_n w_n P_{n,k} π_ℓ(k) μ_ℓ(x_n) / p(k∣x_n) = π_ℓ(k) v_{ℓ,k}, with v_{ℓ,k} = Σ_n w_n μ_ℓ(x_n) r_{n,k}."""
+    """c_{ℓ,k} = Σ_n w_n P_{n,k} π_ℓ(k) μ_ℓ(x_n) / p(k∣x_n) = π_ℓ(k) v_{ℓ,k}.  Two (n_leaves, n_classes)
+
+    The visits are v_{ℓ,k} = Σ_n w_n μ_ℓ(x_n) r_{n,k}.
+    """
     return leaves * visits
 
 

@@ -12,6 +12,7 @@ import torch
 
 from crisptree.blocks import row_blocks
 from crisptree.estimators.progress import recording
+from crisptree.estimators.soft_labels import one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
@@ -21,7 +22,7 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import RawRows
 from crisptree.scaling import Scaling
-from crisptree.targets import Classes
+from crisptree.targets import Classes, SoftClasses
 from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
@@ -37,8 +38,18 @@ def fit_rows(
         scaling = Scaling.learn(data.X, data.weight, parameters["scale"], parameters["n_jobs"])
     else:
         scaling = earlier.statistics.scaling
-    problem = Problem(data.part, scaling, Classes(len(data.classes)), validation)
+    problem = problem_of(data, scaling, validation)
     return fit_problem(parameters, problem, data.image_shape, seed, earlier)
+
+
+def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
+    """Rows of classes; where some have probabilities of classes, all have."""
+    n_classes = len(data.classes)
+    if data.y.ndim == 1 and (validation is None or validation.y.ndim == 1):
+        return Problem(data.part, scaling, Classes(n_classes), validation)
+    soft, held = (part and replace(part, y=one_hot(part.y, n_classes)) for part in (data.part, validation))
+    assert soft is not None
+    return Problem(soft, scaling, SoftClasses(n_classes), held)
 
 
 def fit_problem(
@@ -69,7 +80,8 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
             "Switch early_stopping off, and give nu a number for algorithm='non_greedy'."
         )
-    kept, held = hold_out(data.y, fraction, seed)
+    likeliest = data.y if data.y.ndim == 1 else data.y.argmax(axis=1)
+    kept, held = hold_out(likeliest, fraction, seed)
     rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])
     return rest, Part(data.X[held], data.y[held], data.weight[held])
 
