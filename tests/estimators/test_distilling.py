@@ -131,6 +131,12 @@ class Flat:
         return np.asarray(X).reshape(len(X), -1)
 
 
+@pytest.mark.parametrize("changes", [{"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}, {"grow": "random"}])
+def test_certain_answers_train_in_every_way_that_labels_do(changes):
+    tree = student(**changes).distill(FOREST, X, copies=1)
+    assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.8
+
+
 def test_validation_rows_judge():
     tree = student(early_stopping=True).distill(FOREST, X, validation=(X, NAMES[Y]))
     assert tree.history_[-1].validation_score > 0.8

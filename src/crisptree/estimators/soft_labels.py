@@ -83,15 +83,19 @@ def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:
     return y / y.sum(axis=1, keepdims=True)
 
 
-def by_class(y: Doubles, columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | Doubles]:
-    """Sorted classes, and the columns in their order; class numbers where every row is certain of its class.
+def by_class(
+    parameters: Any, y: npt.NDArray[Any], columns: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Sorted classes, and checked probabilities in their order; labels where every row is certain of its class.
 
-    Certain rows are plain labels, which more backends train on.
+    Certain rows are plain labels, which everything else trains on too, and faster.
     """
     classes, order = np.unique(columns, return_index=True)
-    y = y[:, order]
-    certain = bool(((y == 0) | (y == 1)).all())
-    return classes, y.argmax(axis=1).astype(np.int64) if certain else y
+    y = check_probabilities(y)[:, order]
+    if ((y == 0) | (y == 1)).all():
+        return classes, classes[y.argmax(axis=1)]
+    check_trainable(parameters)
+    return classes, y
 
 
 def in_order_of(y: Any, classes: npt.NDArray[Any], name: str) -> Doubles:

@@ -73,8 +73,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     if columns is None:
         check_classification_targets(y)
     else:
-        soft_labels.check_trainable(estimator)
-        y = soft_labels.check_probabilities(y)
+        known, y = soft_labels.by_class(estimator, y, columns)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * class_factors(estimator.class_weight, y, weight)
     kept = weight > 0
@@ -86,8 +85,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
     if columns is not None:
-        classes, y = soft_labels.by_class(y, columns)
-        return TrainingData(X, y, weight, classes, image_shape)
+        return TrainingData(X, y if y.ndim == 2 else class_numbers(y, known), weight, known, image_shape)
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
 
