@@ -47,7 +47,7 @@ class DistillingMixin:
         y : array-like of shape (n_samples,), default=None
             True labels of the rows, to be mixed with what the teacher says of them. Copies have none.
         copies : int, default=4
-            How many noisy copies of every row the teacher labels too. More are better and take longer.
+            How many noisy copies of every row the teacher labels too. More take longer.
         noise : float, default=0.5
             Width of the copies' Gaussian noise, in standard deviations of each feature. 0 makes no copies.
         labels : {"hard", "sample", "soft"}, default="hard"
