@@ -50,3 +50,12 @@ def test_classes_can_be_kept_where_they_would_be_held_out_whole():
 def test_one_row_cannot_be_divided():
     with pytest.raises(ValueError, match="at least 2 rows"):
         hold_out(np.array([1]), 0.5, 0)
+
+
+def test_copies_of_a_row_go_with_it_and_are_never_held_out():
+    source = np.tile(np.arange(30), 4)
+    y = np.arange(30) % 3
+    kept, held = hold_out(np.tile(y, 4), 0.2, seed=1, source=source)
+    assert len(held) == 6
+    assert held.max() < 30
+    assert sorted(kept) == [row for row in range(120) if row % 30 not in held]

@@ -11,7 +11,7 @@ RowNumbers = npt.NDArray[np.intp]
 
 
 def hold_out(
-    y: npt.NDArray[Any], share: float, seed: int, *, keep_classes: bool = False
+    y: npt.NDArray[Any], share: float, seed: int, *, keep_classes: bool = False, source: RowNumbers | None = None
 ) -> tuple[RowNumbers, RowNumbers]:
     """The numbers of the rows that stay and of those that are held out, of every class alike where that can be done.
 
@@ -29,6 +29,8 @@ def hold_out(
         Draws the rows.
     keep_classes : bool, default=False
         Whether rows stay whose class would have none left among those that stay; it may be that fewer are held out.
+    source : ndarray of int of shape (n,), default=None
+        Which row a row is a copy of, where there are copies: they go with it, and are never held out.
 
     Returns
     -------
@@ -44,6 +46,10 @@ def hold_out(
     """
     from sklearn.model_selection import train_test_split  # takes a second to import
 
+    if source is not None:
+        own = own_rows(len(y), source)
+        kept, held = hold_out(y[own], share, seed, keep_classes=keep_classes)
+        return and_copies(own[kept], source), own[held]
     n_rows = len(y)
     if n_rows < 2:
         raise ValueError(f"there must be at least 2 rows to hold one of them out; got {n_rows}. Give more rows.")
@@ -55,3 +61,19 @@ def hold_out(
         stays = ~np.isin(y[held], y[kept])
         kept, held = np.concatenate([kept, held[stays]]), held[~stays]
     return kept, held
+
+
+def own_rows(n_rows: int, source: RowNumbers | None) -> RowNumbers:
+    """The rows that are no copies: the first of each source."""
+    return np.arange(n_rows) if source is None else np.sort(np.unique(source, return_index=True)[1])
+
+
+def and_copies(rows: RowNumbers, source: RowNumbers | None) -> RowNumbers:
+    """The rows and all copies of them.
+
+    Examples
+    --------
+    >>> and_copies(np.array([1]), source=np.array([0, 1, 0, 1])).tolist()
+    [1, 3]
+    """
+    return rows if source is None else np.flatnonzero(np.isin(source, source[rows]))

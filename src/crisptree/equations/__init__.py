@@ -17,6 +17,7 @@ leaves under a split          H_{n,i} = H^L + H^R          ``em.node_masses``   
 M-step, splits (14)           Σ h log μ                    ``em.split_loss``                    A; B, C
 M-step, leaves (13)           π_ℓ                          ``targets.Classes.statistics``,      A; B, C
                                                            ``targets.Classes.update``           torch; torch
+the same on soft labels       Σ_k P_{n,k} …                ``soft_labels.*``                    torch; torch
 alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
 steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
 spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.holdout import hold_out
+from crisptree.holdout import and_copies, hold_out, own_rows
 from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
 from crisptree.learning.problem import Part, Problem
@@ -99,6 +100,7 @@ def choose(
     problem: Problem,
     image_shape: tuple[int, ...] | None,
     seed: int,
+    source: npt.NDArray[np.intp] | None = None,
 ) -> tuple[dict[str, Any], list[Trial]]:
     """What the open parameters should be, and all that was tried; nothing where there are too few rows to tell.
 
@@ -112,12 +114,14 @@ def choose(
         The image that a row is; images have no shallow, sparse or axis-aligned trees worth trying.
     seed : int
         Draws the folds.
+    source : ndarray of int or None
+        Which row a row is a copy of; no fold is judged by a copy of a row that trained it.
     """
     if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
         return {}, []
     if parameters["split"] == "conv" or parameters["max_depth"] == 0:
         return {}, []
-    folds = _folds(problem, seed)
+    folds = _folds(problem, seed, source)
     if not folds:
         return {}, []
     search = _Search(parameters, folds, image_shape, seed)
@@ -254,22 +258,23 @@ class _Search:
         return chosen.values | {"shrinkage": float(np.median(strengths))}
 
 
-def _folds(problem: Problem, seed: int) -> list[Fold]:
+def _folds(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None) -> list[Fold]:
     """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
     part = problem.training
     if problem.validation is not None:
         kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
         return [Fold(_only(problem, kept), problem.validation)]
-    n_rows, counts = len(part.y), np.bincount(part.y)
+    own = own_rows(len(part.y), source)
+    n_rows, counts = len(own), np.bincount(part.y[own])
     n_folds = 3 if n_rows < FEW_ROWS else 2
     if n_rows < FEWEST_ROWS or counts.min() < n_folds or len(counts) < 2:
         return []
     if n_rows >= ROWS_FOR_ONE_FOLD:
-        kept, held = hold_out(part.y, HELD_OUT, seed)
-        pairs = [(_at_most(kept, MOST_ROWS, seed), held)]
+        pairs = [hold_out(part.y[own], HELD_OUT, seed)]
     else:
-        pairs = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(part.y, part.y))
-    return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in pairs]
+        pairs = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(own, part.y[own]))
+    with_copies = [(_at_most(and_copies(own[kept], source), MOST_ROWS, seed), own[held]) for kept, held in pairs]
+    return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
 
 
 def _at_most(rows: Any, most: int, seed: int) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     pass
 
 
-class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
+class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
@@ -186,8 +187,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite numbers; they become float32 first. Or images (n_samples, height, width[, channels]).
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or strings.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
+            class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
@@ -201,7 +203,9 @@ class CrispTreeClassifier(InspectingMixin, ClassifierMixin, ClassifierParameters
             chosen = self.__dict__.get("chosen_", {})
             data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
             self.image_shape_ = data.image_shape
-            held_out = None if validation is None else checks.check_validation(self, validation, data.classes).part
+            held_out = None
+            if validation is not None:
+                held_out = checks.check_validation(self, validation, data.classes, may_be_soft=True).part
             if earlier is not None:
                 has_validation = held_out is not None
                 checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)

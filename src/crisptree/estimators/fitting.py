@@ -14,6 +14,7 @@ from crisptree.blocks import row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import recording
+from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
@@ -24,7 +25,7 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import RawRows
 from crisptree.scaling import Scaling
-from crisptree.targets import Classes
+from crisptree.targets import Classes, SoftClasses
 from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
@@ -54,25 +55,47 @@ def fit_rows(
     if validation is None and holds_out(parameters):
         data, validation = split_off(data, parameters["validation_fraction"], seed)
 
-    def problem_of(scale: str | None) -> Problem:
+    def scaled(scale: str | None) -> Problem:
         scaling = earlier.statistics.scaling if earlier else Scaling.learn(data.X, data.weight, scale, n_jobs)
-        return Problem(data.part, scaling, Classes(len(data.classes)), validation)
+        return problem_of(data, scaling, validation)
 
+    if data.y.ndim == 2 and parameters["split"] == "auto":
+        # Thresholds are found by counting whole rows.
+        parameters = {**parameters, "split": "oblique"}
     n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
     path: list[Trial] = []
-    problem = problem_of(scale)
+    if earlier is not None:
+        # What was found good for the earlier tree holds for the larger one, but for its depth.
+        chosen = {name: value for name, value in chosen.items() if name != "max_depth"}
+    problem = scaled(scale)
     if is_open(parameters) and earlier is None:
-        chosen, path = choose(parameters, problem, data.image_shape, seed)
+        chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source)
     values = closed(parameters, chosen, data.image_shape)
     if values["scale"] != scale:
-        problem = problem_of(values["scale"])
+        problem = scaled(values["scale"])
     if validation is None and is_judged(values):
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
         rest, held = split_off(data, parameters["validation_fraction"], seed)
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
-        values = judged(first.tree, values, held, float(rest.weight.mean()))
+        values = judged(first.tree, values, likeliest(held), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     return TrainedRows(fitted, history, chosen, path)
+
+
+def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
+    """Rows of classes; where some have probabilities of classes, all have."""
+    n_classes = len(data.classes)
+    if data.y.ndim == 1 and (validation is None or validation.y.ndim == 1):
+        return Problem(data.part, scaling, Classes(n_classes), validation)
+    soft, held = (part and replace(part, y=one_hot(part.y, n_classes)) for part in (data.part, validation))
+    assert soft is not None
+    return Problem(soft, scaling, SoftClasses(n_classes), held)
+
+
+def _with_labels(problem: Problem) -> Problem:
+    """The problem with one class per row, which a choice of parameters can be made by and which trains faster."""
+    held = problem.validation and likeliest(problem.validation)
+    return Problem(likeliest(problem.training), problem.scaling, Classes(problem.target.n_values), held)
 
 
 def fit_problem(
@@ -86,7 +109,8 @@ def fit_problem(
     spec = spec_of(parameters, problem, image_shape, seed)
     with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    numbers = judged(fitted.tree, parameters, problem.validation, float(problem.training.weight.mean()))
+    held = problem.validation and likeliest(problem.validation)
+    numbers = judged(fitted.tree, parameters, held, float(problem.training.weight.mean()))
     return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
 
 
@@ -104,8 +128,9 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
             "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
         )
-    kept, held = hold_out(data.y, fraction, seed)
-    rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept])
+    kept, held = hold_out(likeliest(data.part).y, fraction, seed, source=data.source)
+    source = None if data.source is None else data.source[kept]
+    rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
     return rest, Part(data.X[held], data.y[held], data.weight[held])
 
 

@@ -305,6 +305,12 @@ ARGUMENTS: dict[str, Rule | None] = {
     "depth": whole(0),
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),
+    "copies": whole(0),
+    "noise": number(0.0),
+    "labels": one_of("hard", "sample", "soft"),
+    "trust": Rule(
+        lambda value: value is None or (number(0.0).holds(value) and value <= 1), "a number from 0 to 1 or None"
+    ),
 }
 """Rules for what methods are given, which may be called like a parameter."""
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
 from crisptree.labels import class_numbers
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 class TrainingData:
     """Checked rows: float32 features (an array, or windows), class numbers, positive weights; the image that a row is.
 
-    ``image_shape`` is None where a row is no image.
+    Where y are probabilities, they are (n, n_classes). ``image_shape`` is None where a row is no image. ``source`` says
+    which row a row is a copy of, where there are copies.
     """
 
     X: Any
-    y: npt.NDArray[np.int64]
+    y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
     classes: npt.NDArray[Any]
     image_shape: tuple[int, ...] | None
+    source: npt.NDArray[np.intp] | None = None
 
     @property
     def part(self) -> Part:
@@ -63,10 +66,17 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
             "how a row is an image, e.g. image_shape=(28, 28), give X as (n, height, width), or set roughness=0."
         )
     X = as_rows(X, image_shape)
+    columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
+    source = y.source if isinstance(y, soft_labels.Probabilities) else None
     with np.errstate(over="ignore"):
-        X, y = validate_data(estimator, X, y, dtype=np.float32, order="C", reset=reset)
+        X, y = validate_data(
+            estimator, X, y, dtype=np.float32, order="C", reset=reset, multi_output=columns is not None
+        )
     check_image_shape(image_shape, X.shape[1])
-    check_classification_targets(y)
+    if columns is None:
+        check_classification_targets(y)
+    else:
+        known, y = soft_labels.by_class(estimator, y, columns)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * class_factors(estimator.class_weight, y, weight)
     kept = weight > 0
@@ -77,6 +87,9 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         )
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
+        source = None if source is None else source[kept]
+    if columns is not None:
+        return TrainingData(X, y if y.ndim == 2 else class_numbers(y, known), weight, known, image_shape, source)
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
 
@@ -112,12 +125,21 @@ def class_factors(
 
 
 def check_validation(
-    estimator: Any, validation: Any, classes: npt.NDArray[Any], name: str = "validation labels"
+    estimator: Any,
+    validation: Any,
+    classes: npt.NDArray[Any],
+    name: str = "validation labels",
+    *,
+    may_be_soft: bool = False,
 ) -> TrainingData:
-    """The explicit validation rows and their class numbers, all of one weight."""
+    """The explicit validation rows and their class numbers, or probabilities, all of one weight."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
     X = check_rows(estimator, validation[0])
+    if may_be_soft and soft_labels.are_soft(validation[1]):
+        check_consistent_length(X, validation[1])
+        y = soft_labels.in_order_of(validation[1], classes, name)
+        return TrainingData(X, y, np.ones(len(y)), classes, estimator.image_shape_)
     y = column_or_1d(validation[1])
     check_consistent_length(X, y)
     numbers = class_numbers(y, classes)

@@ -29,10 +29,12 @@ def settled(
     sample_weight: Doubles,
     leaf_prior: float,
     n_jobs: int | None = None,
+    target: Target | None = None,
 ) -> SomeTree:
     """The tree with leaf tables and statistics from the hard routing of its training rows.
 
-    These tables are the best ones for the tree's splits, and the counts agree with what it predicts.
+    These tables are the best ones for the tree's splits, and the counts agree with what it predicts. ``target`` says
+    what y is, where that is more than what the leaves mean.
     """
     structure = tree.structure
     moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
@@ -40,7 +42,7 @@ def settled(
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
     else:
         leaf = route_rows(tree, X, n_jobs)
-    counts = tree.meaning.tally(y, sample_weight, leaf, structure.n_leaves)
+    counts = (target or tree.meaning).tally(y, sample_weight, leaf, structure.n_leaves)
     mean, spread = _mean_and_spread(moments)
     node_counts = structure.sums_below(counts)
     statistics = replace(

@@ -37,8 +37,8 @@ class Samples:
     ----------
     rows : Rows
         Scaled features, as an array or as windows of images.
-    y : Tensor of shape (n,)
-        What is to be predicted: for classes their numbers, int64.
+    y : Tensor of shape (n,) or (n, n_values)
+        What is to be predicted: for classes their numbers, int64; for soft classes their probabilities.
     weight : Tensor of shape (n,)
         Positive sample weights.
     target : Target

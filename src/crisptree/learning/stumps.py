@@ -73,7 +73,7 @@ class Stumps:
         counts = self.leaves.new_zeros(2, self.n_places * target.n_statistics)
         for rows, group, turned in self._turns(samples):
             h = hard_responsibilities(turned.reshape(-1, 1).to(counts), self.structure)
-            weight, y = (part[rows].repeat_interleave(self.n_candidates) for part in (samples.weight, samples.y))
+            weight, y = (part[rows].repeat_interleave(self.n_candidates, dim=0) for part in (samples.weight, samples.y))
             counts += target.statistics(h * weight[:, None], y, self.places(group), self.n_places)
         return counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 Doubles = npt.NDArray[np.float64]
+
+
+class EStep(NamedTuple):
+    """What some rows say under the tables as they are.
+
+    ``responsibilities`` are (n, n_leaves), ``statistics`` those of all rows by their weight (n_leaves, n_places ·
+    n_statistics), ``log_likelihoods`` log p(y_n∣x_n) (n,).
+    """
+
+    responsibilities: Tensor
+    statistics: Tensor
+    log_likelihoods: Tensor
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,27 @@ class Target(ABC):
     @abstractmethod
     def statistics(self, responsibilities: Tensor, y: Tensor, place: Tensor | None = None, n_places: int = 1) -> Tensor:
         """Σ_n h_{n,ℓ} s(y_n), place by place.  (n, n_leaves) → (n_leaves, n_places · n_statistics)"""
+
+    def e_step(
+        self,
+        log_paths: Tensor,
+        tables: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        place: Tensor | None = None,
+        n_places: int = 1,
+    ) -> EStep:
+        """Responsibilities, statistics and log-likelihoods of weighted rows, from log μ_ℓ(x_n)  (n, n_leaves).
+
+        For a y whose parts may come from different leaves there is more to it than evidence; see ``SoftClasses``.
+        """
+        from crisptree.equations.em import responsibilities
+        from crisptree.equations.routing import log_likelihoods
+
+        evidence = self.evidence(tables, y, place)
+        h = responsibilities(log_paths, evidence)
+        statistics = self.statistics(h * weight[:, None], y, place, n_places)
+        return EStep(h, statistics, log_likelihoods(log_paths, evidence))
 
     @abstractmethod
     def update(self, statistics: Tensor, previous: Tensor, prior: float) -> Tensor:

@@ -70,7 +70,7 @@ class CudaSteps:
         rows = samples.rows
         return (
             isinstance(trainee.splits, ObliqueSplits)
-            and isinstance(samples.target, Classes)
+            and type(samples.target) is Classes
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)
             and rows.arrays[0].is_contiguous()

@@ -30,7 +30,7 @@ class NativeSteps(StepByStep):
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
         """Hyperplanes and classes, where the kernel is there and can read the rows."""
-        linear = isinstance(trainee.splits, ObliqueSplits) and isinstance(samples.target, Classes)
+        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) is Classes
         return linear and samples.native_rows is not None
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:

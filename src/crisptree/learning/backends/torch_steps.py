@@ -7,10 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crisptree.equations.em import node_masses, responsibilities, split_loss
+from crisptree.equations.em import node_masses, split_loss
 from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import l2, roughness
-from crisptree.equations.routing import log_likelihoods, log_path_probabilities
+from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.backends.adam import Adam
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
@@ -47,7 +47,8 @@ class TorchSteps(StepByStep):
         super().__init__(trainee, samples, plan, fresh=fresh)
         self.shares = penalty_shares(trainee, plan)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
-        self.piece = max(1, VALUES_AT_ONCE // max(samples.n_features, trainee.structure.n_leaves))
+        values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
+        self.piece = max(1, VALUES_AT_ONCE // values)
 
     def begin(self, pace: Pace) -> None:
         self.steepness: float | Tensor = pace.steepness
@@ -108,18 +109,17 @@ class TorchSteps(StepByStep):
         x, place = self.samples.batch(rows), trainee.places(group)
         scores = self._scores(trainee.splits, x, group)
         repeats = len(scores) // len(rows)
-        y = self.samples.y[rows].repeat_interleave(repeats)
+        y = self.samples.y[rows].repeat_interleave(repeats, dim=0)
         with torch.no_grad():
             before = self.before or trainee.splits
             basis = scores if self.before is None else self._scores(before, x, group)
             log_paths = log_path_probabilities(basis, trainee.structure, self._steepness_of(before, place))
-            evidence = target.evidence(self.leaves, y, place)
-            h = responsibilities(log_paths, evidence)
             each = once.repeat_interleave(repeats)
-            self.counts += target.statistics(h * each[:, None], y, place, trainee.n_places)
-            self.log_likelihood += (each * log_likelihoods(log_paths, evidence)).sum()
+            found = target.e_step(log_paths, self.leaves, y, each, place, trainee.n_places)
+            self.counts += found.statistics
+            self.log_likelihood += (each * found.log_likelihoods).sum()
             self.total_weight += each.sum()
-            left, right = node_masses(h, trainee.structure)
+            left, right = node_masses(found.responsibilities, trainee.structure)
             enough = left + right >= self.plan.mass_threshold
             weight = mass.repeat_interleave(repeats)[:, None] * enough
         split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place)).backward()

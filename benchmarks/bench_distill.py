@@ -1,0 +1,124 @@
+"""A forest distilled into one tree: which labels, how many copies, and what is won. Hard routing.
+
+python benchmarks/bench_distill.py > tables.md
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from timing import table
+
+from crisptree import CrispTreeClassifier
+
+DATA = {
+    "digits": load_digits(return_X_y=True),
+    "synthetic": make_classification(1500, 20, n_informative=8, n_classes=3, random_state=1),
+    "breast cancer": load_breast_cancer(return_X_y=True),
+}
+CHOICES: dict[str, dict[str, Any] | None] = {
+    "without a teacher": None,
+    "hard, no copies": {"labels": "hard", "copies": 0},
+    "hard, 1 copy": {"labels": "hard", "copies": 1},
+    "hard, 4 copies": {"labels": "hard", "copies": 4},
+    "hard, 10 copies": {"labels": "hard", "copies": 10},
+    "hard, 4 copies, noise=0.25": {"labels": "hard", "copies": 4, "noise": 0.25},
+    "hard, 4 copies, noise=1": {"labels": "hard", "copies": 4, "noise": 1.0},
+    "sample, 4 copies": {"labels": "sample", "copies": 4},
+    "soft, 4 copies": {"labels": "soft", "copies": 4},
+}
+STUDENTS: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
+    "without a teacher": ({}, None),
+    "distilled, defaults": ({}, {}),
+    "distilled, 10 copies": ({}, {"copies": 10}),
+    "without a teacher, l2=0.01": ({"l2": 0.01}, None),
+    "distilled, 10 copies, l2=0.01": ({"l2": 0.01}, {"copies": 10}),
+}
+CHOICE_SEEDS, TEST_SEEDS = range(3), range(5)
+CHOICE_DEPTH = 5
+
+
+class Trial(NamedTuple):
+    """Accuracy, the share of rows answered as the teacher does, leaves, seconds."""
+
+    accuracy: float
+    agreement: float
+    leaves: float
+    seconds: float
+
+
+class Parts:
+    """Three fifths of the rows train, one fifth chooses, one fifth tests; the forest has seen the first only."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        X, y = DATA[name]
+        rest, self.test, labels, self.test_y = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
+        self.X, self.held, self.y, self.held_y = train_test_split(
+            rest, labels, test_size=0.25, stratify=labels, random_state=seed
+        )
+        self.forest = RandomForestClassifier(random_state=seed).fit(self.X, self.y)
+
+    def trial(self, model: CrispTreeClassifier, how: dict[str, Any] | None, *, test: bool) -> Trial:
+        started = time.perf_counter()
+        model.fit(self.X, self.y) if how is None else model.distill(self.forest, self.X, **how)
+        seconds = time.perf_counter() - started
+        X, y = (self.test, self.test_y) if test else (self.held, self.held_y)
+        found = model.predict(X)
+        return Trial((found == y).mean(), (found == self.forest.predict(X)).mean(), model.get_n_leaves(), seconds)
+
+
+def percent(values: list[float]) -> str:
+    return f"{100 * np.mean(values):.1f} ± {100 * np.std(values):.1f}"
+
+
+def choices() -> str:
+    cells: dict[str, list[str]] = {name: [] for name in CHOICES}
+    seconds: dict[str, float] = dict.fromkeys(CHOICES, 0.0)
+    CrispTreeClassifier(max_depth=1, epochs=1).fit(*DATA["breast cancer"])  # torch takes its time to start
+    for data in DATA:
+        parts = [Parts(data, seed) for seed in CHOICE_SEEDS]
+        for name, how in CHOICES.items():
+            trials = [
+                part.trial(CrispTreeClassifier(max_depth=CHOICE_DEPTH, random_state=seed), how, test=False)
+                for seed, part in zip(CHOICE_SEEDS, parts, strict=True)
+            ]
+            cells[name].append(percent([trial.accuracy for trial in trials]))
+            seconds[name] += sum(trial.seconds for trial in trials)
+    fit = seconds["without a teacher"]
+    lines = [[name, *cells[name], f"{seconds[name] / fit:.1f}"] for name in CHOICES]
+    return table(["accuracy on validation rows, %", *DATA, "time"], lines)
+
+
+def students() -> str:
+    lines = []
+    for data in DATA:
+        parts = [Parts(data, seed) for seed in TEST_SEEDS]
+        forest = [part.forest.score(part.test, part.test_y) for part in parts]
+        leaves = np.mean([sum(tree.get_n_leaves() for tree in part.forest.estimators_) for part in parts])
+        splits = np.mean([part.forest.decision_path(part.test)[0].sum() / len(part.test) - 100 for part in parts])
+        lines.append([data, "the forest", percent(forest), "", f"{leaves:,.0f}", f"{splits:,.0f}"])
+        for name, (parameters, how) in STUDENTS.items():
+            trials, asked = [], []
+            for seed, part in zip(TEST_SEEDS, parts, strict=True):
+                model = CrispTreeClassifier(**parameters, random_state=seed)
+                trials.append(part.trial(model, how, test=True))
+                asked.append(model.decision_path(part.test).sum() / len(part.test) - 1)
+            agreement = percent([trial.agreement for trial in trials])
+            size = np.mean([trial.leaves for trial in trials])
+            accuracy = percent([trial.accuracy for trial in trials])
+            lines.append([data, name, accuracy, agreement, f"{size:.0f}", f"{np.mean(asked):.1f}"])
+    return table(["data", "model", "test accuracy, %", "as the forest, %", "leaves", "splits asked"], lines)
+
+
+def main() -> None:
+    print(choices())
+    print(students())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""One tree that answers as another classifier does: rows and noisy copies of them, labelled by the teacher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, check_consistent_length, check_random_state, column_or_1d
+
+from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
+from crisptree.labels import class_numbers
+
+Doubles = npt.NDArray[np.float64]
+
+
+class DistillingMixin:
+    """``distill`` of a classifier."""
+
+    if TYPE_CHECKING:
+        random_state: Any
+        fit: Any
+
+    def distill(
+        self,
+        teacher: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        copies: int = 4,
+        noise: float = 0.5,
+        labels: str = "hard",
+        trust: float | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Fit the tree to what a fitted classifier answers, on the rows and on noisy copies of them.
+
+        Parameters
+        ----------
+        teacher : classifier
+            Fitted, with ``classes_`` and ``predict_proba`` or ``predict``: a forest, a Pipeline, anything of the kind.
+        X : array-like of shape (n_samples, n_features)
+            Rows, all numbers. They need no labels; those that the teacher learned from will do.
+        y : array-like of shape (n_samples,), default=None
+            True labels of the rows, to be mixed with what the teacher says of them. Copies have none.
+        copies : int, default=4
+            How many noisy copies of every row the teacher labels too. More take longer.
+        noise : float, default=0.5
+            Width of the copies' Gaussian noise, in standard deviations of each feature. 0 makes no copies.
+        labels : {"hard", "sample", "soft"}, default="hard"
+            What a row gets: the likeliest class, a class drawn from the probabilities, or the probabilities
+            themselves. The first two train in the fast native steps, the last in torch's.
+        trust : float, default=None
+            The teacher's share in the probabilities of a row whose label is known, from 0 to 1; None is 0.5. With less
+            than that, "hard" labels of such rows are the true ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, and of their copies.
+        validation : (X, y), default=None
+            Rows with true labels on which the tree is scored after every epoch of finetuning. With ``early_stopping``
+            give some: rows held out of the others would have copies among them.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+        >>> tree = CrispTreeClassifier(max_depth=3, random_state=0).distill(forest, X)
+        >>> bool((tree.predict(X) == forest.predict(X)).mean() > 0.97)
+        True
+        """
+        for name, value in (("copies", copies), ("noise", noise), ("labels", labels), ("trust", trust)):
+            check_argument(name, value)
+        classes = _classes(teacher)
+        values = _numbers(X, teacher)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        spread = values.std(axis=0, dtype=np.float64)
+        n_copies = copies if noise > 0 else 0
+        rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
+        answers = [_answers(teacher, part, classes, len(values)) for part in rows]
+        if y is not None:
+            answers[0] = _mixed(answers[0], y, classes, 0.5 if trust is None else trust)
+        source = np.tile(np.arange(len(values)), len(rows))
+        targets = Probabilities(LABELS[labels](np.concatenate(answers), rng), classes, source)
+        weight = None if sample_weight is None else np.tile(np.asarray(sample_weight), len(rows))
+        everything = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
+        self.fit(everything, targets, weight, validation)
+        return self
+
+
+def _hard(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
+    """All for the likeliest class."""
+    return one_hot(probabilities.argmax(axis=1), probabilities.shape[1])
+
+
+def _sampled(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
+    """All for a class that is drawn."""
+    below = probabilities.cumsum(axis=1) <= rng.random((len(probabilities), 1))
+    # Rounding may leave the last sum below 1.
+    drawn = np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)
+    return one_hot(drawn, probabilities.shape[1])
+
+
+def _soft(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
+    return probabilities
+
+
+LABELS = {"hard": _hard, "sample": _sampled, "soft": _soft}
+"""What is made of the teacher's probabilities."""
+
+
+def _classes(teacher: Any) -> npt.NDArray[Any]:
+    """The classes that a fitted teacher knows, at least two."""
+    kind = type(teacher).__name__
+    if not (hasattr(teacher, "predict") or hasattr(teacher, "predict_proba")):
+        raise TypeError(f"`teacher` must be a fitted classifier with predict_proba or predict; got {kind}.")
+    classes = getattr(teacher, "classes_", None)
+    if classes is None:
+        raise NotFittedError(
+            f"`teacher` must be a fitted classifier, which knows its classes_; this {kind} has none. Call its fit "
+            "first; a regressor cannot teach classes."
+        )
+    if isinstance(classes, list) or np.ndim(classes) != 1:
+        raise ValueError(f"`teacher` must answer with one class per row; this {kind} has several outputs.")
+    if len(classes) < 2:
+        raise ValueError(f"`teacher` must know at least 2 classes; it knows {np.asarray(classes).tolist()}.")
+    return np.asarray(classes)
+
+
+def _numbers(X: Any, teacher: Any) -> npt.NDArray[np.float32]:
+    """The rows as the tree will see them, if the teacher can have learned from such rows."""
+    values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
+    known = getattr(teacher, "n_features_in_", None)
+    if known is not None and values.ndim == 2 and values.shape[1] != known:
+        raise ValueError(
+            f"X must have the features that `teacher` was fitted on; got {values.shape[1]} instead of {known}. Where "
+            "other columns are made first, put what makes them into a Pipeline with the teacher."
+        )
+    return values
+
+
+def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+    return (values + width * rng.normal(size=values.shape)).astype(np.float32)
+
+
+def _like(X: Any, values: npt.NDArray[np.float32]) -> Any:
+    """Rows with the column names that X has."""
+    return X.__class__(values, columns=X.columns) if hasattr(X, "iloc") else values
+
+
+def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Doubles:
+    """The teacher's probabilities; certainty of what it predicts where it has none."""
+    if not hasattr(teacher, "predict_proba"):
+        numbers = class_numbers(teacher.predict(X), classes)
+        if (numbers < 0).any():
+            raise ValueError(f"`teacher` must predict its own classes_, {classes.tolist()}; it predicts others too.")
+        return one_hot(numbers, len(classes))
+    found = np.asarray(teacher.predict_proba(X))
+    if found.shape != (n_rows, len(classes)):
+        raise ValueError(
+            f"`teacher.predict_proba` must give a column for each of its {len(classes)} classes_; got the shape "
+            f"{found.shape} for {n_rows} rows."
+        )
+    return check_probabilities(found, "what `teacher.predict_proba` gives")
+
+
+def _mixed(answers: Doubles, y: npt.ArrayLike, classes: npt.NDArray[Any], trust: float) -> Doubles:
+    """trust · teacher + (1 − trust) · truth."""
+    labels = column_or_1d(y)
+    check_consistent_length(answers, labels)
+    numbers = class_numbers(labels, classes)
+    if (numbers < 0).any():
+        unknown = list(dict.fromkeys(labels[numbers < 0].tolist()))
+        raise ValueError(
+            f"y must be among the teacher's classes {classes.tolist()}; got {unknown} too. Leave those rows out, or y."
+        )
+    return trust * answers + (1 - trust) * one_hot(numbers, len(classes))

@@ -1,0 +1,195 @@
+"""One tree from any fitted classifier."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from crisptree import CrispTreeClassifier
+from crisptree.estimators import choices
+from crisptree.learning.choosing import try_out
+from tests.toys import clouds, plain_tree
+
+X, Y = clouds(90)
+NAMES = np.array(["ant", "bee", "cat"])
+FOREST = RandomForestClassifier(20, random_state=0).fit(X, NAMES[Y])
+
+
+def student(**changes):
+    quick = {"max_depth": 3, "epochs": 6, "finetune_epochs": 6, "min_updates": 40}
+    return plain_tree(**quick | {"random_state": 0} | changes)
+
+
+class Recorder:
+    """A teacher that remembers what it was asked and answers by the first feature."""
+
+    def __init__(self, classes=(0, 1), certain=True):
+        self.classes_ = np.array(classes)
+        self.certain = certain
+        self.asked = []
+
+    def predict_proba(self, X):
+        self.asked.append(X)
+        right = np.asarray(X)[:, 0] > 0 if self.certain else np.full(len(X), 0.25)
+        return np.stack([1 - right, right], axis=1).astype(float)
+
+
+@pytest.mark.parametrize("labels", ["hard", "sample", "soft"])
+def test_a_tree_answers_as_its_teacher(labels):
+    tree = student().distill(FOREST, X, labels=labels)
+    assert tree.classes_.tolist() == NAMES.tolist()
+    assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "teacher",
+    [make_pipeline(StandardScaler(), LogisticRegression()), RidgeClassifier(), student()],
+    ids=["pipeline", "without probabilities", "one of ours"],
+)
+def test_any_fitted_classifier_can_teach(teacher):
+    teacher.fit(X, NAMES[Y])
+    tree = student().distill(teacher, X, copies=1)
+    assert (tree.predict(X) == teacher.predict(X)).mean() > 0.9
+
+
+def test_copies_are_as_wide_as_the_noise_says_and_no_noise_makes_none():
+    rows = np.tile(X, (20, 1)) * np.array([1, 10, 100, 1, 1], dtype=np.float32)
+    teacher = Recorder()
+    student(max_depth=1).distill(teacher, rows, copies=2, noise=0.3)
+    assert len(teacher.asked) == 3
+    for copy in teacher.asked[1:]:
+        np.testing.assert_allclose((copy - rows).std(axis=0), 0.3 * rows.std(axis=0), rtol=0.1)
+    assert not np.array_equal(teacher.asked[1], teacher.asked[2])
+    quiet = Recorder()
+    tree = student(max_depth=1).distill(quiet, rows, noise=0.0)
+    assert len(quiet.asked) == 1
+    assert tree.tree_.statistics.node_counts[0].sum() == len(rows)
+
+
+def test_the_same_random_state_gives_the_same_tree():
+    one, same = (student().distill(FOREST, X, labels="sample") for _ in range(2))
+    other = student(random_state=1).distill(FOREST, X, labels="sample")
+    assert np.array_equal(one.tree_.weight, same.tree_.weight)
+    assert one.tree_.weight.shape != other.tree_.weight.shape or not np.array_equal(
+        one.tree_.weight, other.tree_.weight
+    )
+
+
+def test_labels_are_likeliest_drawn_or_soft():
+    unsure = Recorder(certain=False)
+    share = {
+        labels: student(max_depth=0).distill(unsure, X, copies=9, labels=labels).predict_proba(X[:1])[0, 1]
+        for labels in ("hard", "sample", "soft")
+    }
+    assert share["hard"] == 0.0
+    assert share["soft"] == pytest.approx(0.25)
+    assert share["sample"] == pytest.approx(0.25, abs=0.05)
+    assert share["sample"] != 0.25
+
+
+@pytest.mark.parametrize(("trust", "expected"), [(None, 0.625), (1.0, 0.25), (0.0, 1.0)])
+def test_true_labels_take_the_share_that_the_teacher_is_not_trusted(trust, expected):
+    truth = np.ones(90, dtype=int)
+    tree = student(max_depth=0).distill(Recorder(certain=False), X, truth, noise=0, labels="soft", trust=trust)
+    assert tree.predict_proba(X[:1])[0, 1] == pytest.approx(expected)
+
+
+def test_copies_have_no_true_label_and_the_weight_of_their_row():
+    weight = np.where(np.arange(90) < 45, 1.0, 0.0)
+    truth = np.ones(90, dtype=int)
+    tree = student(max_depth=0).distill(
+        Recorder(certain=False), X, truth, copies=1, labels="soft", trust=0.0, sample_weight=weight
+    )
+    assert tree.tree_.statistics.node_counts[0].tolist() == pytest.approx([0.75 * 45, 45 + 0.25 * 45])
+
+
+def test_a_class_that_the_teacher_never_answers_stays_known():
+    tree = student().distill(Recorder(classes=("no", "yes")), np.abs(X) + 1)
+    assert tree.classes_.tolist() == ["no", "yes"]
+    assert set(tree.predict(X)) == {"yes"}
+
+
+def test_columns_keep_their_names_and_images_their_shape():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    teacher = RandomForestClassifier(5, random_state=0).fit(frame, Y)
+    assert student().distill(teacher, frame, copies=1).feature_names_in_.tolist() == list("abcde")
+    images = np.random.default_rng(0).normal(size=(40, 4, 4))
+    flat = make_pipeline(Flat(), LogisticRegression()).fit(images, images.mean(axis=(1, 2)) > 0)
+    assert student().distill(flat, images, copies=1).image_shape_ == (4, 4)
+
+
+class Flat:
+    """Images as rows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X).reshape(len(X), -1)
+
+
+@pytest.mark.parametrize("changes", [{"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}, {"grow": "random"}])
+def test_certain_answers_train_in_every_way_that_labels_do(changes):
+    tree = student(**changes).distill(FOREST, X, copies=1)
+    assert (tree.predict(X) == FOREST.predict(X)).mean() > 0.8
+
+
+def test_validation_rows_judge():
+    tree = student(early_stopping=True).distill(FOREST, X, validation=(X, NAMES[Y]))
+    assert tree.history_[-1].validation_score > 0.8
+    assert tree.tree_.statistics.node_counts[0].sum() == 5 * 90
+
+
+@pytest.mark.parametrize(
+    ("teacher", "rows", "arguments", "error", "message"),
+    [
+        (object(), X, {}, TypeError, "with predict_proba or predict; got object"),
+        (RandomForestClassifier(), X, {}, NotFittedError, "this RandomForestClassifier has none. Call its fit first"),
+        (make_pipeline(StandardScaler(), RidgeClassifier()), X, {}, NotFittedError, "this Pipeline has none"),
+        (LinearRegression().fit(X, Y), X, {}, NotFittedError, "a regressor cannot teach classes"),
+        (
+            RandomForestClassifier(2).fit(X, np.stack([Y, Y], axis=1)),
+            X,
+            {},
+            ValueError,
+            "one class per row; this RandomForestClassifier has several outputs",
+        ),
+        (Recorder(classes=(1,)), X, {}, ValueError, "at least 2 classes"),
+        (Recorder(classes=(1, 2, 3)), X, {}, ValueError, r"each of its 3 classes_; got the shape \(90, 2\)"),
+        (FOREST, X[:, :3], {}, ValueError, "got 3 instead of 5. .*Pipeline"),
+        (FOREST, sparse.csr_matrix(X), {}, TypeError, "dense"),
+        (FOREST, X, {"y": np.full(90, "dog")}, ValueError, r"among the teacher's classes .*got \['dog'\] too"),
+        (FOREST, X, {"y": NAMES}, ValueError, "inconsistent numbers of samples"),
+        (FOREST, X, {"copies": -1}, ValueError, "`copies` must be a whole number of at least 0"),
+        (FOREST, X, {"noise": -0.1}, ValueError, "`noise` must be a number at least 0"),
+        (FOREST, X, {"labels": "fuzzy"}, ValueError, "`labels` must be one of 'hard', 'sample', 'soft'"),
+        (FOREST, X, {"trust": 1.5}, ValueError, "`trust` must be a number from 0 to 1 or None; got 1.5"),
+    ],
+)
+def test_what_cannot_teach_is_refused_with_the_reason(teacher, rows, arguments, error, message):
+    with pytest.raises(error, match=message):
+        student().distill(teacher, rows, **arguments)
+
+
+def test_no_choice_is_judged_by_copies_of_rows_that_trained_for_it(monkeypatch):
+    judged = []
+
+    def watched(values, spec, folds):
+        judged.extend(folds)
+        return try_out(values, spec, folds)
+
+    monkeypatch.setattr(choices, "try_out", watched)
+    quick = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 2, "random_state": 0}
+    tree = CrispTreeClassifier(**quick).distill(FOREST, X, copies=3, noise=1e-3)
+    assert tree.path_
+    assert judged
+    for fold in judged:
+        among = {tuple(row) for row in X.astype(np.float32)}
+        assert all(tuple(row) in among for row in fold.held.X)
+        nearest = np.abs(fold.held.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
+        assert nearest.min() > 1e-2
