@@ -38,7 +38,7 @@ def test_an_interrupt_leaves_no_half_written_file_and_gives_code_130(shop, large
     assert len(list(tmp_path.iterdir())) == 2, "the temporary file never came"
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, said
     assert said.splitlines()[-1] == "stopped; nothing half-written was left behind."
     assert "Traceback" not in said
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.csv": "earlier"}

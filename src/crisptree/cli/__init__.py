@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 
 
@@ -19,4 +21,17 @@ def main() -> None:
             raise
         print(f"the command line needs {error.name}; install it with: pip install 'crisptree[cli]'", file=sys.stderr)
         raise SystemExit(1) from None
-    app()
+    try:
+        app()
+    except SystemExit as ending:
+        if isinstance(ending.code, int) and ending.code:
+            _leave(ending.code)
+        raise
+
+
+def _leave(code: int) -> None:
+    """End at once: a reader's thread that is still at work when Python is taken down would abort the process."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
