@@ -53,8 +53,14 @@ class Tree:
         return log_path_probabilities(self.splits(x), self.structure, steepness)
 
     def log_class_probabilities(self, x: Tensor, steepness: float) -> Tensor:
-        """log p(y∣x).  (n, n_features) → (n, n_classes)"""
-        return log_class_probabilities(self.log_path_probabilities(x, steepness), self.leaves)
+        """log p(y∣x).  (n, n_features) → (n, n_classes)
+
+        A score that single precision cannot hold is its largest number, and one of ∞ − ∞, which says nothing, is 0: so
+        there is an answer for every row that is finite.
+        """
+        scores = torch.nan_to_num(self.splits(x))
+        steepest = min(steepness, torch.finfo(scores.dtype).max)
+        return log_class_probabilities(log_path_probabilities(scores, self.structure, steepest), self.leaves)
 
     @torch.no_grad()
     def route(self, x: Tensor) -> Tensor:

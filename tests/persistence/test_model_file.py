@@ -168,6 +168,19 @@ HOSTILE = {
         set_header("sections", "estimator", "classes", value={"values": [1, 1, 1], "type": "int64"}),
         "list of different values",
     ),
+    "labels that would merge": (
+        set_header("sections", "estimator", "classes", value={"values": [1, 1.5, 2], "type": "int64"}),
+        "must be of the type it names, int64",
+    ),
+    "labels that end in nothing": (
+        set_header("sections", "estimator", "classes", value={"values": ["a", "a\x00", "b"], "type": "str"}),
+        "must be of the type it names, str",
+    ),
+    "truth of more than two values": (
+        set_header("sections", "estimator", "classes", value={"values": [0, 1, 2], "type": "bool"}),
+        "must be of the type it names, bool",
+    ),
+    "a steepness that turns round": (set_array("statistics/steepness", put(-1.0, 0)), "steepness above 0"),
     "too few labels": (
         set_header("sections", "estimator", "classes", value={"values": [1, 2], "type": "int64"}),
         "must have shape",
@@ -232,8 +245,9 @@ def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, t
         path.write_bytes(data.replace(digest, b"\\ud800" + digest[6:]))
     else:
         rewritten(saved, path, change)
-    with pytest.raises(ModelFileError, match=message):
+    with pytest.raises(ModelFileError, match=message) as caught:
         crisptree.load(path)
+    assert str(path) in str(caught.value)
 
 
 def test_huge_shapes_in_the_header_allocate_nothing(tmp_path):
@@ -283,6 +297,14 @@ def test_a_crash_while_saving_leaves_the_old_file(saved, tmp_path, monkeypatch):
         model.save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.crisp"]
+
+
+def test_the_same_model_gives_the_same_file(saved, tmp_path):
+    crisptree.load(saved).save(tmp_path / "loaded.crisp")
+    assert (tmp_path / "loaded.crisp").read_bytes() == saved.read_bytes()
+    for number in range(8):  # the library underneath puts its entries in an order that chance chooses
+        plain_tree(**QUICK).fit(X, Y).save(tmp_path / "again.crisp")
+        assert (tmp_path / "again.crisp").read_bytes() == saved.read_bytes(), number
 
 
 def test_a_saved_file_has_the_ordinary_permissions(saved, tmp_path):

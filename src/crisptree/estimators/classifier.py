@@ -265,12 +265,15 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        leaf = self.apply(X)
         structure = self.tree_.structure
-        nodes = structure.nodes_on_paths[leaf]
-        columns = nodes[nodes >= 0]
-        starts = np.concatenate([[0], np.cumsum((nodes >= 0).sum(axis=1))])
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(leaf), structure.n_nodes))
+        reached, which = np.unique(self.apply(X), return_inverse=True)
+        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+        lengths = np.array([len(way) for way in ways], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths[which])])
+        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
     def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.
