@@ -27,7 +27,7 @@ class LimitError(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What readers accept. The defaults are generous for data and models of one machine, and stop what only looks small.
+    """What readers accept. The defaults suit data and models of one machine, and stop what only looks small.
 
     Parameters
     ----------

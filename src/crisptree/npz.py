@@ -6,7 +6,6 @@ import math
 import zipfile
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
@@ -23,6 +22,7 @@ def read_arrays(path: StrPath) -> dict[str, npt.NDArray[Any]]:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> import numpy as np
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npz"
     >>> np.savez(path, X=np.zeros((2, 3)), y=np.arange(2))
     >>> {name: array.shape for name, array in read_arrays(path).items()}

@@ -20,3 +20,14 @@ def visible(text: str) -> str:
     \x1b[2Jred
     """
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def visible_json(document: str) -> str:
+    r"""The same for a JSON document, which stays one: such characters stand in its strings only.
+
+    Examples
+    --------
+    >>> print(visible_json('["\x9b2J"]'))
+    ["\u009b2J"]
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", document)

@@ -1,4 +1,4 @@
-"""Files changed by chance: bytes of any file, words of a text, and what stands inside a container that is sealed anew."""
+"""Files changed by chance: bytes of any file, words of a text, what stands inside a container that is sealed anew."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def set_array(name, change):
 
 def put(value, *place):
     def change(array):
-        array[place] = value
+        array[place or ...] = value
         return array
 
     return change
@@ -248,6 +248,27 @@ def test_a_hostile_file_with_a_good_checksum_is_refused_with_the_reason(saved, t
     with pytest.raises(ModelFileError, match=message) as caught:
         crisptree.load(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_array("tree/weight", put([3e38, -3e38, 3e38, -3e38, 3e38])),
+        set_array("statistics/factor", put(1e-300)),
+        set_array("statistics/factor", put(1e300)),
+        set_array("statistics/center", put(1e300)),
+        set_array("statistics/steepness", put(1e300)),
+    ],
+    ids=["weights", "small factors", "large factors", "centers", "steepness"],
+)
+def test_a_file_of_extreme_numbers_gives_probabilities_or_nothing(saved, tmp_path, change):
+    path = rewritten(saved, tmp_path / "extreme.crisp", lambda header, arrays: change(header, arrays))
+    model = crisptree.load(path)
+    with np.errstate(all="ignore"):
+        tables = [model.predict_proba(100 * X), model.soft_predict_proba(100 * X), model.soft_predict_proba(X, 1e300)]
+    for table in tables:
+        assert np.isfinite(table).all()
+        assert np.allclose(table.sum(axis=1), 1)
 
 
 def test_huge_shapes_in_the_header_allocate_nothing(tmp_path):

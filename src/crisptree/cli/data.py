@@ -42,7 +42,7 @@ def list_data(
     ]
     columns = ("name", "what it is", "rows", "download", "here")
     console.print(table_of(columns, rows, left=("what it is", "here")))
-    console.print("Looked for in", ", then ".join(map(str, homes(data_home))), soft_wrap=True)
+    console.print(visible(f"Looked for in {', then '.join(map(str, homes(data_home)))}"), **PLAIN)
 
 
 @app.command("fetch")

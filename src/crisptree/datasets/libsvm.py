@@ -103,7 +103,7 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
 def _whole(label: str, path: Path) -> int:
     try:
         number = int(float(label))
-        if number == float(label):
+        if number == float(label) and abs(number) < 2**62:
             return number
     except (ValueError, OverflowError):
         pass

@@ -24,9 +24,9 @@ LONGEST_ENDING = 16
 def written_whole(path: str | PathLike[str]) -> Iterator[Path]:
     """A temporary name in the same folder, with the same ending; it takes the file's place when all went well.
 
-    Otherwise, on an interrupt too, an earlier file stays as it was and nothing else is left behind. A link stays a link,
-    and the file that it points to is replaced. A file keeps its permissions, a new one gets those that the umask leaves.
-    What is no regular file, a pipe or a device, is refused. File and folder are on the disk when the block is left.
+    Otherwise, on an interrupt too, an earlier file stays as it was and nothing else is left behind. A link stays a
+    link, and the file that it points to is replaced. A file keeps its permissions, a new one gets those that the umask
+    leaves. A pipe or a device is refused. File and folder are on the disk when the block is left.
 
     A process that is killed leaves its temporary file behind; the next one that writes to the same place removes it.
 
