@@ -6,7 +6,7 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: help setup demo test check test-slow test-browser bench-predict bench-fit bench-segment paper paper-quick
+.PHONY: help setup demo test check test-slow fuzz test-browser bench-predict bench-fit bench-segment paper paper-quick
 .PHONY: segmentation pictures report-images docs clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
+	@echo "make fuzz       100,000 damaged files for every reader, under a memory limit; hours (NUMBER=2000 for minutes)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
 	@echo "make report-images  the pictures of docs/report.md (set CRISPTREE_DATA: MNIST)"
 	@echo "make segmentation   membranes in electron microscopy (ISBI 2012); an hour on two cores, resumes"
@@ -48,6 +49,9 @@ test: check
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz.run --number $(or $(NUMBER),100000) --seed $(or $(SEED),1) --keep build/fuzz
 
 test-browser: $(BROWSER)
 	$(BIN)/python -m pytest -m browser -rs tests/report

@@ -72,8 +72,8 @@ def test_label_images_are_read_as_one_row_of_labels():
 )
 def test_labels_that_no_file_could_keep_are_refused_by_fit(labels):
     X = np.arange(8.0)[:, None]
-    with pytest.raises(ValueError, match="must be numbers, booleans or strings|Unknown label type"):
+    with pytest.raises(ValueError, match=r"must be numbers, booleans or strings|Unknown label type"):
         CrispTreeClassifier(max_depth=1).fit(X, labels[np.arange(8) % 2])
     image = np.arange(64.0).reshape(8, 8)
-    with pytest.raises(ValueError, match="must be numbers, booleans or strings|Unknown label type"):
+    with pytest.raises(ValueError, match=r"must be numbers, booleans or strings|Unknown label type"):
         CrispSegmenter(window=1, max_depth=1).fit(image, labels[(image > 30).astype(int)])

@@ -59,8 +59,7 @@ class Tree:
         there is an answer for every row that is finite.
         """
         scores = torch.nan_to_num(self.splits(x))
-        steepest = min(steepness, torch.finfo(scores.dtype).max)
-        return log_class_probabilities(log_path_probabilities(scores, self.structure, steepest), self.leaves)
+        return log_class_probabilities(log_path_probabilities(scores, self.structure, steepness), self.leaves)
 
     @torch.no_grad()
     def route(self, x: Tensor) -> Tensor:

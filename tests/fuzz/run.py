@@ -1,7 +1,7 @@
 """Mutated files by the thousand, read under a memory limit: ``python -m tests.fuzz.run --number 100000``.
 
 Prints one JSON line for every target; files that brought up something else than the reader's own error are kept in
-``--keep``, to be copied to ``tests/fuzz/crashes/TARGET/`` once the fault is mended.
+``--keep``. Copied to ``tests/fuzz/crashes/TARGET/``, such a file is read first in every later run.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from tests.fuzz.targets import TARGETS, Target, errors
 MORE_MEMORY = 2**30
 """Bytes of address space that reading may take beyond what the process has when it starts."""
 
+CRASHES = Path(__file__).parent / "crashes"
+"""Files that once brought up a foreign error."""
+
 MEMORY = Path("/dev/shm")
 """Where files are written that only a moment needs."""
 
@@ -34,10 +37,10 @@ SECONDS = 10
 """For one file."""
 
 
-def limit_memory() -> None:
-    """Let this process grow by no more than a gigabyte."""
+def limit_memory(more: int = MORE_MEMORY) -> None:
+    """Let this process grow by so many bytes at most."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MORE_MEMORY
+    most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -69,6 +72,11 @@ def fuzz(name: str, number: int, seed: int, folder: Path, keep: Path | None) -> 
     path.write_bytes(whole)
     target.read(path)  # the sound file is sound, and everything is imported
     started = time.monotonic()
+    crashes = sorted((CRASHES / name).glob("*"))
+    for crash in crashes:
+        path.write_bytes(crash.read_bytes())
+        if (what := finding(target, path)) is not None:
+            found[f"{crash.name}: {what}"] += 1
     for place in range(number):
         rng = np.random.default_rng([seed, place])
         path.write_bytes(target.mutate(whole, rng))
@@ -81,7 +89,7 @@ def fuzz(name: str, number: int, seed: int, folder: Path, keep: Path | None) -> 
                 (kept / f"{seed}-{place}").write_bytes(path.read_bytes())
                 (kept / f"{seed}-{place}.txt").write_text(what, encoding="utf-8", errors="backslashreplace")
     seconds = round(time.monotonic() - started, 1)
-    return {"target": name, "read": number, "found": dict(found), "seconds": seconds}
+    return {"target": name, "read": number, "crashes": len(crashes), "found": dict(found), "seconds": seconds}
 
 
 def main() -> None:

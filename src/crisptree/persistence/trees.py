@@ -18,6 +18,9 @@ from crisptree.targets import TARGETS
 MODULE = "module/"
 """What the names of the parameters of split modules start with."""
 
+STEEPEST = 1e30
+"""No training goes so far, and single precision can still multiply by it."""
+
 SHARED = "estimator"
 """The section that describes the split modules of all trees whose own sections do not."""
 
@@ -70,8 +73,9 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     check_depth(structure.depth)
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
-    if statistics.steepness <= 0:
-        raise ModelFileError(f"the section {name!r} must hold a steepness above 0; it holds {statistics.steepness}.")
+    if not 0 < statistics.steepness < STEEPEST:
+        said = f"a steepness above 0 and below {STEEPEST:g}; it holds {statistics.steepness}"
+        raise ModelFileError(f"the section {name!r} must hold {said}.")
     parts = {"structure": structure, "statistics": statistics, "target": _target(own.content, name)}
     shared = file.sections[SHARED].content if SHARED in file.sections else {}
     module = own.content.get("module", shared.get("module"))
