@@ -6,7 +6,7 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: help setup demo test check test-slow fuzz test-browser bench-predict bench-fit bench-segment paper paper-quick
+.PHONY: help setup demo test check test-slow fuzz lock test-browser bench-predict bench-fit bench-segment paper paper-quick
 .PHONY: segmentation pictures report-images docs clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
+	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
 	@echo "make fuzz       100,000 damaged files for every reader, under a memory limit; hours (NUMBER=2000 for minutes)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
 	@echo "make report-images  the pictures of docs/report.md (set CRISPTREE_DATA: MNIST)"
@@ -49,6 +50,9 @@ test: check
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs
+
+lock: setup
+	$(BIN)/python -m tests.locking
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz.run --number $(or $(NUMBER),100000) --seed $(or $(SEED),1) --keep build/fuzz

@@ -73,6 +73,7 @@ def whole_table(path):
     return Encoder(Preprocessing(columns, named=False), source, without=["y"]).rows()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes in folders")
 @pytest.mark.parametrize("name", READERS)
 def test_only_regular_files_are_opened(tmp_path, name):
     read, error = READERS[name]

@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+__all__ = ["Limits", "LimitError", "current", "changed", "set_limits"]
+
 PREFIX = "CRISPTREE_LIMIT_"
 
 

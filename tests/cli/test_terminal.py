@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -62,6 +61,7 @@ def test_escape_sequences_are_shown_and_not_sent(hostile, tmp_path, command):
 
 
 def test_a_terminal_is_shown_what_a_pipe_gets_as_it_is(hostile):
+    pty = pytest.importorskip("pty", reason="Windows has no such terminals")
     table, model = hostile
     command = [sys.executable, "-m", "crisptree", "predict", str(model), str(table)]
     assert "\x9b" in done("predict", model, table).raw

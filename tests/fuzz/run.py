@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -39,6 +38,8 @@ SECONDS = 10
 
 def limit_memory(more: int = MORE_MEMORY) -> None:
     """Let this process grow by so many bytes at most."""
+    import resource  # which Windows has not
+
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

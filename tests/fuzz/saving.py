@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import sys
 import time
@@ -75,6 +74,8 @@ def failing(path: Path, model: Any, prepare: Callable[[], None], errors: tuple[t
 
 def small_files_only() -> None:
     """As on a full disk: a file takes a thousand bytes, and no more."""
+    import resource  # which Windows has not
+
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 

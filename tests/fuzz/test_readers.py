@@ -9,6 +9,8 @@ import pytest
 
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+
 NUMBER = 200
 """Mutations of every target in the ordinary run; ``make fuzz`` reads 100,000 of each."""
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+
 KILLS = 60
 
 

@@ -59,6 +59,10 @@ def test_a_folder_is_not_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes, modes and locks as POSIX has them")
+
+
+@POSIX
 @pytest.mark.parametrize("kind", ["pipe", "link to a device"])
 def test_a_pipe_and_a_device_are_refused(tmp_path, kind):
     path = tmp_path / "x.crisp"
@@ -83,6 +87,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
         assert (folder / "file.txt").read_text() == content
 
 
+@POSIX
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
 def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_before(tmp_path, mode):
     path = tmp_path / "secret.txt"
@@ -95,6 +100,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_bef
     assert path.read_text() == "new"
 
 
+@POSIX
 @pytest.mark.parametrize("name", ["n" * 255, "n" * 251 + ".svg", "." + "e" * 254, "ä" * 127])
 def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
     with written_whole(tmp_path / name) as temporary:
@@ -102,6 +108,7 @@ def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@POSIX
 def test_the_part_of_a_killed_writer_goes_with_the_next_write_and_that_of_a_living_one_stays(tmp_path):
     code = (
         "import os, sys\n"
