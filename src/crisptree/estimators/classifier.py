@@ -72,6 +72,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         γ of the first epoch, and what every epoch adds.
     annealing : {"linear", "geometric"}, default="linear"
         Add the step to γ, or multiply γ by 1 + step.
+    finetune_steepness : float, "restart" or "continue", default="restart"
+        γ of finetuning's first epoch: a number, ``steepness`` again, or on from where greedy growth ended.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
         "auto" tries some on held-out rows.

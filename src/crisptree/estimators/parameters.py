@@ -151,6 +151,13 @@ class TreeParameters(Declared):
     steepness: float = parameter(default=1.0, rule=number(0.0, strict=True))
     steepness_step: float = parameter(default=0.1, rule=number(0.0))
     annealing: str = parameter(default="linear", rule=one_of("linear", "geometric"))
+    finetune_steepness: float | str = parameter(
+        default="restart",
+        rule=word_or("restart", word_or("continue", number(0.0, strict=True))),
+        flag="--finetune-steepness",
+        help="γ at which finetuning starts: a number, restart, or continue from growth.",
+        before="restart",
+    )
     l1: float | str = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
     l2: float | str = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
     leaf_prior: float = parameter(default=0.0, rule=number(0.0))

@@ -16,6 +16,7 @@ PAPER = {
     "steepness": 1.0,
     "steepness_step": 0.1,
     "annealing": "linear",
+    "finetune_steepness": "restart",
     "l1": 0.0,
     "l2": 0.0,
     "leaf_prior": 0.0,

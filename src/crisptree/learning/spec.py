@@ -99,9 +99,14 @@ class Spec:
             "image_shape": image_shape,
             **{name: parameters[name] for name in SAME_NAMES},
         }
+        growth = _plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common)
         return cls(
-            growth=_plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common),
-            finetuning=_plan(epochs=parameters["finetune_epochs"], learning_rate=rate, **common),
+            growth=growth,
+            finetuning=_plan(
+                **common | {"steepness": _tuning_steepness(parameters, growth)},
+                epochs=parameters["finetune_epochs"],
+                learning_rate=rate,
+            ),
             limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
             split=parameters["split"],
             grow=parameters["grow"],
@@ -146,6 +151,17 @@ def _plan(**numbers: Any) -> Plan:
             f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
         )
     return plan
+
+
+def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
+    """γ of finetuning's first epoch: as in growth's first one, as in the one after growth's last, or a number.
+
+    Only stumps that were trained with γ leave one to go on from.
+    """
+    start = parameters["finetune_steepness"]
+    if start == "continue":
+        return growth.steepness_at(growth.epochs if parameters["grow"] == "greedy" else 0)
+    return growth.steepness if start == "restart" else float(start)
 
 
 def _rates(parameters: Mapping[str, Any], n_features: int) -> tuple[float, float]:
