@@ -86,6 +86,9 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
         steepness of its own that falls with its norm. Hyperplanes and thresholds only. "auto" tries some on
         held-out rows.
+    noise_correlation : float, default=0.0
+        How alike the noise of neighbouring pixels is, from -0.5 to 1: 0 draws every pixel its own, values near 1 make
+        whole patches lighter or darker together, negative ones make neighbours differ; needs ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
     nu : float or None, default=None

@@ -171,6 +171,13 @@ class TreeParameters(Declared):
         help="Width of noise on the scaled inputs, integrated out.",
         before=0.0,
     )
+    noise_correlation: float = parameter(
+        default=0.0,
+        rule=number(-0.5, high=1.0),
+        flag="--noise-correlation",
+        help="How alike the noise of neighbouring pixels is.",
+        before=0.0,
+    )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
     class_weight: dict[Any, float] | str | None = parameter(
@@ -341,11 +348,12 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
 
 def _check_split(values: Mapping[str, Any]) -> None:
     split = values["split"]
-    if split not in ("auto", "oblique") and values["roughness"] > 0:
-        raise ValueError(
-            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
-            f"got roughness={values['roughness']!r}."
-        )
+    for name in ("roughness", "noise_correlation"):
+        if split not in ("auto", "oblique") and values[name] != 0:
+            raise ValueError(
+                f"`{name}` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
+                f"got {name}={values[name]!r}."
+            )
     for name in ("l1", "input_noise"):
         if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")

@@ -22,6 +22,7 @@ PAPER = {
     "leaf_prior": 0.0,
     "roughness": 0.0,
     "input_noise": 0.0,
+    "noise_correlation": 0.0,
     "prune": None,
     "shrinkage": 0.0,
     "scale": "feature",

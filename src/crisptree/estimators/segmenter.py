@@ -59,6 +59,8 @@ annealing, finetune_steepness
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
     input_noise : float, default=0.0
         Width of noise on the scaled pixels, integrated out, as in ``CrispTreeClassifier``.
+    noise_correlation : float, default=0.0
+        How alike the noise of neighbouring pixels of the window is, from -0.5 to 1.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     mass_threshold : float, default=1e-3

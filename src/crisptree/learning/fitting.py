@@ -19,6 +19,7 @@ from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
@@ -89,7 +90,8 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     Splits that part none of the training rows are in neither of them.
     """
     rows = problem.training
-    tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
+    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
+    tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
     if not len(dead):

@@ -35,6 +35,7 @@ class Plan:
     leaf_prior: float = 0.0
     roughness: float = 0.0
     input_noise: float = 0.0
+    noise_correlation: float = 0.0
     image_shape: tuple[int, ...] | None = None
     mass_threshold: float = 0.0
 
@@ -51,6 +52,11 @@ class Plan:
     def has_penalties(self) -> bool:
         """Whether weights are penalised at all."""
         return bool(self.l1 or self.l2 or self.roughness)
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether there is noise that moves neighbouring pixels together."""
+        return bool(self.input_noise and self.noise_correlation)
 
     @property
     def final_steepness(self) -> float:

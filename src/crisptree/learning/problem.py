@@ -30,7 +30,13 @@ class Part:
         """The scaled rows with y and weights on the training device."""
         rows = scaled_rows(self.X, scaling, device, n_jobs)
         relative = torch.from_numpy(np.maximum(self.weight / self.weight.mean(), SMALLEST_WEIGHT))
-        return Samples(rows, torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device), target)
+        y, weight = torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device)
+        return Samples(rows, y, weight, target, varying(scaling).to(device))
+
+
+def varying(scaling: Scaling) -> torch.Tensor:
+    """1 for features that vary, 0 for those that are constant.  (n_features,)"""
+    return torch.from_numpy((scaling.factor != 0).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +60,11 @@ class Problem:
     target: Target
     validation: Part | None = None
     _ready: dict[Any, tuple[Samples, Samples | None]] = field(default_factory=dict, repr=False)
+
+    @property
+    def varying(self) -> torch.Tensor:
+        """1 for features that vary, 0 for those that are constant.  (n_features,)"""
+        return varying(self.scaling)
 
     def on(self, device: torch.device, n_jobs: int | None) -> tuple[Samples, Samples | None]:
         """Training and validation samples on the device, made once."""

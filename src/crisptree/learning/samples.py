@@ -43,12 +43,15 @@ class Samples:
         Positive sample weights.
     target : Target
         What y is.
+    varying : Tensor of shape (n_features,) or None
+        1 for features that vary, 0 for those that are constant; None where all vary.
     """
 
     rows: Rows
     y: Tensor
     weight: Tensor
     target: Target
+    varying: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)

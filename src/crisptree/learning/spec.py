@@ -138,6 +138,7 @@ SAME_NAMES = (
     "l2",
     "roughness",
     "input_noise",
+    "noise_correlation",
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""
