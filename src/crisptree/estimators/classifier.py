@@ -91,6 +91,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         whole patches lighter or darker together, negative ones make neighbours differ; needs ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
+    shifts : int, default=0
+        The most pixels that an image is shifted while it trains, up or down and left or right, by other random numbers
+        in every epoch; what comes in from outside repeats the border. Needs ``image_shape``, and scales all pixels
+        alike. Rows that judge and final leaf tables are those of the images as they are.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.

@@ -270,6 +270,13 @@ class ClassifierParameters(TreeParameters):
         flag="--image-shape",
         help="Rows are images.",
     )
+    shifts: int = parameter(
+        default=0,
+        rule=whole(0, remark=" (0 leaves images where they are)"),
+        flag="--shifts",
+        help="Most pixels that images are shifted while they train.",
+        before=0,
+    )
     nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
     warm_start: bool = parameter(default=False, rule=true_or_false())
 
@@ -344,6 +351,8 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
     _check_split(values)
     if values["grow"] == "balanced":
         _check_balanced(values)
+    if values.get("shifts"):
+        _check_shifts(values)
 
 
 def _check_split(values: Mapping[str, Any]) -> None:
@@ -361,6 +370,19 @@ def _check_split(values: Mapping[str, Any]) -> None:
         if split not in ("auto", "oblique") and values[name] in (*RIVALS, "non_greedy"):
             raise ValueError(
                 f"`split` must be 'oblique' for {name}={values[name]!r}, which works on hyperplanes; got {split!r}."
+            )
+
+
+def _check_shifts(values: Mapping[str, Any]) -> None:
+    if values["scale"] == "feature":
+        raise ValueError(
+            f"`scale` must be 'auto', 'global' or None for shifts={values['shifts']}, because a shifted pixel takes "
+            "the place of one with another spread; got 'feature'."
+        )
+    for name in ("grow", "algorithm"):
+        if values[name] in (*RIVALS, "non_greedy"):
+            raise ValueError(
+                f"`shifts` must be 0 for {name}={values[name]!r}, which takes rows as they are; got {values['shifts']}."
             )
 
 

@@ -23,6 +23,7 @@ PAPER = {
     "roughness": 0.0,
     "input_noise": 0.0,
     "noise_correlation": 0.0,
+    "shifts": 0,
     "prune": None,
     "shrinkage": 0.0,
     "scale": "feature",

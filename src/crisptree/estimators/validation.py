@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crisptree.learning.problem import Part
 
 
-FOR_IMAGES = ("roughness", "noise_correlation")
+FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
 
@@ -71,6 +71,10 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
                 f"`{name}` must come with `image_shape`; got {name}={value!r} and no image_shape. Say how a row is an "
                 f"image, e.g. image_shape=(28, 28), give X as (n, height, width), or set {name}=0."
             )
+    if image_shape is not None and estimator.shifts >= min(image_shape[:2]):
+        raise ValueError(
+            f"`shifts` must be below the sides of an image; got shifts={estimator.shifts} for images of {image_shape}."
+        )
     X = as_rows(X, image_shape)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None

@@ -20,7 +20,7 @@ from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.noise import Noise
-from crisptree.learning.problem import Problem
+from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
 from crisptree.learning.train import torch_threads
@@ -72,7 +72,8 @@ def fit_tree(
         Called with a record of every epoch.
     """
     with training_on(spec, problem.training.X.size) as device:
-        samples, validation = problem.on(device, spec.n_jobs)
+        shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
+        samples, validation = problem.on(device, spec.n_jobs, shifts)
         kind = kind_of(spec.split, spec.input_shape or (samples.n_features,))
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = _Ending(on_epoch)

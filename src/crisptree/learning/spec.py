@@ -56,6 +56,8 @@ class Spec:
         Pseudo-count of every class in the tables of the deterministic tree.
     image_shape : tuple of int or None
         The image that a row is.
+    shifts : int
+        The most pixels that training images are shifted.
     device : str
         Where to train.
     n_jobs : int or None
@@ -74,6 +76,7 @@ class Spec:
     restore_best: bool
     leaf_prior: float
     image_shape: tuple[int, ...] | None
+    shifts: int
     device: str
     n_jobs: int | None
     seed: int
@@ -115,6 +118,7 @@ class Spec:
             restore_best=parameters["early_stopping"],
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
+            shifts=parameters.get("shifts", 0),
             device=parameters["device"],
             n_jobs=parameters["n_jobs"],
             seed=seed,
