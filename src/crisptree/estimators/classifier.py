@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.parameters import ClassifierParameters, check_argument, check_parameters
+from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import route_rows
 
