@@ -162,6 +162,7 @@ class _Search:
         parameters = closed(self.parameters, values, self.image_shape) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
+            "reanneal": 0,
         }
         spec = Spec.of(
             parameters,

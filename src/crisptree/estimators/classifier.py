@@ -75,6 +75,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Add the step to γ, or multiply γ by 1 + step.
     finetune_steepness : float, "restart" or "continue", default="restart"
         γ of finetuning's first epoch: a number, ``steepness`` again, or on from where greedy growth ended.
+    reanneal : int, default=0
+        Further rounds of finetuning: each begins with the best tree so far, at the γ and with the epochs of
+        finetuning's second half. A round is kept if the deterministic tree is no worse for it, on the validation rows
+        or, where there are none, on the training rows.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
         "auto" tries some on held-out rows.

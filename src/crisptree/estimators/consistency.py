@@ -21,6 +21,10 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
         _check_balanced(values)
     if values.get("shifts"):
         _check_shifts(values)
+    if values["reanneal"] and values["algorithm"] == "non_greedy":
+        raise ValueError(
+            f"`reanneal` must be 0 for algorithm='non_greedy', which has no steepness; got {values['reanneal']}."
+        )
 
 
 def _check_split(values: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ PAPER = {
     "steepness_step": 0.1,
     "annealing": "linear",
     "finetune_steepness": "restart",
+    "reanneal": 0,
     "l1": 0.0,
     "l2": 0.0,
     "leaf_prior": 0.0,

@@ -54,7 +54,7 @@ class CrispSegmenter(SegmenterParameters, TreeEstimator):
     max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
     epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
-annealing, finetune_steepness
+annealing, finetune_steepness, reanneal
         How long and in what steps to train, as in ``CrispTreeClassifier``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.

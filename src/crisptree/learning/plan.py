@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from crisptree.equations.annealing import SCHEDULES
@@ -47,6 +47,12 @@ class Plan:
         """γ and the learning rate during an epoch, the first one being 0."""
         left = DECAYS[self.decay](epoch, max(self.epochs, 1))
         return Pace(self.steepness_at(epoch), self.learning_rate * left)
+
+    @property
+    def later_half(self) -> Plan:
+        """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start."""
+        done = self.epochs // 2
+        return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done))
 
     @property
     def has_penalties(self) -> bool:

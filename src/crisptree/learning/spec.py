@@ -50,6 +50,8 @@ class Spec:
         How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
     nu : float or None
         The rivals' bound.
+    reanneal : int
+        Further rounds of finetuning.
     restore_best : bool
         Whether the epoch with the best validation score is kept.
     leaf_prior : float
@@ -73,6 +75,7 @@ class Spec:
     grow: str
     algorithm: str
     nu: float | None
+    reanneal: int
     restore_best: bool
     leaf_prior: float
     image_shape: tuple[int, ...] | None
@@ -115,6 +118,7 @@ class Spec:
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
             nu=parameters.get("nu"),
+            reanneal=parameters["reanneal"],
             restore_best=parameters["early_stopping"],
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,

@@ -136,5 +136,5 @@ def _ring(ax: Axes, chosen: Mapping[str, Any], trials: Sequence[Any]) -> None:
     for trial in trials:
         if trial.values == values:
             x, y, _ = _point(trial)
-            ring = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
+            ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
             ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="chosen", zorder=4, **ring)
