@@ -31,9 +31,9 @@ better of them."""
 PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
-SPARSE = (0.01, 0.03)
-"""Strengths of l1 that are tried, with the noise that was best: without it the full training overfits where the short
-one of a trial did not. Trees of few weights that matter are shallow."""
+SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
+"""Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, without
+which the full training overfits where the short one of a trial did not. Trees of few weights that matter are shallow."""
 
 SHALLOW = 4
 FEWEST_ROWS = 60
@@ -213,8 +213,9 @@ class _Search:
     def sparse(self) -> None:
         if self._is_free("l1"):
             depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
-            for l1 in SPARSE:
-                self._try(**(self.best.values | {"l1": l1, "max_depth": depth}))
+            noise = {"input_noise": self.best.values.get("input_noise", 0.0)}
+            for values in SPARSE:
+                self._try(**(self.best.values | noise | values | {"max_depth": depth}))
                 if self.trials[-1].score < self.best.score - HOPELESS:
                     break
 
