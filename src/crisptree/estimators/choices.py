@@ -33,7 +33,7 @@ PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 
 SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
 """Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, without
-which the full training overfits where the short one of a trial did not. Trees of few weights that matter are shallow."""
+which the full training overfits where the short one of a trial did not. Trees of few weights are shallow."""
 
 SHALLOW = 4
 FEWEST_ROWS = 60
