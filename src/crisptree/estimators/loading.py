@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
+from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.parameters import NEVER, check_argument, check_parameters
+from crisptree.estimators.parameters import NEVER, check_argument
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
 from crisptree.files import reading
 from crisptree.images import WindowView
