@@ -13,7 +13,8 @@ import numpy.typing as npt
 from crisptree import limits
 
 BYTES_AT_ONCE = 2**20
-VALUES_AT_ONCE = 2**20
+VALUES_AT_ONCE, FEWEST_ROWS_AT_ONCE = 2**20, 64
+"""How much is made dense at a time. A column of a few values takes hundreds of bytes beside them in a table."""
 
 _SPACES = re.compile(rb"[ \t]*:[ \t]+")
 
@@ -35,8 +36,8 @@ class Piece(NamedTuple):
         return np.asarray(self.rows.toarray())
 
     def parts(self, n_features: int) -> Iterator[Piece]:
-        """The same rows in pieces of about a million values each: a short text may stand for very wide rows."""
-        step = max(1, VALUES_AT_ONCE // max(1, n_features))
+        """The same rows, fewer at a time where they are wide: a short text may stand for very many values."""
+        step = max(FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE // max(1, n_features))
         for start in range(0, len(self.labels), step):
             rows = slice(start, start + step)
             yield Piece(self.labels[rows], self.rows[rows])

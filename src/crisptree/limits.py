@@ -39,8 +39,8 @@ class Limits:
         What any file may become in memory: its bytes without compression, or the rows × columns that it claims to hold.
     unpacked_ratio : int, default=64
         A file may become this many times its own bytes where that is more. Text and images shrink by 3 to 20.
-    columns : int, default=262,144
-        Columns of a table whose features have no names (.npz, LIBSVM).
+    columns : int, default=65,536
+        Columns of a table: each of them takes memory of its own, whatever it holds.
     line_bytes : int, default=16 MiB
         The longest line of a text, and the header of a model file.
     pages : int, default=10,000
@@ -58,7 +58,7 @@ class Limits:
     file_bytes: int = 2**32
     unpacked_bytes: int = 2**29
     unpacked_ratio: int = 64
-    columns: int = 2**18
+    columns: int = 2**16
     line_bytes: int = 2**24
     pages: int = 10_000
     depth: int = 1_000

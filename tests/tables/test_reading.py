@@ -134,7 +134,7 @@ def test_libsvm_rows_are_read_a_piece_at_a_time(tmp_path, monkeypatch):
         ("t.svm.gz", b"no gzip", "is damaged or not a .gz file"),
         ("t.svm", b"1 qid:1:2 3:4\n", "must hold lines such as"),
         ("t.svm", b"1\n2\n", "it has no features"),
-        ("t.svm", b"1 2000000000:2\n2 1:3\n", "its rows are made dense; it has 2,000,000,000 columns"),
+        ("t.svm", b"1 2000000000:2\n2 1:3\n", "has 2,000,000,000 columns, each of which takes memory"),
         ("t.xlsx", b"x", "must end in one of .csv, .tsv, .parquet, .npz, .libsvm"),
         ("t.parquet.gz", b"x", "it ends in '.parquet.gz'"),
         ("table", b"x", "it ends in 'nothing'"),

@@ -13,12 +13,10 @@ import pyarrow as pa
 
 from crisptree import limits
 from crisptree.files import checked_size
-from crisptree.libsvm import Piece, read_pieces
+from crisptree.libsvm import FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE, Piece, read_pieces
 from crisptree.npz import read_arrays
 from crisptree.tables.errors import TableError, listed
-from crisptree.tables.source import Source, TextSource
-
-VALUES_AT_ONCE = 2**20
+from crisptree.tables.source import Source, TextSource, check_columns
 
 
 class Npz(Source):
@@ -44,7 +42,7 @@ class Npz(Source):
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
-        step = max(1, VALUES_AT_ONCE // max(1, len(columns)))
+        step = max(FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE // max(1, len(columns)))
         for start in range(0, len(self.X), step):
             rows = slice(start, start + step)
             parts = [self.X[rows, places[name]] if name in places else self.single[name][rows] for name in columns]
@@ -114,9 +112,3 @@ class Libsvm(TextSource):
             raise
         except ValueError as error:
             raise TableError(f"{self.path} {error}") from error
-
-
-def check_columns(n_columns: int) -> None:
-    """Rows are dense: with more columns, such as hashes of words, they would not fit into memory."""
-    said = f"must number only the features that occur, for its rows are made dense; it has {n_columns:,} columns"
-    limits.current().check("columns", n_columns, said)

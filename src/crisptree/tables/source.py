@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from crisptree import limits
 from crisptree.files import PIECE, Bounded, checked_size, reading
 from crisptree.tables.errors import TableError, listed, meant
 
@@ -37,6 +38,7 @@ class Source(ABC):
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
+        check_columns(len(self.names) - 1)
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise TableError(f"{path} has two columns named {twice[0]!r}. Give every column a name of its own.")
@@ -79,6 +81,11 @@ class Source(ABC):
         """The columns that may be features: all but some, or those of the matrix."""
         names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
         return [name for name in names if name not in others]
+
+
+def check_columns(n_columns: int) -> None:
+    """Every column takes memory of its own; a matrix of hashed words, say, has columns that hold next to nothing."""
+    limits.current().check("columns", n_columns, f"has {n_columns:,} columns, each of which takes memory of its own")
 
 
 class TextSource(Source):
