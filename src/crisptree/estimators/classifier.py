@@ -279,8 +279,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        structure = self.tree_.structure
         reached, which = np.unique(self.apply(X), return_inverse=True)
+        structure = self.tree_.structure
         ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
         lengths = np.array([len(way) for way in ways], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths[which])])
