@@ -148,12 +148,18 @@ def page(home: Path) -> str:
     lines.append("|---|" + "---|" * len(DATA))
     for part in PARTS:
         found = [there[data].get("parts", part, 0) for data in DATA]
-        lines.append(f"| {part} | " + " | ".join("—" if one is None else f"{one['hard']:.2f}" for one in found) + " |")
+        cells = ["—" if one is None else f"{one['hard']:.2f}" for one in found]
+        if any(found):
+            lines.append(f"| {part} | " + " | ".join(cells) + " |")
     lines += ["", "## Further parts on fewer rows", "", FEWER, ""]
     lines += ["| validation, hard % | " + " | ".join(DATA[data] for data in SMALL_ROWS) + " |", "|---|---|---|---|"]
     for part in SMALL:
         some = [[one["hard"] for one in there[data].records(kind="small", part=part)] for data in SMALL_ROWS]
-        lines.append(f"| {part} | " + " | ".join(str(Summary(tuple(one))) if one else "—" for one in some) + " |")
+        lines.append(
+            f"| {part} | "
+            + " | ".join(Summary(tuple(one), len(SMALL_SEEDS)).with_seeds if one else "—" for one in some)
+            + " |"
+        )
     lines += ["", "## The plain defaults", "", DEFAULTS, ""]
     lines += ["| test | hard % | soft % | training % | leaves | chosen |", "|---|---|---|---|---|---|"]
     for data, title in DATA.items():

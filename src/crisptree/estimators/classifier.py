@@ -47,6 +47,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     grow : {"greedy", "balanced", "axis_aligned", "random", "oc1", "co2"}, default="greedy"
         Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
         hyperplanes: CART, the best of random directions, OC1's coordinate descent, CO2's bound of the hard loss.
+        With ``split="axis"`` CART's splits stay on their features while finetuning trains them together.
     max_depth : int or None, default=8
         The largest number of splits on a path; None grows until the leaves are pure.
     max_leaf_nodes : int or None, default=None

@@ -38,6 +38,8 @@ def _check_split(values: Mapping[str, Any]) -> None:
     for name in ("l1", "input_noise"):
         if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
+    if split == "axis" and values["grow"] == "axis_aligned" and values["algorithm"] != "non_greedy":
+        return
     for name in ("grow", "algorithm"):
         if split not in ("auto", "oblique") and values[name] in (*RIVALS, "non_greedy"):
             raise ValueError(

@@ -74,11 +74,13 @@ def fit_tree(
     with training_on(spec, problem.training.X.size) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
-        kind = kind_of(spec.split, spec.input_shape or (samples.n_features,))
+        kind = kind_of(_grown_split(spec), spec.input_shape or (samples.n_features,))
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = _Ending(on_epoch)
         work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
+        if spec.split == "axis" and spec.grow in SEARCHES:
+            zeros = greedy.tree.splits.parameters["weight"] == 0
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
     tree, soft = crisp_tree(tuned, spec, problem)
     is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
@@ -129,6 +131,11 @@ class _Work(NamedTuple):
     on_epoch: _Ending
 
 
+def _grown_split(spec: Spec) -> Any:
+    """What grows: a search finds hyperplanes, be they of one feature each."""
+    return "oblique" if spec.grow in SEARCHES else spec.split
+
+
 def _begin(work: _Work, start: Start) -> Tree:
     if isinstance(start, TrainedTree):
         return start.tree
@@ -139,7 +146,7 @@ def _begin(work: _Work, start: Start) -> Tree:
 
 def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
     """The tree of an earlier fit, to be grown on with splits of the same kind."""
-    split = work.spec.split
+    split = _grown_split(work.spec)
     try:
         tree = Tree.soft(earlier, work.samples.device, LINEAR.get(str(split), ObliqueSplits))
         fresh = single_leaf(work.samples, work.kind, work.generator).splits
