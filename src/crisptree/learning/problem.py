@@ -30,7 +30,7 @@ class Part:
         """The scaled rows with y and weights on the training device."""
         rows = scaled_rows(self.X, scaling, device, n_jobs)
         relative = torch.from_numpy(np.maximum(self.weight / self.weight.mean(), SMALLEST_WEIGHT))
-        return Samples(rows, torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device), target)
+        return Samples(rows, torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device), target, n_jobs)
 
 
 @dataclass(frozen=True, eq=False)

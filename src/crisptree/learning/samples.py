@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.blocks import n_threads
 from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
@@ -21,6 +22,10 @@ ROWS_AT_ONCE = 8192
 
 ROWS_IN_PLACE = 2**18
 """Passes that need no copy of the rows take this many."""
+
+VALUES_FOR_THREADS = 2**22
+"""Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
+cores they wait for each other a hundred times as long as they work."""
 
 GROUPS_PER_PRODUCT = 32
 """Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
@@ -43,12 +48,15 @@ class Samples:
         Positive sample weights.
     target : Target
         What y is.
+    n_jobs : int or None, default=1
+        Threads that may work on them, where there are enough; what comes out does not depend on it.
     """
 
     rows: Rows
     y: Tensor
     weight: Tensor
     target: Target
+    n_jobs: int | None = 1
 
     def __len__(self) -> int:
         return len(self.y)
@@ -61,12 +69,22 @@ class Samples:
     def device(self) -> torch.device:
         return self.y.device
 
+    @property
+    def are_many(self) -> bool:
+        """Whether they are worth several threads."""
+        return len(self) * self.n_features > VALUES_FOR_THREADS
+
+    @property
+    def threads(self) -> int:
+        """How many threads work on them."""
+        return n_threads(self.n_jobs) if self.are_many else 1
+
     def batch(self, rows: Tensor) -> Tensor:
         """The features of some rows.  (b,) → (b, n_features)"""
         if self.native_rows is None or not isinstance(self.rows, Windows):
             return self.rows.batch(rows)
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
-        self.native_rows.gather(rows.numpy(), copies.numpy(), torch.get_num_threads())
+        self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)
         return copies
 
     @cached_property
