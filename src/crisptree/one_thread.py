@@ -52,6 +52,7 @@ def _set_here(number: int) -> None:
     ``torch.set_num_threads`` tells the calling thread, and those that are yet to call torch for the first time. What
     those are told is put back at once: a thread that begins here knows it, and can tell it again.
     """
+    torch.get_num_threads()  # the first call of a thread takes on what new ones are told, and must not come later
     told, changed = Event(), Event()
     for_others = 1
 

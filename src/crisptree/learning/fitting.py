@@ -73,9 +73,9 @@ def fit_tree(
         work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
-    tree, soft = crisp_tree(tuned, spec, problem)
-    is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-    return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+        tree, soft = crisp_tree(tuned, spec, problem)
+        is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
+        return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
 
 
 def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTree, TrainedTree]:

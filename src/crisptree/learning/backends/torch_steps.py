@@ -22,7 +22,7 @@ from crisptree.splits import AbstractSplits, ObliqueSplits
 VALUES_AT_ONCE = 2**22
 """A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
 
-VALUES_PER_THREAD = 2**15
+VALUES_PER_THREAD = 2**17
 """Where the rows are many, pieces are so small that every thread gets some, whether there are several or not."""
 
 
