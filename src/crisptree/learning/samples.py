@@ -96,7 +96,8 @@ class Samples:
             return None
         if not arrays[0].is_contiguous():
             return None
-        return getattr(training, kinds[self.rows.dtype])(*(array.detach().numpy() for array in arrays))
+        values = (np.require(array.detach().numpy(), requirements="CA") for array in arrays)
+        return getattr(training, kinds[self.rows.dtype])(*values)
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""
