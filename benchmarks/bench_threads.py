@@ -43,7 +43,9 @@ def samples_of(n_rows: int, n_features: int, *, soft: bool) -> Samples:
     return Samples(ArrayRows(x), y, torch.ones(n_rows), target, n_jobs=1)
 
 
-def epoch_of(split: str, n_rows: int, shape: tuple[int, ...], *, soft: bool, n_jobs: int, ours: bool) -> Callable[[], float]:
+def epoch_of(
+    split: str, n_rows: int, shape: tuple[int, ...], *, soft: bool, n_jobs: int, ours: bool
+) -> Callable[[], float]:
     """A function that takes one epoch and gives its seconds."""
     samples = replace(samples_of(n_rows, int(np.prod(shape)), soft=soft), n_jobs=n_jobs)
     random = torch.Generator().manual_seed(0)

@@ -59,7 +59,11 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/choices.py": {"learning"},
-    "estimators/fitting.py": {"learning", "tree", "one_thread"},  # these are themselves imported only inside the method that trains
+    "estimators/fitting.py": {
+        "learning",
+        "tree",
+        "one_thread",
+    },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/simplifying.py": {"learning"},
     "estimators/on_device.py": {"tree", "splits"},
@@ -77,6 +81,7 @@ LIBRARIES = {
         "targets/classes.py",
         "rows/arrays.py",
         "rows/base.py",
+        "rows/shifted.py",
         "tree",
         "learning",
         "baselines",

@@ -11,13 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-Mapping = Callable[[Callable[[Given], Result], Iterable[Given]], Iterator[Result]]
+
+
+class Mapping(Protocol):
+    """What ``map`` does."""
+
+    def __call__(self, function: Callable[[Given], Result], given: Iterable[Given], /) -> Iterator[Result]: ...
+
 
 _lock = Lock()
 
@@ -37,7 +43,7 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def workers(number: int) -> Iterator[Mapping[Given, Result]]:
+def workers(number: int) -> Iterator[Mapping]:
     """A ``map`` on so many threads, torch on one in each of them; what it gives is in the order of what it is given."""
     if number == 1:
         yield map

@@ -22,7 +22,6 @@ from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSp
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 
-
 ROWS_PER_THREAD = 1024
 """Modules see at most so many rows at once, so that there is something for every thread."""
 

@@ -160,6 +160,9 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
         roughness,
         0.0,
         given["squares"],
+        np.ones(1),
+        given.get("correlated"),
+        given.get("varying"),
         given["share"],
         image,
         n_threads,
@@ -183,10 +186,13 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
         {"image": (3, 1), "roughness": 1.0},
         {"image": (0, 0), "roughness": 1.0},
         {"n_features": 0},
+        {"correlated": np.zeros((1, 3), dtype=np.float32), "image": (2, 2)},
+        {"correlated": np.zeros((1, 4), dtype=np.float32), "image": (3, 1)},
+        {"varying": np.ones(3, dtype=np.float32)},
     ],
 )
 def test_a_trainer_refuses_arrays_and_images_that_do_not_fit(changes):
-    with pytest.raises(ValueError, match=r"share|per split|n_features|per row|image|features"):
+    with pytest.raises(ValueError, match=r"share|per split|n_features|per row|image|feature|correlated"):
         a_trainer(**changes)
 
 
@@ -195,7 +201,11 @@ def numbers(*values):
 
 
 def a_stump_step(trainer, order=(0, 1, 2), active=(0,), begin=(0,), end=(3,), n_classes=2, n_splits=1, n_features=4):
-    before = np.zeros((n_splits, n_features), dtype=np.float32), np.zeros(n_splits, dtype=np.float32), np.zeros(n_splits)
+    before = (
+        np.zeros((n_splits, n_features), dtype=np.float32),
+        np.zeros(n_splits, dtype=np.float32),
+        np.zeros(n_splits),
+    )
     tables = np.full((2, n_splits * n_classes), 0.5, dtype=np.float32)
     factors = np.ones(len(active)), np.ones(len(active))
     ranges = (numbers(*part) for part in (order, active, begin, end))
@@ -243,6 +253,17 @@ def test_a_step_refuses_labels_that_the_tables_do_not_have(label):
         a_stump_step(trainer)
     with pytest.raises(ValueError, match="one of the classes"):
         a_tree_step(trainer, (-1,), (-2,))
+
+
+def test_windows_that_were_moved_out_of_the_data_are_refused():
+    data, base = np.zeros(10, dtype=np.float32), numbers(0, 3)
+    rows = training.SingleRows(data, base, numbers(0, 1, 2))
+    copies = np.zeros((2, 3), dtype=np.float32)
+    rows.gather(numbers(0, 1), copies, 1)
+    for place in (8, -1, FAR, -FAR):
+        base[1] = place
+        with pytest.raises(ValueError, match="inside the data"):
+            rows.gather(numbers(0, 1), copies, 1)
 
 
 def test_rows_in_training_route_only_through_trees_and_from_nodes_that_exist():

@@ -94,7 +94,7 @@ def prepared(tree: FlatTree) -> Any:
 
 def _in_order(values: Any) -> npt.NDArray[Any]:
     """The values side by side and aligned, copied only where they are not."""
-    return np.require(values, requirements="CA")
+    return np.require(values, requirements=("C", "A"))
 
 
 _said: set[str] = set()

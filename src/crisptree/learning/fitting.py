@@ -15,10 +15,11 @@ from crisptree.inference import CrispTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
-from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
-from crisptree.learning.problem import Problem
+from crisptree.learning.noise import Noise
+from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
@@ -67,7 +68,8 @@ def fit_tree(
     """
     kind = kind_of(spec.split, spec.input_shape or (problem.training.X.shape[1],))
     with training_on(spec, kind) as device:
-        samples, validation = problem.on(device, spec.n_jobs)
+        shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
+        samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = _Ending(on_epoch)
         work = _Work(spec, samples, kind, generator, ended)
@@ -84,7 +86,8 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     Splits that part none of the training rows are in neither of them.
     """
     rows = problem.training
-    tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
+    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
+    tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
     if not len(dead):
@@ -118,7 +121,7 @@ class _Work(NamedTuple):
     samples: Samples
     kind: SplitKind
     generator: torch.Generator
-    on_epoch: Listener | None
+    on_epoch: _Ending
 
 
 def _begin(work: _Work, start: Start) -> Tree:
@@ -204,11 +207,27 @@ def _tuned(
         "restore_best": spec.restore_best,
     }
     if spec.algorithm != "non_greedy":
-        return finetune(tree, work.samples, plan, zeros=zeros, **common), None
+        best = finetune(tree, work.samples, plan, zeros=zeros, **common)
+        return _annealed_again(work, best, validation, {**common, "zeros": zeros}), None
     if plan.epochs == 0:
         return TrainedTree(tree, plan.steepness_at(0)), spec.nu
-    best = non_greedy(tree, work.samples, plan, spec.nu, **common)
-    return TrainedTree(best.tree, plan.steepness_at(0)), best.nu
+    rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
+    return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
+
+
+def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
+    """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
+
+    Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
+    """
+    samples, plan = work.samples, work.spec.finetuning.later_half
+    for _ in range(work.spec.reanneal):
+        if work.on_epoch:  # a callback has asked to stop
+            break
+        again = finetune(best.tree, samples, plan, **common)
+        now, before = (hard_score(one.tree, samples, validation or samples) for one in (again, best))
+        best = again if now >= before else best
+    return best
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from crisptree.blocks import n_threads
 from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
+from crisptree.rows.shifted import ShiftedImages
 from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
@@ -48,6 +50,8 @@ class Samples:
         Positive sample weights.
     target : Target
         What y is.
+    varying : Tensor of shape (n_features,) or None
+        1 for features that vary, 0 for those that are constant; None where all vary.
     n_jobs : int or None, default=1
         Threads that may work on them, where there are enough; what comes out does not depend on it.
     """
@@ -56,6 +60,7 @@ class Samples:
     y: Tensor
     weight: Tensor
     target: Target
+    varying: Tensor | None = None
     n_jobs: int | None = 1
 
     def __len__(self) -> int:
@@ -87,6 +92,10 @@ class Samples:
         self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)
         return copies
 
+    def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """Inside, images that are to be shifted are; other rows are as always, and nothing is drawn."""
+        return self.rows.shifted(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()
+
     @cached_property
     def native_rows(self) -> Any:
         """The rows as the native kernels see them; None where they cannot read them."""
@@ -96,7 +105,7 @@ class Samples:
             return None
         if not arrays[0].is_contiguous():
             return None
-        values = (np.require(array.detach().numpy(), requirements="CA") for array in arrays)
+        values = (np.require(array.detach().numpy(), requirements=("C", "A")) for array in arrays)
         return getattr(training, kinds[self.rows.dtype])(*values)
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:

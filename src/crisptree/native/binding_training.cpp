@@ -1,10 +1,13 @@
 // Python's door to the training steps.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -65,6 +68,9 @@ class Source {
     must_be_aligned(data, base, offset);
     must(windows_fit(static_cast<int64_t>(data.shape(0)), base.data(), static_cast<int64_t>(n_rows_), offset.data(), n),
          "windows must lie inside the data");
+    const auto [low, high] = std::minmax_element(offset.data(), offset.data() + n);
+    first_ = -*low;
+    last_ = static_cast<int64_t>(data.shape(0)) - 1 - *high;
     runs_ = runs_of(offset.data(), n);
     rows_ = {data.data(), base.data(), runs_.data(), static_cast<int64_t>(runs_.size()), n};
   }
@@ -74,6 +80,12 @@ class Source {
   const Rows<T>& rows() const { return rows_; }
   size_t n_rows() const { return n_rows_; }
   size_t n_features() const { return static_cast<size_t>(rows_.n_features); }
+
+  // That the row is there. Windows belong to Python, which may have moved them since they were first looked at.
+  void must_hold(int64_t row) const {
+    must(row >= 0 && row < static_cast<int64_t>(n_rows_), "a row must exist");
+    must(!rows_.are_windows() || (rows_.base[row] >= first_ && rows_.base[row] <= last_), "windows must lie inside the data");
+  }
 
   void route(Numbers<1> numbers, Array<int32_t, 1> node, Array<const T, 2> weight, Array<const T, 1> bias,
              Array<const int32_t, 1> left, Array<const int32_t, 1> right, int n_threads) const {
@@ -107,15 +119,14 @@ class Source {
 
  private:
   void check(const Numbers<1>& numbers) const {
-    for (size_t i = 0; i < numbers.shape(0); ++i) {
-      must(numbers.data()[i] >= 0 && numbers.data()[i] < static_cast<int64_t>(n_rows_), "a row must exist");
-    }
+    for (size_t i = 0; i < numbers.shape(0); ++i) must_hold(numbers.data()[i]);
   }
 
   size_t n_rows_;
   Array<const T, 2> array_;
   Array<const T, 1> data_;
   Numbers<1> base_;
+  int64_t first_ = 0, last_ = 0;  // of the places where windows may begin
   std::vector<Run> runs_;
   Rows<T> rows_;
 };
@@ -126,9 +137,10 @@ class Trainer {
  public:
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
-          double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
-      : rows_(source.rows()), n_rows_(static_cast<int64_t>(source.n_rows())), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), share_(share) {
+          double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
+          std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
+      : source_(source), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -143,11 +155,17 @@ class Trainer {
     const auto side = static_cast<int64_t>(p);  // an image has no more pixels than a row has features
     must(image.first >= 0 && image.second >= 0 && image.first <= side && image.second <= side, "an image must fit into a row");
     const int64_t pixels = image.first * image.second;
-    must(roughness == 0 || (pixels > 0 && side % pixels == 0), "rows must be images for roughness");
+    must((roughness == 0 && !correlated) || (pixels > 0 && side % pixels == 0), "rows must be images for roughness and correlated noise");
+    must(!correlated || (correlated->shape(0) == n && correlated->shape(1) == p), "one correlated weight per weight");
+    must(!varying || varying->shape(0) == p, "every feature varies or not");
+    must_be_aligned(taps);
+    if (correlated) must_be_aligned(*correlated);
+    if (varying) must_be_aligned(*varying);
     pool_ = std::make_unique<Pool>(n_threads);
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
-               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data()};
+               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
+               static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
@@ -192,7 +210,7 @@ class Trainer {
  private:
   void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias, const Doubles& squares) const {
     must(squares.shape(0) == bias_.shape(0), "one squared norm per split");
-    must(weight.shape(0) == bias_.shape(0) && static_cast<int64_t>(weight.shape(1)) == rows_.n_features && bias.shape(0) == bias_.shape(0),
+    must(weight.shape(0) == bias_.shape(0) && weight.shape(1) == source_.n_features() && bias.shape(0) == bias_.shape(0),
          "the splits before must have the shape of those now");
     must_be_aligned(weight, bias, squares);
   }
@@ -210,16 +228,15 @@ class Trainer {
            "a range must lie inside the order and hold a row");
       for (int64_t place = begin.data()[a]; place < end.data()[a]; ++place) {
         const int64_t row = order.data()[place];
-        must(row >= 0 && row < n_rows_, "a row must exist");
+        source_.must_hold(row);
         must(y_.data()[row] >= 0 && y_.data()[row] < n_classes, "a row must be of one of the classes");
       }
     }
-    return {rows_, y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
+    return {source_.rows(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
             in_counts.data(), static_cast<int64_t>(n)};
   }
 
-  Rows<T> rows_;
-  int64_t n_rows_;
+  const Source<T>& source_;  // kept alive by Python
   Numbers<1> y_;
   Array<const T, 1> sample_weight_;
   Array<T, 2> weight_;
@@ -227,6 +244,9 @@ class Trainer {
   Array<T, 2> weight_mean_, weight_square_;
   Array<T, 1> bias_mean_, bias_square_, steps_;
   Array<double, 1> squares_;
+  Doubles taps_;
+  std::optional<Array<T, 2>> correlated_;
+  std::optional<Array<const T, 1>> varying_;
   Doubles share_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
@@ -245,7 +265,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
                     Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
-                    std::pair<int64_t, int64_t>, int>(),
+                    std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>, int>(),
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import node_masses, split_loss
-from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.backends.adam import Adam
 from crisptree.learning.backends.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
+from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.one_thread import Mapping, workers
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 class TorchSteps(StepByStep):
     """Scores and their gradients by automatic differentiation."""
 
-    each: Mapping[tuple[Tensor, ...], Found] = map
+    each: Mapping = map
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
@@ -62,6 +62,7 @@ class TorchSteps(StepByStep):
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
         self.shares = penalty_shares(trainee, plan)
+        self.noise = Noise.of(plan, samples.varying, samples.weight)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
         values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
         parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
@@ -127,7 +128,7 @@ class TorchSteps(StepByStep):
         """γ; under noise on the inputs that of every split, or of every row at its own."""
         if not self.plan.input_noise:
             return self.steepness
-        steepness = damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
+        steepness = self.noise.damped(self.steepness, splits)
         return steepness if place is None else steepness[place][:, None]
 
     def _differentiate(self, piece: tuple[Tensor, ...]) -> Found:
