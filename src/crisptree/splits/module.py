@@ -36,7 +36,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 
 
 class _Skeletons:
-    """A module whose code is run with parameters that are lent to it, and copies of it for threads that come meanwhile."""
+    """A module whose code is run with parameters lent to it, and copies of it for threads that come meanwhile."""
 
     def __init__(self, module: nn.Module, draws: bool = True) -> None:
         self.module, self.pattern, self.draws = module, copy.deepcopy(module), draws
