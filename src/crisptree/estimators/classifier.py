@@ -133,7 +133,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     device : str, default="auto"
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores.
+        Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
     verbose : int, default=0
         1 shows a live line of progress.
     callbacks : list of callable, default=None
