@@ -26,7 +26,7 @@ from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.targets import Classes, SoftClasses
 
-ROUNDS = 5
+ROUNDS = 3
 CASES: dict[str, tuple[str, int, tuple[int, ...], bool]] = {
     "axis, 24,000 × 200": ("axis", 24_000, (200,), False),
     "soft labels, 24,000 × 200": ("oblique", 24_000, (200,), True),
