@@ -44,6 +44,18 @@ def test_a_round_never_makes_the_tree_worse_on_the_rows_that_judge():
         assert often.score(X[200:], noisy[200:]) >= once.score(X[200:], noisy[200:])
 
 
+def test_a_round_whose_best_epoch_is_its_start_leaves_the_steepness_of_the_tree_as_it_is():
+    once, again = (
+        plain_tree(**QUICK | {"epochs": 1, "finetune_epochs": 20}, reanneal=rounds, early_stopping=True).fit(X, Y, validation=(X, Y))
+        for rounds in (0, 1)
+    )
+    scores = [record.validation_score for record in tuning(again)]
+    assert max(scores[:20]) >= max(scores[20:])  # the round has found no better epoch
+    np.testing.assert_array_equal(again.tree_.weight, once.tree_.weight)
+    best = tuning(once)[int(np.argmax(scores[:20]))]
+    assert again.tree_.statistics.steepness == once.tree_.statistics.steepness == best.steepness
+
+
 def test_a_callback_that_stops_a_fit_stops_the_rounds_too():
     def stop(record):
         if record.phase == "finetune":

@@ -226,12 +226,15 @@ def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, 
     """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
 
     Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
+    Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
     """
     samples, plan = work.samples, work.spec.finetuning.later_half
     for _ in range(work.spec.reanneal):
         if work.on_epoch:  # a callback has asked to stop
             break
         again = finetune(best.tree, samples, plan, **common)
+        if again.tree is best.tree:
+            continue
         now, before = (hard_score(one.tree, samples, validation or samples) for one in (again, best))
         best = again if now >= before else best
     return best
