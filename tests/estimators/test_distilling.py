@@ -38,6 +38,13 @@ class Recorder:
         return np.stack([1 - right, right], axis=1).astype(float)
 
 
+class NotSure(Recorder):
+    """A teacher that has no number for one row."""
+
+    def predict_proba(self, X):
+        return np.where(np.arange(len(X))[:, None] == 7, np.nan, super().predict_proba(X))
+
+
 @pytest.mark.parametrize("labels", ["hard", "sample", "soft"])
 def test_a_tree_answers_as_its_teacher(labels):
     tree = student().distill(FOREST, X, labels=labels)
@@ -98,6 +105,25 @@ def test_true_labels_take_the_share_that_the_teacher_is_not_trusted(trust, expec
     assert tree.predict_proba(X[:1])[0, 1] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("trust", "share"), [(None, 1.0), (0.5, 1.0), (0.6, 0.0)])
+def test_ties_of_hard_labels_go_to_the_truth(trust, share):
+    surely_no, truth = Recorder(), np.ones(90, dtype=int)
+    rows = np.abs(X) * [-1, 1, 1, 1, 1]
+    tree = student(max_depth=0).distill(surely_no, rows, truth, noise=0, trust=trust)
+    assert tree.predict_proba(X[:1])[0, 1] == share
+
+
+def test_a_tie_up_to_rounding_is_a_tie():
+    class Teacher(Recorder):
+        def predict_proba(self, X):
+            return np.tile([5 / 9, 1 - 5 / 9], (len(X), 1))
+
+    trust = 0.9
+    assert trust * (5 / 9) > trust * (1 - 5 / 9) + (1 - trust)  # by the last bit
+    tree = student(max_depth=0).distill(Teacher(), X, np.ones(90, dtype=int), noise=0, trust=trust)
+    assert tree.predict_proba(X[:1])[0, 1] == 1.0
+
+
 def test_copies_have_no_true_label_and_the_weight_of_their_row():
     weight = np.where(np.arange(90) < 45, 1.0, 0.0)
     truth = np.ones(90, dtype=int)
@@ -118,6 +144,13 @@ def test_columns_keep_their_names_and_images_their_shape():
     frame = pandas.DataFrame(X, columns=list("abcde"))
     teacher = RandomForestClassifier(5, random_state=0).fit(frame, Y)
     assert student().distill(teacher, frame, copies=1).feature_names_in_.tolist() == list("abcde")
+    polars = pytest.importorskip("polars")
+    named = polars.DataFrame(X, schema=list("abcde"))
+    recorder = Recorder()
+    tree = student().distill(recorder, named, copies=1)
+    assert tree.feature_names_in_.tolist() == list("abcde")
+    assert [asked.columns for asked in recorder.asked] == 2 * [list("abcde")]
+    assert np.array_equal(tree.tree_.weight, student().distill(Recorder(), X, copies=1).tree_.weight)
     images = np.random.default_rng(0).normal(size=(40, 4, 4))
     flat = make_pipeline(Flat(), LogisticRegression()).fit(images, images.mean(axis=(1, 2)) > 0)
     assert student().distill(flat, images, copies=1).image_shape_ == (4, 4)
@@ -168,6 +201,9 @@ def test_validation_rows_judge():
         (FOREST, X, {"copies": -1}, ValueError, "`copies` must be a whole number of at least 0"),
         (FOREST, X, {"noise": -0.1}, ValueError, "`noise` must be a number at least 0"),
         (FOREST, X, {"labels": "fuzzy"}, ValueError, "`labels` must be one of 'hard', 'sample', 'soft'"),
+        (FOREST, X, {"trust": 0.3}, ValueError, "`trust` must come with y.*got trust=0.3 and no y. Give y, or leave"),
+        (FOREST, X, {"sample_weight": np.ones(3)}, ValueError, r"sample_weight.shape == \(3,\), expected \(90,\)"),
+        (NotSure(), X, {}, ValueError, r"`teacher.predict_proba` gives .*row 7 is \[nan, nan\]"),
         (FOREST, X, {"trust": 1.5}, ValueError, "`trust` must be a number from 0 to 1 or None; got 1.5"),
     ],
 )

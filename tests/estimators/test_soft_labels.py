@@ -130,6 +130,8 @@ def test_probabilities_that_are_nearly_some_are_mended():
         (P, {}, {"algorithm": "non_greedy"}, "y must be one label per row for algorithm='non_greedy'"),
         (P, {"validation": (X, P[:, :2])}, {}, r"a column for each of the training classes \[0, 1, 2\]; got 2 columns"),
         (P, {"validation": (X, 2 * P)}, {}, "validation labels as a matrix must hold probabilities"),
+        (P, {"validation": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, r"row 5 is \[nan, nan, nan\]"),
+        (Y, {"validation": (X, np.where(np.arange(80)[:, None] == 5, np.nan, P))}, {}, "validation labels .*row 5 is"),
         (P, {"validation": (X[:3], P)}, {}, "inconsistent numbers of samples"),
         (np.stack([Y, Y], axis=1), {}, {}, "1d array"),
         (np.eye(3, dtype=int)[Y], {}, {}, "1d array"),
@@ -145,6 +147,12 @@ def test_two_columns_of_one_name_are_refused():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="unique column names"):
         model().fit(X, pandas.DataFrame(P, columns=["a", "a", "b"]))
+
+
+def test_column_names_that_cannot_be_sorted_are_refused_with_a_remedy():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"of one type that can be sorted; got \['a', 1, 'b'\]\. Make text of them"):
+        model().fit(X, pandas.DataFrame(P, columns=["a", 1, "b"]))
 
 
 def test_what_is_left_open_is_chosen_by_the_likeliest_classes():

@@ -46,7 +46,9 @@ def test_a_round_never_makes_the_tree_worse_on_the_rows_that_judge():
 
 def test_a_round_whose_best_epoch_is_its_start_leaves_the_steepness_of_the_tree_as_it_is():
     once, again = (
-        plain_tree(**QUICK | {"epochs": 1, "finetune_epochs": 20}, reanneal=rounds, early_stopping=True).fit(X, Y, validation=(X, Y))
+        plain_tree(**QUICK | {"epochs": 1, "finetune_epochs": 20}, reanneal=rounds, early_stopping=True).fit(
+            X, Y, validation=(X, Y)
+        )
         for rounds in (0, 1)
     )
     scores = [record.validation_score for record in tuning(again)]

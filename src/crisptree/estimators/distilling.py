@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.labels import class_numbers
 
 Doubles = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
 
 
 class DistillingMixin:
@@ -54,13 +61,14 @@ class DistillingMixin:
             What a row gets: the likeliest class, a class drawn from the probabilities, or the probabilities
             themselves. The first two train in the fast native steps, the last in torch's.
         trust : float, default=None
-            The teacher's share in the probabilities of a row whose label is known, from 0 to 1; None is 0.5. With less
-            than that, "hard" labels of such rows are the true ones.
+            The teacher's share in the probabilities of a row whose label is known, from 0 to 1, for where y is given;
+            None is 0.5. With 0.5 or less, "hard" labels of such rows are the true ones, which win ties.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, and of their copies.
         validation : (X, y), default=None
-            Rows with true labels on which the tree is scored after every epoch of finetuning. With ``early_stopping``
-            give some: rows held out of the others would have copies among them.
+            Rows with true labels that judge what the fit chooses and, with ``early_stopping``, every epoch of
+            finetuning. Without them rows of X are held out where some are needed, and their copies with them; these
+            judge by what the teacher says.
 
         Examples
         --------
@@ -75,29 +83,42 @@ class DistillingMixin:
         """
         for name, value in (("copies", copies), ("noise", noise), ("labels", labels), ("trust", trust)):
             check_argument(name, value)
+        if trust is not None and y is None:
+            raise ValueError(
+                f"`trust` must come with y, true labels that it is weighed against; got trust={trust!r} and no y. Give "
+                "y, or leave trust None."
+            )
         classes = _classes(teacher)
         values = _numbers(X, teacher)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         spread = values.std(axis=0, dtype=np.float64)
         n_copies = copies if noise > 0 else 0
         rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
         answers = [_answers(teacher, part, classes, len(values)) for part in rows]
+        truth = np.full(len(values) * len(rows), -1)
         if y is not None:
-            answers[0] = _mixed(answers[0], y, classes, 0.5 if trust is None else trust)
+            truth[: len(values)] = numbers = _true_numbers(y, classes, len(values))
+            answers[0] = _mixed(answers[0], numbers, 0.5 if trust is None else trust)
         source = np.tile(np.arange(len(values)), len(rows))
-        targets = Probabilities(LABELS[labels](np.concatenate(answers), rng), classes, source)
-        weight = None if sample_weight is None else np.tile(np.asarray(sample_weight), len(rows))
+        targets = Probabilities(LABELS[labels](np.concatenate(answers), truth, rng), classes, source)
+        weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
         everything = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
         self.fit(everything, targets, weight, validation)
         return self
 
 
-def _hard(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
-    """All for the likeliest class."""
-    return one_hot(probabilities.argmax(axis=1), probabilities.shape[1])
+def _hard(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
+    """All for the likeliest class; of several, up to rounding, for the true one where it is known and among them."""
+    chosen = probabilities.argmax(axis=1)
+    known = np.flatnonzero(truth >= 0)
+    ties = known[probabilities[known, truth[known]] >= probabilities[known].max(axis=1) - 1e-9]
+    chosen[ties] = truth[ties]
+    return one_hot(chosen, probabilities.shape[1])
 
 
-def _sampled(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
+def _sampled(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
     """All for a class that is drawn."""
     below = probabilities.cumsum(axis=1) <= rng.random((len(probabilities), 1))
     # Rounding may leave the last sum below 1.
@@ -105,12 +126,12 @@ def _sampled(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
     return one_hot(drawn, probabilities.shape[1])
 
 
-def _soft(probabilities: Doubles, rng: np.random.Generator) -> Doubles:
+def _soft(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
     return probabilities
 
 
 LABELS = {"hard": _hard, "sample": _sampled, "soft": _soft}
-"""What is made of the teacher's probabilities."""
+"""What is made of the probabilities, the teacher's and the truth's; true classes are −1 where they are not known."""
 
 
 def _classes(teacher: Any) -> npt.NDArray[Any]:
@@ -149,7 +170,9 @@ def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Gener
 
 def _like(X: Any, values: npt.NDArray[np.float32]) -> Any:
     """Rows with the column names that X has."""
-    return X.__class__(values, columns=X.columns) if hasattr(X, "iloc") else values
+    if hasattr(X, "iloc"):
+        return X.__class__(values, columns=X.columns)
+    return X.__class__(values, schema=X.columns, orient="row") if hasattr(X, "with_columns") else values
 
 
 def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Doubles:
@@ -168,14 +191,19 @@ def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Do
     return check_probabilities(found, "what `teacher.predict_proba` gives")
 
 
-def _mixed(answers: Doubles, y: npt.ArrayLike, classes: npt.NDArray[Any], trust: float) -> Doubles:
-    """trust · teacher + (1 − trust) · truth."""
+def _true_numbers(y: npt.ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbers:
+    """The true labels as numbers of the teacher's classes."""
     labels = column_or_1d(y)
-    check_consistent_length(answers, labels)
+    check_consistent_length(np.empty(n_rows), labels)
     numbers = class_numbers(labels, classes)
     if (numbers < 0).any():
         unknown = list(dict.fromkeys(labels[numbers < 0].tolist()))
         raise ValueError(
             f"y must be among the teacher's classes {classes.tolist()}; got {unknown} too. Leave those rows out, or y."
         )
-    return trust * answers + (1 - trust) * one_hot(numbers, len(classes))
+    return numbers
+
+
+def _mixed(answers: Doubles, truth: Numbers, trust: float) -> Doubles:
+    """trust · teacher + (1 − trust) · truth."""
+    return trust * answers + (1 - trust) * one_hot(truth, answers.shape[1])

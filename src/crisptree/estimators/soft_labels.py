@@ -78,7 +78,8 @@ def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:
     """Rows that are not negative and sum to 1 up to rounding, made to do so exactly."""
     y = np.asarray(y, dtype=np.float64)
     sums = y.sum(axis=1)
-    bad = np.flatnonzero((y < -ROUNDING).any(axis=1) | (np.abs(sums - 1) > ROUNDING))
+    # What is not a number is neither at least 0 nor near 1, so rows are asked to be good rather than bad.
+    bad = np.flatnonzero(~((y >= -ROUNDING).all(axis=1) & (np.abs(sums - 1) <= ROUNDING)))
     if len(bad):
         row = int(bad[0])
         shown = ", ".join(f"{value:.3g}" for value in y[row, :6]) + ", …" * (y.shape[1] > 6)
@@ -98,7 +99,13 @@ def by_class(
 
     Certain rows are plain labels, which everything else trains on too, and faster.
     """
-    classes, order = np.unique(columns, return_index=True)
+    try:
+        classes, order = np.unique(columns, return_index=True)
+    except TypeError as error:
+        raise ValueError(
+            f"the column names of y, which are its classes, must be of one type that can be sorted; got "
+            f"{columns.tolist()}. Make text of them, for example with y.columns = y.columns.astype(str)."
+        ) from error
     y = check_probabilities(y)[:, order]
     if ((y == 0) | (y == 1)).all():
         return classes, classes[y.argmax(axis=1)]
