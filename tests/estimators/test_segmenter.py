@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import crisptree
-from crisptree import CrispSegmenter, ModelFileError
+from crisptree import CrispSegmenter, ModelFileError, StopTraining
 from crisptree.estimators import loading
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import reference
@@ -212,6 +212,28 @@ def test_a_second_stage_sees_what_the_first_one_says(n_images):
     validated.fit(images, labels, validation=(IMAGES, LABELS))
     assert validated.history_[-1].validation_score == pytest.approx(validated.score(IMAGES, LABELS))
     assert sum(record.phase == "finetune" and record.epoch == 1 for record in heard) == 2, "one tree for every stage"
+
+
+@pytest.mark.parametrize(("last", "n_trees"), [(2, 1), (9, 1), (14, 2)])
+def test_a_callback_that_ends_a_fit_ends_all_its_stages(tmp_path, last, n_trees):
+    heard = []
+
+    def stop(record):
+        heard.append(record)
+        if len(heard) == last:
+            raise StopTraining
+
+    model = CrispSegmenter(**QUICK | {"max_depth": 2, "epochs": 2, "finetune_epochs": 4}, stages=3, callbacks=[stop])
+    model.fit(IMAGES, LABELS)
+    assert len(heard) == last
+    assert len(model.earlier_trees_) + 1 == n_trees
+    assert model.image_shape_ == ((5, 5) if n_trees == 1 else (5, 5, 2))
+    assert model.set_params(callbacks=None).predict(IMAGES).shape == LABELS.shape
+    model.save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert again.stages == n_trees
+    assert np.array_equal(again.predict(IMAGES), model.predict(IMAGES))
+    assert model.fit(IMAGES, LABELS).earlier_trees_[1:]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
+from crisptree.learning.history import Ending
 from crisptree.learning.problem import Part, Problem
 from crisptree.scaling import Scaling
 from crisptree.targets import Classes
@@ -29,13 +30,20 @@ class LabelledImages(NamedTuple):
 def fit_stages(
     parameters: Mapping[str, Any], given: LabelledImages, held: LabelledImages | None, seed: int
 ) -> list[Trained]:
-    """One tree per stage; each later one sees the class probabilities of the one before beside the image."""
+    """One tree per stage; each later one sees the class probabilities of the one before beside the image.
+
+    Where a callback ends the fit, the stages that are there are all; a later one that has no split yet is none.
+    """
     if held is None and (holds_out(parameters) or is_judged(parameters)):
         given, held = _split_off(given, parameters["validation_fraction"], seed)
+    endings = [Ending(callback) for callback in parameters["callbacks"] or ()]
+    parameters = {**parameters, "callbacks": endings}
     stages: list[Trained] = []
     now, held_now = given, held
     for stage in range(parameters["stages"]):
         stages.append(_fit_one(parameters, now, held_now, seed + stage))
+        if any(endings):
+            return stages[:stage] if stage and not stages[-1][0].tree.structure.n_splits else stages
         if stage + 1 < parameters["stages"]:
             tree = stages[-1][0].tree
             now = _with_opinions(parameters, tree, given, now)

@@ -146,7 +146,7 @@ def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: An
         model.earlier_trees_.append(tree)
     if model.image_shape_ != _window_view(model).image_shape:
         raise ModelFileError(f"{path} holds a tree that looks at other windows than its parameters say.")
-    model.looks_at_ = (model.window, tuple(model.scales), model.normalise_images)
+    model.looks_at_ = model._looks_at()
 
 
 def _window_view(model: CrispSegmenter) -> WindowView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -91,7 +92,7 @@ annealing, finetune_steepness, reanneal
     tree_, greedy_tree_ : FlatTree or ModuleTree
         The deterministic tree, and the same before finetuning; of the last stage where there are several.
     earlier_trees_ : list of FlatTree or ModuleTree
-        The trees of the stages before.
+        The trees of the stages before; fewer than ``stages`` says where ``StopTraining`` ended the fit early.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     channels_ : int or None
@@ -101,7 +102,7 @@ annealing, finetune_steepness, reanneal
     n_features_in_ : int
         Values in a window.
     looks_at_ : tuple
-        The window and the scales of the fit, and whether it normalised images.
+        The window and the scales of the fit, whether it normalised images, and the stages that it was to have.
     history_ : list of EpochRecord
         One record for every epoch of the trees above.
 
@@ -171,11 +172,12 @@ annealing, finetune_steepness, reanneal
     def _settle_on(self, tree: CrispTree) -> None:
         """Take a tree as the last one, and say what it looks at."""
         self.tree_, self.n_features_in_ = tree, tree.n_features
-        self.looks_at_: tuple[int, tuple[int, ...], bool] = self._looks_at()
+        self.looks_at_: tuple[int, tuple[int, ...], bool, int] = self._looks_at()
         self.image_shape_ = self._view(seen_channels(self)).image_shape
 
-    def _looks_at(self) -> tuple[int, tuple[int, ...], bool]:
-        return int(self.window), tuple(int(scale) for scale in self.scales), bool(self.normalise_images)
+    def _looks_at(self) -> tuple[int, tuple[int, ...], bool, int]:
+        scales = tuple(int(scale) for scale in self.scales)
+        return int(self.window), scales, bool(self.normalise_images), int(self.stages)
 
     def _view(self, channels: int) -> WindowView:
         return WindowView(*self._looks_at()[:2], channels)
@@ -265,9 +267,8 @@ annealing, finetune_steepness, reanneal
     def _check_unchanged(self) -> None:
         """Trees look at the windows that they were trained on, and at no others."""
         check_is_fitted(self, "tree_")
-        stages = len(self.earlier_trees_) + 1
-        if (*self._looks_at(), self.stages) != (*self.looks_at_, stages):
-            window, scales, normalised = self.looks_at_
+        if self._looks_at() != self.looks_at_:
+            window, scales, normalised, stages = self.looks_at_
             raise ValueError(
                 "`window`, `scales`, `normalise_images` and `stages` must be those of fit, "
                 f"{window}, {scales}, {normalised} and {stages}; they have been set to {self.window}, {self.scales}, "
@@ -275,9 +276,14 @@ annealing, finetune_steepness, reanneal
             )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted segmenter to a file that ``crisptree.load`` reads."""
+        """Write the fitted segmenter to a file that ``crisptree.load`` reads.
+
+        ``stages`` is there the number of trees, which is less than was asked for where ``StopTraining`` ended the fit.
+        """
         self._check_unchanged()
-        super().save(path)
+        twin = copy.copy(self)
+        twin.stages = len(self.earlier_trees_) + 1
+        super(CrispSegmenter, twin).save(path)
 
     def _seen(self, image: checks.Image) -> checks.Image:
         return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)

@@ -17,7 +17,7 @@ from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
-from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Ending, Listener
 from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
@@ -71,7 +71,7 @@ def fit_tree(
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
-        ended = _Ending(on_epoch)
+        ended = Ending(on_epoch)
         work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
         if spec.split == "axis" and spec.grow in SEARCHES:
@@ -98,24 +98,6 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
 
 
-class _Ending:
-    """Passes records on to a callback and remembers that it asked to stop."""
-
-    def __init__(self, callback: Listener | None) -> None:
-        self.callback, self.asked = callback, False
-
-    def __call__(self, record: EpochRecord) -> None:
-        try:
-            if self.callback is not None:
-                self.callback(record)
-        except StopTraining:
-            self.asked = True
-            raise StopTraining(record) from None
-
-    def __bool__(self) -> bool:
-        return self.asked
-
-
 class _Work(NamedTuple):
     """What the phases of a training share."""
 
@@ -123,7 +105,7 @@ class _Work(NamedTuple):
     samples: Samples
     kind: SplitKind
     generator: torch.Generator
-    on_epoch: _Ending
+    on_epoch: Ending
 
 
 def _grown_split(spec: Spec) -> Any:

@@ -45,7 +45,8 @@ class StopTraining(Exception):
     """Raise it in a callback to end a fit there and keep the tree as it stands.
 
     While a tree grows, the levels that are complete are kept and nothing is finetuned; while it is finetuned, the tree
-    as it is after the epoch.
+    as it is after the epoch. The stages of a segmenter that would have come after it are left out, and so is a later
+    one without a first split.
 
     Examples
     --------
@@ -62,3 +63,21 @@ class StopTraining(Exception):
 
 
 Listener = Callable[[EpochRecord], None]
+
+
+class Ending:
+    """Passes records on to a callback and remembers that it asked to stop, which makes it true."""
+
+    def __init__(self, callback: Listener | None) -> None:
+        self.callback, self.asked = callback, False
+
+    def __call__(self, record: EpochRecord) -> None:
+        try:
+            if self.callback is not None:
+                self.callback(record)
+        except StopTraining:
+            self.asked = True
+            raise StopTraining(record) from None
+
+    def __bool__(self) -> bool:
+        return self.asked
