@@ -15,6 +15,7 @@ FILES = sorted(path for path in ROOT.rglob("*.py"))
 ALLOWED = {
     "structure": set(),
     "blocks": set(),
+    "one_thread": set(),
     "warning": set(),
     "labels": set(),
     "holdout": set(),
@@ -32,10 +33,10 @@ ALLOWED = {
     "images": {"rows"},
     "targets": set(),
     "inference": {"structure", "targets", "rows", "scaling", "blocks", "native", "warning"},
-    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks"},
+    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks", "one_thread"},
     "learning": {
         *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
-        *("scaling", "blocks", "native", "warning"),
+        *("scaling", "blocks", "native", "warning", "one_thread"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
@@ -62,7 +63,11 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/choices.py": {"learning"},
-    "estimators/fitting.py": {"learning", "tree"},  # these are themselves imported only inside the method that trains
+    "estimators/fitting.py": {
+        "learning",
+        "tree",
+        "one_thread",
+    },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/simplifying.py": {"learning"},
     "estimators/on_device.py": {"tree", "splits"},
@@ -76,6 +81,7 @@ LIBRARIES = {
     "torch": {
         "equations",
         "splits",
+        "one_thread",
         "targets/classes.py",
         "rows/arrays.py",
         "rows/base.py",
