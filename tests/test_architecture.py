@@ -33,7 +33,7 @@ ALLOWED = {
         *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
         *("scaling", "blocks", "native", "warning"),
     },
-    "baselines": {"structure", "tree", "splits", "equations", "learning"},
+    "baselines": {"structure", "tree", "splits", "equations", "learning", "native"},
     "persistence": {"structure", "targets", "inference"},
     "tables": {"labels", "libsvm"},
     "datasets": {"holdout", "libsvm", "persistence"},
