@@ -16,21 +16,33 @@ FOLDER = Path(__file__).parent / "configs"
 
 @dataclass(frozen=True)
 class Ours:
-    """Greedy and finetuned trees: the first seed chooses among ``epochs``, all seeds train with the choice."""
+    """Greedy and finetuned trees: ``choice_seeds`` choose among ``epochs``, by their mean; ``seeds`` train with it."""
 
     algorithms: tuple[str, ...]
     seeds: tuple[int, ...]
     epochs: tuple[int, ...]
+    choice_seeds: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Rivals:
-    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each."""
+    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
+
+    Trees of ``deep_from`` levels and more have ``deep_seeds`` in place of ``seeds``. CO2 and non-greedy training choose
+    among ``nus`` on validation rows, with the first seed.
+    """
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     epochs: int
     time_cap: float
+    nus: tuple[float, ...] = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
+    deep_from: int | None = None
+    deep_seeds: tuple[int, ...] = ()
+
+    def seeds_at(self, depth: int) -> tuple[int, ...]:
+        """The seeds of a depth."""
+        return self.seeds if self.deep_from is None or depth < self.deep_from else self.deep_seeds
 
 
 @dataclass(frozen=True)
@@ -106,5 +118,7 @@ def _check(config: Config, place: str) -> None:
         part = getattr(config, name)
         if part is not None and not part.seeds:
             raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
-    if config.ours and not config.ours.epochs:
-        raise ValueError(f"{place}: `epochs` of [ours] must hold a number to choose; got none.")
+    if config.rivals and not (config.rivals.nus and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)):
+        raise ValueError(f"{place}: [rivals] must hold a number in `nus`, and `deep_seeds` from among its `seeds`.")
+    if config.ours and not (config.ours.epochs and config.ours.choice_seeds):
+        raise ValueError(f"{place}: `epochs` and `choice_seeds` of [ours] must hold a number; one holds none.")

@@ -16,6 +16,13 @@ PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "sca
 RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate": 0.02, "learning_rate_decay": "none"}
 SOFT = "soft"
 
+SEARCHES = {
+    "oc1": "every coefficient until none helps, up to 2000 tries a round",
+    "co2": "nu by validation",
+    "non_greedy": "nu by validation, from the CO2 tree with its own",
+}
+"""How a rival is set up beyond its estimator's parameters; a cell of another set-up is run again."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -33,11 +40,11 @@ METHODS = {
         Method("finetuned_em", "Finetuned (EM)", "ours"),
         Method("greedy_alternating", "Greedy (alternating)", "ours"),
         Method("finetuned_alternating", "Finetuned (alternating)", "ours"),
-        Method("axis_aligned", "Axis-aligned", "rivals"),
-        Method("random", "Random", "rivals"),
-        Method("oc1", "OC1", "rivals"),
-        Method("co2", "CO2", "rivals"),
-        Method("non_greedy", "Non-greedy", "rivals"),
+        Method("axis_aligned", "Axis-aligned (re-implemented)", "rivals"),
+        Method("random", "Random (re-implemented)", "rivals"),
+        Method("oc1", "OC1 (re-implemented)", "rivals"),
+        Method("co2", "CO2 (re-implemented)", "rivals"),
+        Method("non_greedy", "Non-greedy (re-implemented)", "rivals"),
         Method(SOFT, "Soft tree (visits all leaves)", "soft"),
     )
 }
@@ -59,19 +66,16 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
 
 def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None) -> CrispTreeClassifier:
     """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
-    if name == "non_greedy":
-        return CrispTreeClassifier(
-            grow="co2",
-            algorithm="non_greedy",
-            nu=nu,
-            max_depth=depth,
-            epochs=epochs,
-            finetune_epochs=epochs,
-            **RIVAL_STEPS,
-            random_state=seed,
-        )
+    is_whole = name == "non_greedy"
     return CrispTreeClassifier(
-        grow=name, algorithm="em", max_depth=depth, epochs=epochs, finetune_epochs=0, **RIVAL_STEPS, random_state=seed
+        grow="co2" if is_whole else name,
+        algorithm="non_greedy" if is_whole else "em",
+        nu=nu,
+        max_depth=depth,
+        epochs=epochs,
+        finetune_epochs=epochs if is_whole else 0,
+        **RIVAL_STEPS,
+        random_state=seed,
     )
 
 

@@ -74,6 +74,7 @@ def _run_all(
         device=given.device,
         filter=Filter(given.methods, given.depths, given.seeds),
         time_cap=given.time_cap,
+        trains=given.stage == "all",
     )
     session.progress.expect(ours.count(session) + rivals.count(session))
     with session.progress:
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--trees", type=Path, default=TREES, help="where grown trees are kept for a resumed run")
     parser.add_argument("--commit", help="what to record where git cannot say it")
+    parser.add_argument("--stage", choices=("all", "choose"), default="all", help="only choices on validation rows")
     parser.add_argument("--time-cap", type=float, help="seconds for a rival's growth, a rival's training, a soft tree")
     return parser
 

@@ -133,19 +133,14 @@ def _check_alike(group: list[dict[str, Any]]) -> None:
 
 def expected(config: Config) -> list[tuple[str, int, int]]:
     """All cells of a configuration as (method, depth, seed)."""
-    names: list[tuple[str, tuple[int, ...], int]] = []
-    deepest = config.depths[-1]
+    every: list[tuple[str, int, int]] = []
     if config.ours:
-        every = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
-        names += [(name, config.ours.seeds, deepest) for name in every]
+        names = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
+        every += [(name, depth, seed) for name in names for depth in config.depths for seed in config.ours.seeds]
     if config.rivals:
-        names += [(name, config.rivals.seeds, deepest) for name in config.rivals.methods]
-    if config.soft:
-        names.append(("soft", config.soft.seeds, config.soft.max_depth))
-    return [
-        (name, depth, seed)
-        for name, seeds, limit in names
-        for depth in config.depths
-        if depth <= limit
-        for seed in seeds
-    ]
+        for name in config.rivals.methods:
+            every += [(name, depth, seed) for depth in config.depths for seed in config.rivals.seeds_at(depth)]
+    if soft := config.soft:
+        depths = [depth for depth in config.depths if depth <= soft.max_depth]
+        every += [("soft", depth, seed) for depth in depths for seed in soft.seeds]
+    return every

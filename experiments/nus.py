@@ -1,0 +1,124 @@
+"""The ν of CO2 and of non-greedy training: the best on validation rows, with the first seed, at every depth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments import cells, methods
+from experiments.along import Along, Growth
+from experiments.cells import Cell
+from experiments.configs import Rivals
+from experiments.session import Session, hard_accuracy
+from experiments.store import as_json
+from experiments.trees import Grown, TimeCapReached, at_most, train_on
+
+Chosen = dict[int, float | None]
+
+
+def count_choices(session: Session, rivals: Rivals) -> int:
+    """How many steps of progress the choices have. Non-greedy training rests on CO2's as well."""
+    wanted = {name: len(_depths(session, rivals, name)) for name in ("co2", "non_greedy") if name in rivals.methods}
+    return len(rivals.nus) * (sum(wanted.values()) + wanted.get("non_greedy", 0))
+
+
+def choose_co2(session: Session, rivals: Rivals, asking: str, along: Along) -> Chosen:
+    """CO2's ν for the depths that a method asks for; None where the time cap came first."""
+    trials = _Trials(session, rivals, "co2", _depths(session, rivals, asking), along)
+    for nu in rivals.nus:
+
+        def train(cell: Cell, grown: Grown, nu: float = nu) -> None:
+            trials.put(cell.depth, nu, hard_accuracy(grown.model, trials.validation))
+
+        def give_up(cell: Cell, nu: float = nu) -> None:
+            trials.put(cell.depth, nu, None)
+
+        growth = Growth("co2", trials.seed, nu)
+        along(growth, "train", [trials.cell(depth) for depth in trials.open(nu)], train, give_up)
+    return trials.chosen()
+
+
+def choose_non_greedy(session: Session, rivals: Rivals, grown_with: Chosen, along: Along) -> Chosen:
+    """The ν of non-greedy training from the CO2 tree of the same rows; None where the time cap came first."""
+    trials = _Trials(session, rivals, "non_greedy", list(grown_with), along)
+
+    def train(cell: Cell, grown: Grown) -> None:
+        for nu in rivals.nus:
+            if cell.depth not in trials.open(nu, skip=False):
+                continue
+            like = methods.rival("non_greedy", cell.depth, rivals.epochs, trials.seed, nu)
+            try:
+                with at_most(session.cap(rivals.time_cap)):
+                    trained = train_on(grown.model, like, session.rows("train"))
+            except TimeCapReached:
+                trials.put(cell.depth, nu, None)
+            else:
+                trials.put(cell.depth, nu, hard_accuracy(trained, trials.validation))
+
+    def give_up(cell: Cell) -> None:
+        for nu in rivals.nus:
+            if cell.depth in trials.open(nu, skip=False):
+                trials.put(cell.depth, nu, None)
+
+    still = {nu: trials.open(nu) for nu in rivals.nus}
+    for depth, nu in grown_with.items():
+        if not any(depth in depths for depths in still.values()):
+            continue
+        if nu is None:
+            give_up(trials.cell(depth))
+        else:
+            along(Growth("co2", trials.seed, nu), "train", [trials.cell(depth)], train, give_up)
+    return trials.chosen()
+
+
+def _depths(session: Session, rivals: Rivals, name: str) -> list[int]:
+    return [cell.depth for cell in session.choosing([name], rivals.seeds[:1])]
+
+
+class _Trials:
+    """Scores on validation rows by depth and ν, those of earlier runs among them; None for one that took too long."""
+
+    def __init__(self, session: Session, rivals: Rivals, name: str, depths: list[int], along: Along) -> None:
+        self.session, self.rivals, self.name, self.depths, self.along = session, rivals, name, depths, along
+        self.seed, self.cap = rivals.seeds[0], session.cap(rivals.time_cap)
+        self.validation = (session.data.X_valid, session.data.y_valid)
+        self.scores = {depth: self._found(depth) for depth in depths}
+
+    def cell(self, depth: int) -> Cell:
+        return Cell(self.name, depth, self.seed)
+
+    def open(self, nu: float, *, skip: bool = True) -> list[int]:
+        """The depths at which a ν has no score yet; the others are passed by."""
+        there = [depth for depth in self.depths if f"{nu:g}" in self.scores[depth]]
+        if skip:
+            for depth in there:
+                self.session.skip(self.cell(depth))
+        return [depth for depth in self.depths if depth not in there]
+
+    def put(self, depth: int, nu: float, score: float | None) -> None:
+        self.scores[depth][f"{nu:g}"] = score
+        chosen = self._best(depth)
+        done = None not in self.scores[depth].values()
+        outcome = {"status": cells.DONE if done else cells.TIME_CAP, "time_cap": None if done else self.cap}
+        outcome |= {"validation_hard": self.scores[depth], "nu": chosen}
+        self.session.record(self.cell(depth), outcome, self._config(depth), cells.SELECTION)
+        said = "time cap" if score is None else f"validation {100 * score:.2f}"
+        self.session.progress.step(f"{self.session.config.data}: {self.cell(depth)}, trial of nu {nu:g}", said)
+
+    def chosen(self) -> Chosen:
+        return {depth: self._best(depth) for depth in self.depths}
+
+    def _best(self, depth: int) -> float | None:
+        """The ν with the highest score, the first of those that tie."""
+        scores = {nu: score for nu in self.rivals.nus if (score := self.scores[depth].get(f"{nu:g}")) is not None}
+        return max(scores, key=lambda nu: scores[nu]) if scores else None
+
+    def _found(self, depth: int) -> dict[str, float | None]:
+        found = self.session.found(self.cell(depth), cells.SELECTION)
+        if found is None or found["config"] != as_json(self._config(depth)):
+            return {}
+        is_settled = found["status"] == cells.DONE or found["time_cap"] >= self.cap
+        return {nu: score for nu, score in found["validation_hard"].items() if is_settled or score is not None}
+
+    def _config(self, depth: int) -> dict[str, Any]:
+        model = methods.rival(self.name, depth, self.rivals.epochs, self.seed)
+        return self.along.config(model, self.name, depth, "train") | {"seed": self.seed}
