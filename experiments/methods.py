@@ -57,7 +57,13 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN = {"learning_rate_decay": "none", "input_noise": 0.0, "prune": None, "shrinkage": 0.0}
+SINCE_THEN = {
+    "learning_rate_decay": "none",
+    "input_noise": 0.0,
+    "prune": None,
+    "shrinkage": 0.0,
+    "penalty_share": "rows",
+}
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 

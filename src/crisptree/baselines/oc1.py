@@ -35,7 +35,7 @@ have brought nothing the descent has ended."""
 N_JUMPS = 5
 """Random steps that a start may take; one that does not help ends it."""
 
-MAX_ROWS = 2000
+MAX_ROWS = 8000
 """The descent of a larger leaf sees a random choice of so many rows; its thresholds are set on all of them."""
 
 LEAST_IMPROVEMENT = 10.0**-GAIN_DIGITS

@@ -132,6 +132,7 @@ SAME_NAMES = (
     "l1",
     "l2",
     "roughness",
+    "penalty_share",
     "input_noise",
     "mass_threshold",
 )
