@@ -10,8 +10,12 @@ import numpy as np
 from experiments import methods
 from experiments.cells import Cell
 from experiments.configs import Rivals
+from experiments.methods import Bounded
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, grow, grow_on
+
+
+NOTHING = Bounded()
 
 
 class Growth(NamedTuple):
@@ -19,7 +23,7 @@ class Growth(NamedTuple):
 
     name: str
     seed: int
-    nu: float | None = None
+    bounded: Bounded = NOTHING
 
 
 class Along(NamedTuple):
@@ -55,10 +59,10 @@ class Along(NamedTuple):
 
     def _steps(self, growth: Growth, part: str, depths: list[int]) -> Iterator[tuple[int, Grown]]:
         """One tree as far as it is needed; a kept tree saves the way to it."""
-        session, (name, seed, nu) = self.session, growth
+        session, (name, seed, bounded) = self.session, growth
         steps = [depth for depth in session.config.depths if depths and depth <= depths[-1]]
         rows, cap = session.rows(part), session.cap(self.rivals.time_cap)
-        models = {depth: methods.rival(name, depth, self.rivals.epochs, seed, nu) for depth in steps}
+        models = {depth: methods.rival(name, depth, self.rivals.epochs, seed, bounded) for depth in steps}
         more = {"seed": seed, "commit": session.commit}
         keys = {depth: self.config(model, name, depth, part) | more for depth, model in models.items()}
         kept = {depth: session.shelf.get(key) for depth, key in keys.items()}
@@ -69,7 +73,8 @@ class Along(NamedTuple):
                 found.model.set_params(device=session.device)
                 grown = found
             elif grown is None:
-                session.progress.say(f"{session.config.data}: growing {name}, seed {seed}" + (f", nu {nu:g}" if nu else ""))
+                more_words = f", nu {bounded}" if bounded.nu else ""
+                session.progress.say(f"{session.config.data}: growing {name}, seed {seed}{more_words}")
                 with at_most(cap):
                     grown = grow(models[depth].set_params(device=session.device), rows)
             else:

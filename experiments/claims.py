@@ -98,12 +98,16 @@ def equally_good(results: Mapping[str, Results], name: str) -> Judgement:
         for stage in ("greedy", "finetuned"):
             for depth in found.config.depths:
                 asked += 1
-                one, other = (found.get(f"{stage}_{algorithm}", depth, "test_hard") for algorithm in ("em", "alternating"))
+                one, other = (
+                    found.get(f"{stage}_{algorithm}", depth, "test_hard") for algorithm in ("em", "alternating")
+                )
                 if one and other:
                     made.append(Comparison(one, other, f"{stage}, depth {depth}", "the alternating scheme"))
         return made, asked
 
-    return _judged(results, name, "EM and the alternating scheme perform equally well on test rows", pairs, mostly(TIED))
+    return _judged(
+        results, name, "EM and the alternating scheme perform equally well on test rows", pairs, mostly(TIED)
+    )
 
 
 def higher_from(found: Results) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crisptree.datasets import LOADERS
-from experiments.methods import ALGORITHMS, RIVALS
+from experiments.methods import ALGORITHMS, RATE, RIVALS, Bounded
 
 FOLDER = Path(__file__).parent / "configs"
 
@@ -29,7 +29,7 @@ class Rivals:
     """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
 
     Trees of ``deep_from`` levels and more have ``deep_seeds`` in place of ``seeds``. CO2 and non-greedy training choose
-    among ``nus`` on validation rows, with the first seed.
+    among ``nus`` on validation rows, with the first seed, the latter among ``rates`` as well.
     """
 
     methods: tuple[str, ...]
@@ -37,8 +37,14 @@ class Rivals:
     epochs: int
     time_cap: float
     nus: tuple[float, ...] = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
+    rates: tuple[float, ...] = (RATE,)
     deep_from: int | None = None
     deep_seeds: tuple[int, ...] = ()
+
+    def candidates(self, name: str) -> list[Bounded]:
+        """What a method chooses from."""
+        rates = self.rates if name == "non_greedy" else (RATE,)
+        return [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
 
     def seeds_at(self, depth: int) -> tuple[int, ...]:
         """The seeds of a depth."""
@@ -118,7 +124,11 @@ def _check(config: Config, place: str) -> None:
         part = getattr(config, name)
         if part is not None and not part.seeds:
             raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
-    if config.rivals and not (config.rivals.nus and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)):
-        raise ValueError(f"{place}: [rivals] must hold a number in `nus`, and `deep_seeds` from among its `seeds`.")
+    if config.rivals and not (
+        config.rivals.nus and config.rivals.rates and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)
+    ):
+        raise ValueError(
+            f"{place}: [rivals] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
+        )
     if config.ours and not (config.ours.epochs and config.ours.choice_seeds):
         raise ValueError(f"{place}: `epochs` and `choice_seeds` of [ours] must hold a number; one holds none.")

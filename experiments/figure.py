@@ -46,7 +46,11 @@ def draw(columns: Sequence[Results]) -> Figure:
         draw_curves(axes[2, column], results, TRAIN)
         axes[0, column].set_title(results.config.title)
         axes[2, column].set_xlabel("Maximum depth")
-    names = ("Test accuracy [%]", f"Test: {METHODS[OURS].label} minus the\nother, from depth {LEAD_FROM} on [points]", "Training accuracy [%]")
+    names = (
+        "Test accuracy [%]",
+        f"Test: {METHODS[OURS].label} minus the\nother, from depth {LEAD_FROM} on [points]",
+        "Training accuracy [%]",
+    )
     for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name)
     handles = {}

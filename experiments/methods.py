@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from crisptree import CrispTreeClassifier
 
@@ -13,13 +13,14 @@ RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a rival's fit to choose."""
 
-RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate": 0.02, "learning_rate_decay": "none"}
+RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none"}
+RATE = 0.02
 SOFT = "soft"
 
 SEARCHES = {
     "oc1": "every coefficient until none helps, up to 2000 tries a round",
     "co2": "nu by validation",
-    "non_greedy": "nu by validation, from the CO2 tree with its own",
+    "non_greedy": "nu and rate by validation, from the CO2 tree with its own nu",
 }
 """How a rival is set up beyond its estimator's parameters; a cell of another set-up is run again."""
 
@@ -75,13 +76,24 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
     )
 
 
-def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None) -> CrispTreeClassifier:
+class Bounded(NamedTuple):
+    """What the rivals that lower a bound are set to: ν and the step, as a share of the ball's radius."""
+
+    nu: float | None = None
+    rate: float = RATE
+
+    def __str__(self) -> str:
+        return f"{self.nu:g}" if self.rate == RATE else f"{self.nu:g}, rate {self.rate:g}"
+
+
+def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = Bounded()) -> CrispTreeClassifier:
     """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
     return CrispTreeClassifier(
         grow="co2" if is_whole else name,
         algorithm="non_greedy" if is_whole else "em",
-        nu=nu,
+        nu=bounded.nu,
+        learning_rate=bounded.rate,
         max_depth=depth,
         epochs=epochs,
         finetune_epochs=epochs if is_whole else 0,

@@ -1,4 +1,4 @@
-"""The ν of CO2 and of non-greedy training: the best on validation rows, with the first seed, at every depth."""
+"""ν of CO2, ν and step of non-greedy training: the best on validation rows, with the first seed, at every depth."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from experiments import cells, methods
 from experiments.along import Along, Growth
 from experiments.cells import Cell
 from experiments.configs import Rivals
+from experiments.methods import Bounded
 from experiments.session import Session, hard_accuracy
 from experiments.store import as_json
 from experiments.trees import Grown, TimeCapReached, at_most, train_on
 
-Chosen = dict[int, float | None]
+Chosen = dict[int, Bounded | None]
 
 
 def count_choices(session: Session, rivals: Rivals) -> int:
     """How many steps of progress the choices have. Non-greedy training rests on CO2's as well."""
     wanted = {name: len(_depths(session, rivals, name)) for name in ("co2", "non_greedy") if name in rivals.methods}
-    return len(rivals.nus) * (sum(wanted.values()) + wanted.get("non_greedy", 0))
+    of_co2 = sum(wanted.values())
+    return len(rivals.candidates("co2")) * of_co2 + len(rivals.candidates("non_greedy")) * wanted.get("non_greedy", 0)
 
 
 def choose_co2(session: Session, rivals: Rivals, asking: str, along: Along) -> Chosen:
     """CO2's ν for the depths that a method asks for; None where the time cap came first."""
     trials = _Trials(session, rivals, "co2", _depths(session, rivals, asking), along)
-    for nu in rivals.nus:
+    for one in trials.candidates:
 
-        def train(cell: Cell, grown: Grown, nu: float = nu) -> None:
-            trials.put(cell.depth, nu, hard_accuracy(grown.model, trials.validation))
+        def train(cell: Cell, grown: Grown, one: Bounded = one) -> None:
+            trials.put(cell.depth, one, hard_accuracy(grown.model, trials.validation))
 
-        def give_up(cell: Cell, nu: float = nu) -> None:
-            trials.put(cell.depth, nu, None)
+        def give_up(cell: Cell, one: Bounded = one) -> None:
+            trials.put(cell.depth, one, None)
 
-        growth = Growth("co2", trials.seed, nu)
-        along(growth, "train", [trials.cell(depth) for depth in trials.open(nu)], train, give_up)
+        growth = Growth("co2", trials.seed, one)
+        along(growth, "train", [trials.cell(depth) for depth in trials.open(one)], train, give_up)
     return trials.chosen()
 
 
@@ -42,31 +44,31 @@ def choose_non_greedy(session: Session, rivals: Rivals, grown_with: Chosen, alon
     trials = _Trials(session, rivals, "non_greedy", list(grown_with), along)
 
     def train(cell: Cell, grown: Grown) -> None:
-        for nu in rivals.nus:
-            if cell.depth not in trials.open(nu, skip=False):
+        for one in trials.candidates:
+            if cell.depth not in trials.open(one, skip=False):
                 continue
-            like = methods.rival("non_greedy", cell.depth, rivals.epochs, trials.seed, nu)
+            like = methods.rival("non_greedy", cell.depth, rivals.epochs, trials.seed, one)
             try:
                 with at_most(session.cap(rivals.time_cap)):
                     trained = train_on(grown.model, like, session.rows("train"))
             except TimeCapReached:
-                trials.put(cell.depth, nu, None)
+                trials.put(cell.depth, one, None)
             else:
-                trials.put(cell.depth, nu, hard_accuracy(trained, trials.validation))
+                trials.put(cell.depth, one, hard_accuracy(trained, trials.validation))
 
     def give_up(cell: Cell) -> None:
-        for nu in rivals.nus:
-            if cell.depth in trials.open(nu, skip=False):
-                trials.put(cell.depth, nu, None)
+        for one in trials.candidates:
+            if cell.depth in trials.open(one, skip=False):
+                trials.put(cell.depth, one, None)
 
-    still = {nu: trials.open(nu) for nu in rivals.nus}
-    for depth, nu in grown_with.items():
-        if not any(depth in depths for depths in still.values()):
+    still = [trials.open(one) for one in trials.candidates]
+    for depth, start in grown_with.items():
+        if not any(depth in depths for depths in still):
             continue
-        if nu is None:
+        if start is None:
             give_up(trials.cell(depth))
         else:
-            along(Growth("co2", trials.seed, nu), "train", [trials.cell(depth)], train, give_up)
+            along(Growth("co2", trials.seed, start), "train", [trials.cell(depth)], train, give_up)
     return trials.chosen()
 
 
@@ -75,10 +77,11 @@ def _depths(session: Session, rivals: Rivals, name: str) -> list[int]:
 
 
 class _Trials:
-    """Scores on validation rows by depth and ν, those of earlier runs among them; None for one that took too long."""
+    """Scores on validation rows by depth and setting, also those of earlier runs; None for one that took too long."""
 
     def __init__(self, session: Session, rivals: Rivals, name: str, depths: list[int], along: Along) -> None:
         self.session, self.rivals, self.name, self.depths, self.along = session, rivals, name, depths, along
+        self.candidates = rivals.candidates(name)
         self.seed, self.cap = rivals.seeds[0], session.cap(rivals.time_cap)
         self.validation = (session.data.X_valid, session.data.y_valid)
         self.scores = {depth: self._found(depth) for depth in depths}
@@ -86,31 +89,32 @@ class _Trials:
     def cell(self, depth: int) -> Cell:
         return Cell(self.name, depth, self.seed)
 
-    def open(self, nu: float, *, skip: bool = True) -> list[int]:
-        """The depths at which a ν has no score yet; the others are passed by."""
-        there = [depth for depth in self.depths if f"{nu:g}" in self.scores[depth]]
+    def open(self, one: Bounded, *, skip: bool = True) -> list[int]:
+        """The depths at which a setting has no score yet; the others are passed by."""
+        there = [depth for depth in self.depths if str(one) in self.scores[depth]]
         if skip:
             for depth in there:
                 self.session.skip(self.cell(depth))
         return [depth for depth in self.depths if depth not in there]
 
-    def put(self, depth: int, nu: float, score: float | None) -> None:
-        self.scores[depth][f"{nu:g}"] = score
-        chosen = self._best(depth)
+    def put(self, depth: int, one: Bounded, score: float | None) -> None:
+        self.scores[depth][str(one)] = score
+        best = self._best(depth)
         done = None not in self.scores[depth].values()
-        outcome = {"status": cells.DONE if done else cells.TIME_CAP, "time_cap": None if done else self.cap}
-        outcome |= {"validation_hard": self.scores[depth], "nu": chosen}
+        outcome: dict[str, Any] = {"status": cells.DONE if done else cells.TIME_CAP}
+        outcome |= {"time_cap": None if done else self.cap, "validation_hard": self.scores[depth]}
+        outcome |= {"nu": best and best.nu, "rate": best and best.rate}
         self.session.record(self.cell(depth), outcome, self._config(depth), cells.SELECTION)
         said = "time cap" if score is None else f"validation {100 * score:.2f}"
-        self.session.progress.step(f"{self.session.config.data}: {self.cell(depth)}, trial of nu {nu:g}", said)
+        self.session.progress.step(f"{self.session.config.data}: {self.cell(depth)}, trial of nu {one}", said)
 
     def chosen(self) -> Chosen:
         return {depth: self._best(depth) for depth in self.depths}
 
-    def _best(self, depth: int) -> float | None:
-        """The ν with the highest score, the first of those that tie."""
-        scores = {nu: score for nu in self.rivals.nus if (score := self.scores[depth].get(f"{nu:g}")) is not None}
-        return max(scores, key=lambda nu: scores[nu]) if scores else None
+    def _best(self, depth: int) -> Bounded | None:
+        """The setting with the highest score, the first of those that tie."""
+        scores = {one: score for one in self.candidates if (score := self.scores[depth].get(str(one))) is not None}
+        return max(scores, key=lambda one: scores[one]) if scores else None
 
     def _found(self, depth: int) -> dict[str, float | None]:
         found = self.session.found(self.cell(depth), cells.SELECTION)

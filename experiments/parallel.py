@@ -132,7 +132,7 @@ def _trials(unit: Unit) -> int:
     ours = unit.config.ours
     if ours and unit.methods[0].endswith(ALGORITHMS):
         return len(ours.epochs)
-    return len(unit.config.rivals.nus) if unit.config.rivals else 1
+    return len(unit.config.rivals.candidates(unit.methods[0])) if unit.config.rivals else 1
 
 
 def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:

@@ -93,7 +93,9 @@ def start_section(all_results: Sequence[Results]) -> str:
     lines = []
     for results in all_results:
         pairs = [(algorithm, depth) for algorithm in ALGORITHMS for depth in results.config.depths]
-        epochs = [tuple(results.epochs(f"{stage}_{a}", depth) for stage in ("greedy", "finetuned")) for a, depth in pairs]
+        epochs = [
+            tuple(results.epochs(f"{stage}_{a}", depth) for stage in ("greedy", "finetuned")) for a, depth in pairs
+        ]
         both = [pair for pair in epochs if None not in pair]
         if not both:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from experiments import methods
-from experiments.along import Along, Growth
+from experiments.along import NOTHING, Along, Growth
 from experiments.cells import Cell
 from experiments.configs import Rivals
 from experiments.nus import choose_co2, choose_non_greedy, count_choices
@@ -44,9 +44,9 @@ def _run_co2(session: Session, rivals: Rivals, name: str) -> None:
     wanted = _cells(session, rivals, name)
     chosen = choose_co2(session, rivals, name, Along(session, rivals))
     for seed in rivals.seeds if session.trains else ():
-        for nu in dict.fromkeys(chosen.values()):
-            mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.depth] == nu]
-            _run_grown(session, rivals, Growth(name, seed, nu), mine, is_hopeless=nu is None)
+        for one in dict.fromkeys(chosen.values()):
+            mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.depth] == one]
+            _run_grown(session, rivals, Growth(name, seed, one or NOTHING), mine, is_hopeless=one is None)
 
 
 def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
@@ -58,26 +58,28 @@ def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
     cap = session.cap(rivals.time_cap)
 
     def model_of(cell: Cell) -> Any:
-        return methods.rival(name, cell.depth, rivals.epochs, cell.seed, chosen[cell.depth])
+        return methods.rival(name, cell.depth, rivals.epochs, cell.seed, chosen[cell.depth] or NOTHING)
 
     def config_of(cell: Cell) -> dict[str, Any]:
-        return along.config(model_of(cell), name, cell.depth) | {"grown_with_nu": grown_with[cell.depth]}
+        start = grown_with[cell.depth] or NOTHING
+        return along.config(model_of(cell), name, cell.depth) | {"grown_with_nu": start.nu}
 
     def train(cell: Cell, grown: Grown) -> None:
         with at_most(cap):
             trained, seconds = timed(lambda: train_on(grown.model, model_of(cell), session.rows("all")))
         growing = grown.seconds_to(cell.depth)
-        more = {"epochs": rivals.epochs, "nu": chosen[cell.depth], "seconds_growing": round(growing, 3)}
+        more = {"epochs": rivals.epochs, "nu": model_of(cell).nu, "seconds_growing": round(growing, 3)}
         session.finish(cell, config_of(cell), trained, growing + seconds, **more)
 
     def give_up(cell: Cell) -> None:
         session.give_up(cell, config_of(cell), cap)
 
     for cell in _open(session, wanted, config_of, cap) if session.trains else ():
-        if chosen[cell.depth] is None:
+        start = grown_with[cell.depth]
+        if start is None or chosen[cell.depth] is None:
             give_up(cell)
         else:
-            along(Growth("co2", cell.seed, grown_with[cell.depth]), "all", [cell], train, give_up)
+            along(Growth("co2", cell.seed, start), "all", [cell], train, give_up)
 
 
 RUNS: dict[str, Callable[[Session, Rivals, str], None]] = {"co2": _run_co2, "non_greedy": _run_non_greedy}
@@ -88,13 +90,13 @@ def _run_grown(
 ) -> None:
     """Grow a tree through its cells; none where not even a choice came before the time cap."""
     cap, along = session.cap(rivals.time_cap), Along(session, rivals)
-    name, seed, nu = growth
+    name, seed, bounded = growth
 
     def config_of(cell: Cell) -> dict[str, Any]:
-        return along.config(methods.rival(name, cell.depth, rivals.epochs, seed, nu), name, cell.depth)
+        return along.config(methods.rival(name, cell.depth, rivals.epochs, seed, bounded), name, cell.depth)
 
     def train(cell: Cell, grown: Grown) -> None:
-        more = {"epochs": rivals.epochs, "nu": nu} if name == "co2" else {"epochs": None}
+        more = {"epochs": rivals.epochs, "nu": bounded.nu} if name == "co2" else {"epochs": None}
         session.finish(cell, config_of(cell), grown.model, grown.seconds_to(cell.depth), **more)
 
     def give_up(cell: Cell) -> None:

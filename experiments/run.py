@@ -84,7 +84,16 @@ def _run_side_by_side(wanted: list[tuple[configs.Config, Path]], given: argparse
         parallel.describe(planned, given.results, given.jobs, console)
         return status
     commit = given.commit or provenance.commit(given.results)
-    shared = ["--device", given.device, "--results", str(given.results), "--trees", str(given.trees), "--commit", commit]
+    shared = [
+        "--device",
+        given.device,
+        "--results",
+        str(given.results),
+        "--trees",
+        str(given.trees),
+        "--commit",
+        commit,
+    ]
     shared += ["--time-cap", str(given.time_cap)] if given.time_cap is not None else []
     return status | parallel.run(planned, given.jobs, given.results, shared, console)
 

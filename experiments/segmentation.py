@@ -240,7 +240,9 @@ def verdict(store: Store) -> list[str]:
         seeds = len(found[own])
         words = f"{'confirmed' if is_most else 'refuted'}, {_spread(found[own])} of the neighbours over {seeds} seed"
         words += f"{'s' if seeds > 1 else ''} under its protocol ({WHAT[own].split(',')[0].split(':')[0]})"
-        words += f"; with smoothing, normalising and finetuning {_spread(found[FIGURE_ROW])}." if found[FIGURE_ROW] else "."
+        words += (
+            f"; with smoothing, normalising and finetuning {_spread(found[FIGURE_ROW])}." if found[FIGURE_ROW] else "."
+        )
     return ["## The paper's claim", "", f"“Most adjacent pixels are routed to the same leaf”: {words}", ""]
 
 

@@ -18,6 +18,7 @@ methods = ["axis_aligned", "co2", "non_greedy"]
 seeds = [0]
 epochs = 1
 nus = [1, 100]
+rates = [0.02, 0.002]
 time_cap = 100
 
 [soft]
