@@ -10,12 +10,9 @@ import numpy as np
 from experiments import methods
 from experiments.cells import Cell
 from experiments.configs import Rivals
-from experiments.methods import Bounded
+from experiments.methods import NOTHING, Bounded
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, grow, grow_on
-
-
-NOTHING = Bounded()
 
 
 class Growth(NamedTuple):

@@ -123,7 +123,8 @@ def higher_from(found: Results) -> str | None:
             narrowest = min(rest, key=lambda pair: pair.lead)
             return (
                 f"**{found.config.title}**: from depth {first} on {label(OURS)} has the higher mean in all "
-                f"{len(rest)} finished comparisons, in {tally[HIGHER]} of them beyond a tie. Narrowest lead: {narrowest}."
+                f"{len(rest)} finished comparisons, in {tally[HIGHER]} of them beyond a tie. Narrowest lead: "
+                f"{narrowest}."
             )
     return f"**{found.config.title}**: at the largest depth a rival has the higher mean."
 

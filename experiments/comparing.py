@@ -12,8 +12,8 @@ HIGHER, TIED, LOWER = "higher", "tied", "lower"
 
 RULE = """\
 **One rule for every comparison.** Two accuracies are *tied* where their means differ by no more than the spread of a
-difference between single seeds, √(s² + s′²); otherwise one is *higher*. A method of which one seed has run so far is taken to
-spread as much as the other; of a value that was read off a figure, s is the error of the reading."""
+difference between single seeds, √(s² + s′²); otherwise one is *higher*. A method of which one seed has run so far is
+taken to spread as much as the other; of a value that was read off a figure, s is the error of the reading."""
 
 
 @dataclass(frozen=True)

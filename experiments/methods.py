@@ -86,7 +86,10 @@ class Bounded(NamedTuple):
         return f"{self.nu:g}" if self.rate == RATE else f"{self.nu:g}, rate {self.rate:g}"
 
 
-def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = Bounded()) -> CrispTreeClassifier:
+NOTHING = Bounded()
+
+
+def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
     """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
     is_whole = name == "non_greedy"
     return CrispTreeClassifier(

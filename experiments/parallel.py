@@ -13,8 +13,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -57,9 +58,8 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
     found: list[list[Unit]] = [[], [], [], []]
     depths = config.depths
 
-    def add(wave: int, *unit: object) -> None:
-        methods, seeds, at, stage = unit
-        found[wave].append(Unit(config, path, methods, seeds, at, stage))  # type: ignore[arg-type]
+    def add(wave: int, methods: tuple[str, ...], seeds: tuple[int, ...], at: tuple[int, ...], stage: str) -> None:
+        found[wave].append(Unit(config, path, methods, seeds, at, stage))
 
     if ours := config.ours:
         for algorithm in ours.algorithms:
@@ -87,12 +87,12 @@ def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
 
 def _kept(unit: Unit, wanted: Filter) -> Unit | None:
     """What a filter leaves of a unit. Choices are made with seeds of their own, whatever cells are wanted."""
-    lists: list[tuple[object, ...]] = []
+    lists: list[tuple[Any, ...]] = []
     for values, asked in ((unit.methods, wanted.methods), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
         is_choice = unit.stage == "choose" and values is unit.seeds
         lists.append(tuple(value for value in values if asked is None or is_choice or value in asked))
     methods, seeds, depths = lists
-    return Unit(unit.config, unit.path, methods, seeds, depths, unit.stage) if all(lists) else None  # type: ignore[arg-type]
+    return replace(unit, methods=methods, seeds=seeds, depths=depths) if all(lists) else None
 
 
 @dataclass(frozen=True)

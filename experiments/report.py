@@ -31,16 +31,17 @@ INTRODUCTION = """\
 Made by `python -m experiments.report` from the records of `python -m experiments.run`; experiments/README.md says
 how. Single unpruned trees without regularisation, features of zero mean and unit variance; final trees are trained on
 training and validation rows together. Accuracy in %, mean ± standard deviation over seeds where there are several.
-**Hard** is the deterministic tree that predicts: one path, one leaf. **Soft** is the probabilistic tree, which visits all
-leaves; it stands in tables of its own.
+**Hard** is the deterministic tree that predicts: one path, one leaf. **Soft** is the probabilistic tree, which visits
+all leaves; it stands in tables of its own.
 
 The rivals are **our re-implementations** from their descriptions, not their authors' programs: a verdict against them
 says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
 """
 
 EARLIER_WORDS = f"""\
-{EARLIER} This cell is of an earlier set-up of the rival, and the next run replaces it: OC1 with 50 coordinates a round, CO2
-with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and 1000.
+{EARLIER} This cell is of an earlier set-up of the rival, and the next run replaces it: OC1 with 50 coordinates a round
+and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
+1000.
 """
 
 
@@ -79,8 +80,8 @@ def page(all_results: Sequence[Results], pictures: Sequence[str]) -> str:
         parts.append(f"![Accuracy over the maximum depth]({pictures[0]})\n")
         parts.append(
             "*One column per data set: test accuracy, our lead on test rows from depth 6 on, training accuracy. Ours "
-            "solid, re-implemented rivals dashed, all hard; bands are one standard deviation over seeds. Dotted: the soft "
-            "tree's soft score, which visits all leaves.*\n"
+            "solid, re-implemented rivals dashed, all hard; bands are a standard deviation over seeds, bars the width "
+            "of a tie. Dotted: the soft tree's soft score, which visits all leaves.*\n"
         )
     parts += [start_section(all_results), claims_section(all_results), published_section(all_results)]
     sections = [data_section(results) for results in all_results]
@@ -107,8 +108,8 @@ def start_section(all_results: Sequence[Results]) -> str:
         return ""
     return (
         "The epochs of growth and finetuning are one number, chosen on validation rows for every method and depth from "
-        "{20, 35, 50, 65}, by the mean over the seeds that made trials. So **Finetuned does not always start from the tree "
-        "of the Greedy line**: where it chose other epochs, its own greedy tree was grown with those.\n\n"
+        "{20, 35, 50, 65}, by the mean over the seeds that made trials. So **Finetuned does not always start from the "
+        "tree of the Greedy line**: where it chose other epochs, its own greedy tree was grown with those.\n\n"
         + "\n".join(lines)
         + "\n"
     )
@@ -122,8 +123,8 @@ def claims_section(all_results: Sequence[Results]) -> str:
         "## The paper's claims against our re-implementations\n",
         f"{RULE}\n",
         "“At all depths” is confirmed where every comparison is higher and refuted where one is lower; in between ties "
-        f"keep it open. “Generally” and “equally” are judged as a share: at least {claims.SHARE:.0%} of the comparisons "
-        f"higher, or tied. Ours is {METHODS[claims.OURS].label}.\n",
+        f"keep it open. “Generally” and “equally” are judged as a share: at least {claims.SHARE:.0%} of the "
+        f"comparisons higher, or tied. Ours is {METHODS[claims.OURS].label}.\n",
         judgements_table(claims.judge(by_name)),
         *(f"* {line}" for line in leads),
     ]
@@ -161,7 +162,8 @@ def data_section(results: Results) -> str:
     done, capped, asked = results.counted()
     heading = f"## {results.config.title}\n"
     if not done and not capped:
-        return f"{heading}\nNo cell has run: all {asked} are missing. `python -m experiments.run {results.config.data}` makes them.\n"
+        command = f"`python -m experiments.run {results.config.data}` makes them"
+        return f"{heading}\nNo cell has run: all {asked} are missing. {command}.\n"
     words = f"{done} of {asked} cells are finished"
     words += f", {capped} were given up at the time cap" if capped else ""
     soft = results.config.soft

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from experiments import methods
-from experiments.along import NOTHING, Along, Growth
+from experiments.along import Along, Growth
 from experiments.cells import Cell
 from experiments.configs import Rivals
+from experiments.methods import NOTHING
 from experiments.nus import choose_co2, choose_non_greedy, count_choices
 from experiments.session import Session
 from experiments.trees import Grown, TimeCapReached, at_most, timed, train_on

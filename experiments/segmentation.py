@@ -62,7 +62,7 @@ ROWS: dict[str, dict[str, Any]] = {
 """What each row trains; the forest sees the windows of some pixels, as all of them do not fit into memory."""
 
 WHAT = {
-    "paper": "as in the paper: greedy EM, 40 epochs per split in batches of 1000, no smoothing, every pixel in every epoch",
+    "paper": "as in the paper: greedy EM, 40 epochs per split of all pixels in batches of 1000, no smoothing",
     "paper_sample": "the same, but every epoch sees 100,000 pixels, 2 % of all",
     "finetuned": "grown and finetuned with roughness, every slice by its own mean and spread",
     "unsmoothed": "the same without roughness",
@@ -224,7 +224,7 @@ def page() -> str:
 
 
 PICTURES = {
-    "segmentation.png": "Grown and finetuned with roughness: a slice, its labels, where membrane is likely, and the leaves.",
+    "segmentation.png": "Grown and finetuned with roughness: a slice, its labels, where membrane is likely, leaves.",
     "segmentation-paper.png": "The same by the paper's protocol.",
 }
 

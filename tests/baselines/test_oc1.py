@@ -5,14 +5,14 @@ import pytest
 
 from crisptree.baselines.oc1 import _Lines, _orders, _unit
 from crisptree.baselines.task import Node
-from crisptree.baselines.thresholds import Least
+from crisptree.baselines.thresholds import ONE_ROW, Least
 from crisptree.native import training
 from tests.toys import clouds
 
 pytestmark = pytest.mark.skipif(training is None, reason="installed without the kernel")
 
 
-def lines(random, *, weighted=False, least=Least(), sizes=(7, 300, 41)):
+def lines(random, *, weighted=False, least=ONE_ROW, sizes=(7, 300, 41)):
     nodes = []
     for size in sizes:
         X, y = clouds(size, n_features=6, n_classes=4)

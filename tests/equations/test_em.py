@@ -36,7 +36,7 @@ def test_the_split_loss_decomposes_the_sum_of_h_log_mu(structure):
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_expected_likelihood_is_a_part_of_the_leaves_and_a_part_of_the_splits(structure):
-    """Q of equation (11): the closed form of the leaves maximises its first part, the split loss is minus its second."""
+    """Q of equation (11): the leaves' closed form maximises its first part, the split loss is minus its second."""
     scores, tables, y = problem(structure, n=40)
     log_paths = log_path_probabilities(scores, structure, 1.5)
     h = responsibilities(log_paths, THREE.evidence(tables, y))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from experiments.cells import CELL, DONE, SELECTION, TIME_CAP
-from experiments.configs import Config, Ours, Rivals, Soft
 from experiments.comparing import Comparison
+from experiments.configs import Config, Ours, Rivals, Soft
 from experiments.figure import draw
 from experiments.methods import SEARCHES
 from experiments.published import Published
