@@ -1,6 +1,6 @@
 """Weight images of the clearest splits at several depths, with the spatial penalty above and without it below.
 
-The paper chose “the parameters that show the best visible structures” by eye. Here a rule chooses: a split is the clearer
+The paper chose “the parameters that show the best visible structures” by eye. Here a rule chooses: a split is clearer
 the more its weights resemble the difference of what it parts, the mean of the training images that go right less the
 mean of those that go left.
 """
