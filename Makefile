@@ -43,8 +43,9 @@ check: setup
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
+# Two workers with one thread each: most tests are shorter than the threads take to meet.
 test: check
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs

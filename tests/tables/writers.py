@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACK = {".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 def customers(n: int = 160, seed: int = 0) -> pa.Table:

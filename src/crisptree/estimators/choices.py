@@ -31,8 +31,9 @@ better of them."""
 PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
-SPARSE = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03, "input_noise": 0.0})
-"""Sparse trees that are tried; those of few weights that matter are shallow."""
+SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
+"""Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, without
+which the full training overfits where the short one of a trial did not. Trees of few weights are shallow."""
 
 SHALLOW = 4
 FEWEST_ROWS = 60
@@ -212,8 +213,9 @@ class _Search:
     def sparse(self) -> None:
         if self._is_free("l1"):
             depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
+            noise = {"input_noise": self.best.values.get("input_noise", 0.0)}
             for values in SPARSE:
-                self._try(**(self.best.values | values | {"max_depth": depth}))
+                self._try(**(self.best.values | noise | values | {"max_depth": depth}))
                 if self.trials[-1].score < self.best.score - HOPELESS:
                     break
 
