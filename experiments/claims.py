@@ -49,8 +49,9 @@ def judge(results: Mapping[str, Results]) -> list[Judgement]:
         on_par(results, "sensit"),
         on_par(results, "protein"),
     ]
-    judgements += [generally(results, name) for name in results]
-    return judgements + [equally_good(results, name) for name in results]
+    real = [name for name, found in results.items() if not found.config.made]
+    judgements += [generally(results, name) for name in real]
+    return judgements + [equally_good(results, name) for name in real]
 
 
 def at_all_depths(results: Mapping[str, Results], name: str) -> Judgement:

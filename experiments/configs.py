@@ -8,10 +8,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from crisptree.datasets import LOADERS
 from experiments.methods import ALGORITHMS, RATE, RIVALS, Bounded
+from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
+PAPER = ("mnist", "sensit", "connect4", "protein")
+MADE = ("made_sensors", "made_sequences")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Soft:
 
 @dataclass(frozen=True)
 class Config:
-    """One data set's experiment."""
+    """One data set's experiment; ``made`` where its rows come from a law and not from the world."""
 
     data: str
     title: str
@@ -71,6 +73,7 @@ class Config:
     ours: Ours | None = None
     rivals: Rivals | None = None
     soft: Soft | None = None
+    made: bool = False
 
 
 PARTS: dict[str, type[Ours] | type[Rivals] | type[Soft]] = {"ours": Ours, "rivals": Rivals, "soft": Soft}
@@ -88,9 +91,9 @@ def read(path: Path) -> Config:
 
 
 def find(names: Sequence[str]) -> list[Path]:
-    """The files of configurations given by name or path; all of the paper's for none, in the order of its figure."""
+    """The files of configurations given by name or path; for none the paper's in the order of its figure, then ours."""
     if not names:
-        return [FOLDER / f"{name}.toml" for name in ("mnist", "sensit", "connect4", "protein", "fashion_mnist")]
+        return [FOLDER / f"{name}.toml" for name in (*PAPER, "fashion_mnist", *MADE)]
     known = {path.stem: path for path in sorted(FOLDER.rglob("*.toml"))}
     paths = [known.get(name, Path(name)) for name in names]
     for name, path in zip(names, paths, strict=True):

@@ -38,6 +38,11 @@ The rivals are **our re-implementations** from their descriptions, not their aut
 says nothing of the published curves, which stand in a section of their own. A cell without a number says why.
 """
 
+MADE_WORDS = """
+Rows made by the law that `experiments/standins.py` states, for those who have no files of SensIT or Protein. No claim of
+the paper is judged on them.
+"""
+
 EARLIER_WORDS = f"""\
 {EARLIER} This cell is of an earlier set-up of the rival, and the next run replaces it: OC1 with 50 coordinates a round
 and 2000 rows, CO2 with the best of three ν at every leaf by training gain, non-greedy training with ν from 10, 100 and
@@ -161,6 +166,7 @@ def data_section(results: Results) -> str:
     """The tables of one data set."""
     done, capped, asked = results.counted()
     heading = f"## {results.config.title}\n"
+    heading += MADE_WORDS if results.config.made else ""
     if not done and not capped:
         command = f"`python -m experiments.run {results.config.data}` makes them"
         return f"{heading}\nNo cell has run: all {asked} are missing. {command}.\n"

@@ -15,11 +15,12 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from crisptree.datasets import LOADERS, DataFormatError, DataNotFoundError, Dataset
+from crisptree.datasets import DataFormatError, DataNotFoundError, Dataset
 from experiments import configs, ours, parallel, provenance, rivals
 from experiments.methods import METHODS
 from experiments.progress import Progress
 from experiments.session import Filter, Session
+from experiments.standins import LOADERS
 from experiments.store import store_of
 from experiments.trees import Shelf
 
