@@ -39,8 +39,8 @@ says nothing of the published curves, which stand in a section of their own. A c
 """
 
 MADE_WORDS = """
-Rows made by the law that `experiments/standins.py` states, for those who have no files of SensIT or Protein. No claim of
-the paper is judged on them.
+Rows made by the law that `experiments/standins.py` states, for those who have no files of SensIT or Protein. No claim
+of the paper is judged on them.
 """
 
 EARLIER_WORDS = f"""\

@@ -1,7 +1,7 @@
 """Two data sets made by a stated law, of the kind of SensIT and Protein, for those who have no files of these.
 
 They are **not** SensIT and Protein, and no claim of the paper is judged on them; titles say “made”. What they share is
-the shape: 100 dense features that follow one another, and 357 = 17 × 21 features of which one in 21 is 1; three classes.
+the shape: 100 dense features that follow one another, and 357 = 17 × 21 of which one in 21 is 1; three classes.
 """
 
 from __future__ import annotations

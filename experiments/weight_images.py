@@ -16,7 +16,7 @@ import numpy.typing as npt
 from crisptree import CrispTreeClassifier
 from experiments.trees import Rows
 
-SHOWN = (1, 1, 2, 3)
+SHOWN = (1, 1, 2, 5)
 """So many splits of every depth, from the root down."""
 
 
@@ -56,7 +56,9 @@ def draw(smooth: CrispTreeClassifier, plain: CrispTreeClassifier, rows: Rows, ti
         for axis, (depth, split) in zip(line, clearest(model, rows), strict=False):
             axis.imshow(weights[split], cmap="gray")
             axis.set_title(f"depth {depth}", fontsize=9)
-        line[0].text(0.0, 1.28, title, transform=line[0].transAxes, fontsize=10, fontweight="bold")
+        # Out of the layout, or the first column would become as wide as the words.
+        words = line[0].text(0.0, 1.28, title, transform=line[0].transAxes, fontsize=10, fontweight="bold")
+        words.set_in_layout(False)
     return figure
 
 
