@@ -48,17 +48,16 @@ def draw(smooth: CrispTreeClassifier, plain: CrispTreeClassifier, rows: Rows, ti
     """Two rows of grey images, each normalised to the whole range as in the paper."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, sum(SHOWN), figsize=(1.55 * sum(SHOWN), 4.2), layout="constrained", squeeze=False)
-    for line, model, title in zip(axes, (smooth, plain), titles, strict=True):
+    figure = plt.figure(figsize=(1.55 * sum(SHOWN), 4.4), layout="constrained")
+    for part, model, title in zip(figure.subfigures(2, 1), (smooth, plain), titles, strict=True):
+        part.suptitle(title, x=0.005, ha="left", fontsize=10, fontweight="bold")
         weights = model.tree_.scaled_hyperplanes()[0].reshape(-1, *model.image_shape_)
-        for axis in line:
+        axes = part.subplots(1, sum(SHOWN))
+        for axis in axes:
             axis.set_axis_off()
-        for axis, (depth, split) in zip(line, clearest(model, rows), strict=False):
+        for axis, (depth, split) in zip(axes, clearest(model, rows), strict=False):
             axis.imshow(weights[split], cmap="gray")
             axis.set_title(f"depth {depth}", fontsize=9)
-        # Out of the layout, or the first column would become as wide as the words.
-        words = line[0].text(0.0, 1.28, title, transform=line[0].transAxes, fontsize=10, fontweight="bold")
-        words.set_in_layout(False)
     return figure
 
 
