@@ -58,7 +58,7 @@ def test_a_descent_that_has_ended_tries_no_more():
 
 def test_the_kernel_refuses_what_does_not_exist():
     made = lines(np.random.default_rng(0))
-    rows = (made.x, made.rows_y, made.rows_weight, made.ends)
+    rows = (np.ascontiguousarray(made.x.T), made.rows_y, made.rows_weight, made.ends)
     now = (made.beta, made.scores, made.gain)
     jumps = np.zeros((0, 3, 7))
     for coordinates, classes, message in ((np.array([[7]]), 4, "a coordinate"), (np.array([[0]]), 2, "a label")):

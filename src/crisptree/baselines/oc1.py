@@ -162,7 +162,7 @@ class _Lines:
         if training is None:
             self.descend_by_numpy(coordinates, jumps)
             return
-        rows = (self.x, self.rows_y, self.rows_weight, self.ends)
+        rows = (np.ascontiguousarray(self.x.T), self.rows_y, self.rows_weight, self.ends)
         now = (self.beta, self.scores, self.gain)
         training.descend(*rows, *now, self.n_classes, coordinates, jumps, tuple(self.least), torch.get_num_threads())
 

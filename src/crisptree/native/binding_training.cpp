@@ -245,10 +245,26 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("bound", &Trainer<T>::bound);
 }
 
-void descend_lines(Array<const float, 2> x, Numbers<1> y, Doubles weight, Numbers<1> ends, Array<double, 2> beta, Array<double, 2> scores,
+void check_labels(const Numbers<1>& y, int64_t n_classes) {
+  for (size_t i = 0; i < y.shape(0); ++i) must(y.data()[i] >= 0 && y.data()[i] < n_classes, "a label must be a class");
+}
+
+void best_thresholds(Array<const float, 2> scores, Numbers<1> y, Doubles weight, int64_t n_classes, std::pair<int64_t, double> keep,
+                     Array<double, 1> place, Array<double, 1> gain, int n_threads) {
+  const size_t n_lines = scores.shape(0), n = scores.shape(1);
+  must(n > 0 && y.shape(0) == n && weight.shape(0) == n, "one label and one weight per score");
+  must(place.shape(0) == n_lines && gain.shape(0) == n_lines, "one place and one gain per line");
+  check_labels(y, n_classes);
+  nb::gil_scoped_release released;
+  Pool pool(n_threads);
+  thresholds(scores.data(), static_cast<int64_t>(n_lines), static_cast<int64_t>(n), y.data(), weight.data(), n_classes, {keep.first, keep.second},
+             place.data(), gain.data(), pool);
+}
+
+void descend_lines(Array<const float, 2> columns, Numbers<1> y, Doubles weight, Numbers<1> ends, Array<double, 2> beta, Array<double, 2> scores,
                    Array<double, 1> gain, int64_t n_classes, Numbers<2> coordinates, Array<const double, 3> jumps, std::pair<int64_t, double> keep,
                    int n_threads) {
-  const int64_t n = static_cast<int64_t>(x.shape(0)), p = static_cast<int64_t>(x.shape(1)), n_nodes = static_cast<int64_t>(ends.shape(0));
+  const int64_t n = static_cast<int64_t>(columns.shape(1)), p = static_cast<int64_t>(columns.shape(0)), n_nodes = static_cast<int64_t>(ends.shape(0));
   const int64_t n_lines = static_cast<int64_t>(gain.shape(0)), width = static_cast<int64_t>(scores.shape(1)), n_rounds = static_cast<int64_t>(coordinates.shape(0));
   must(n_nodes > 0 && n_lines > 0 && n_lines % n_nodes == 0 && ends.data()[n_nodes - 1] == n, "every node must have its rows and lines");
   for (int64_t node = 0; node < n_nodes; ++node) {
@@ -256,13 +272,13 @@ void descend_lines(Array<const float, 2> x, Numbers<1> y, Doubles weight, Number
     must(ends.data()[node] > first && ends.data()[node] - first <= width, "every node must hold a row, and no more than the width");
   }
   must(static_cast<int64_t>(y.shape(0)) == n && static_cast<int64_t>(weight.shape(0)) == n, "one label and one weight per row");
-  for (int64_t i = 0; i < n; ++i) must(y.data()[i] >= 0 && y.data()[i] < n_classes, "a label must be a class");
+  check_labels(y, n_classes);
   must(static_cast<int64_t>(beta.shape(0)) == n_lines && static_cast<int64_t>(beta.shape(1)) == p + 1 && static_cast<int64_t>(scores.shape(0)) == n_lines,
        "one hyperplane and its scores per line");
   for (size_t i = 0; i < coordinates.size(); ++i) must(coordinates.data()[i] >= 0 && coordinates.data()[i] <= p, "a coordinate must exist");
   must(n_rounds > 0 && static_cast<int64_t>(jumps.shape(0)) == n_rounds - 1 && (n_rounds == 1 || (static_cast<int64_t>(jumps.shape(1)) == n_lines / n_nodes && static_cast<int64_t>(jumps.shape(2)) == p + 1)),
        "one jump per start between two rounds");
-  const Lines lines = {x.data(), y.data(), weight.data(), ends.data(), n_nodes, n_lines / n_nodes, p, n_classes, beta.data(), scores.data(), gain.data(), width};
+  const Lines lines = {columns.data(), y.data(), weight.data(), ends.data(), n_nodes, n_lines / n_nodes, p, n_classes, beta.data(), scores.data(), gain.data(), width};
   const Tries tries = {coordinates.data(), jumps.data(), n_rounds, static_cast<int64_t>(coordinates.shape(1))};
   nb::gil_scoped_release released;
   Pool pool(n_threads);
@@ -279,6 +295,7 @@ NB_MODULE(_training, m) {
       .def_ro("weight", &Result::weight)
       .def_ro("pairs", &Result::pairs);
   m.def("descend", &descend_lines);
+  m.def("best_thresholds", &best_thresholds);
   bind<float>(m, "SingleRows", "SingleTrainer");
   bind<double>(m, "DoubleRows", "DoubleTrainer");
 }

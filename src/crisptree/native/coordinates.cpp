@@ -159,7 +159,8 @@ class Node {
 void descend_line(const Lines& lines, const Tries& tries, const Keep& keep, int64_t line) {
   const int64_t node = line / lines.n_starts, start = line % lines.n_starts, p = lines.n_features;
   const int64_t first = node ? lines.ends[node - 1] : 0, n = lines.ends[node] - first;
-  const float* const x = lines.x + first * p;
+  const int64_t n_rows = lines.ends[lines.n_nodes - 1];
+  const float* const columns = lines.columns + first;
   double* const beta = lines.beta + line * (p + 1);
   double* const scores = lines.scores + line * lines.width;
   double& gain = lines.gain[line];
@@ -179,10 +180,9 @@ void descend_line(const Lines& lines, const Tries& tries, const Keep& keep, int6
   for (int64_t round = 0; round < tries.n_rounds; ++round) {
     if (round > 0) {
       const double* const jump = tries.jumps + ((round - 1) * lines.n_starts + start) * (p + 1);
-      for (int64_t i = 0; i < n; ++i) {
-        double sum = jump[p];
-        for (int64_t j = 0; j < p; ++j) sum += static_cast<double>(x[i * p + j]) * jump[j];
-        slope[i] = sum;
+      std::fill(slope.begin(), slope.end(), jump[p]);
+      for (int64_t j = 0; j < p; ++j) {
+        for (int64_t i = 0; i < n; ++i) slope[i] += static_cast<double>(columns[j * n_rows + i]) * jump[j];
       }
       if (!improved(step)) return;
       for (int64_t j = 0; j <= p; ++j) beta[j] += step * jump[j];
@@ -190,7 +190,7 @@ void descend_line(const Lines& lines, const Tries& tries, const Keep& keep, int6
     int64_t in_vain = 0;
     for (int64_t number = 0; number < tries.n_tries && in_vain <= p; ++number) {
       const int64_t coordinate = tries.coordinates[round * tries.n_tries + number];
-      for (int64_t i = 0; i < n; ++i) slope[i] = coordinate < p ? static_cast<double>(x[i * p + coordinate]) : 1.0;
+      for (int64_t i = 0; i < n; ++i) slope[i] = coordinate < p ? static_cast<double>(columns[coordinate * n_rows + i]) : 1.0;
       ++in_vain;
       if (improved(step)) {
         beta[coordinate] += step;
@@ -201,6 +201,22 @@ void descend_line(const Lines& lines, const Tries& tries, const Keep& keep, int6
 }
 
 }  // namespace
+
+void thresholds(const float* scores, int64_t n_lines, int64_t n, const int64_t* y, const double* weight, int64_t n_classes, const Keep& keep,
+                double* place, double* gain, Pool& pool) {
+  constexpr int64_t kLinesPerTask = 8;
+  const std::vector<double> slope(n, -1.0);  // a row leaves the right side as the threshold passes its score
+  pool.run((n_lines + kLinesPerTask - 1) / kLinesPerTask, [&](int64_t task) {
+    Node rows(y, weight, n, n_classes, keep);
+    std::vector<double> line(n);
+    for (int64_t k = task * kLinesPerTask; k < std::min(n_lines, (task + 1) * kLinesPerTask); ++k) {
+      for (int64_t i = 0; i < n; ++i) line[i] = static_cast<double>(scores[k * n + i]);
+      const Best best = rows.best(line.data(), slope.data());
+      place[k] = best.place;
+      gain[k] = best.gain;
+    }
+  });
+}
 
 void descend(const Lines& lines, const Tries& tries, const Keep& keep, Pool& pool) {
   pool.run(lines.n_nodes * lines.n_starts, [&](int64_t line) { descend_line(lines, tries, keep, line); });

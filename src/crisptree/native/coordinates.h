@@ -9,7 +9,7 @@ namespace crisptree {
 
 // Hyperplanes in descent, `n_starts` for each node. Rows stand one node after the other; those of node i end at ends[i].
 struct Lines {
-  const float* x;
+  const float* columns;  // (n_features, n_rows): a try reads one feature of all rows of a node
   const int64_t* y;
   const double* weight;
   const int64_t* ends;
@@ -31,6 +31,10 @@ struct Keep {
   int64_t rows;
   double weight;
 };
+
+// The threshold of every line of scores (n_lines, n) for which score > threshold gains most, and that gain.
+void thresholds(const float* scores, int64_t n_lines, int64_t n, const int64_t* y, const double* weight, int64_t n_classes, const Keep& keep,
+                double* place, double* gain, Pool& pool);
 
 void descend(const Lines& lines, const Tries& tries, const Keep& keep, Pool& pool);
 
