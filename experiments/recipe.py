@@ -1,6 +1,7 @@
 """What each part of the defaults gives, and what the defaults reach: MNIST, Fashion-MNIST, Connect-4, digits.
 
 python -m experiments.recipe parts       # by validation score, one seed, each part alone and together
+python -m experiments.recipe small       # the further parts on fewer rows, a few minutes on one core, three seeds
 python -m experiments.recipe defaults    # test accuracy of the plain defaults, five seeds
 python -m experiments.recipe page        # writes docs/results/recipe.md from the records
 
@@ -25,6 +26,7 @@ HOME = Path(__file__).parent.parent / "docs" / "results"
 DATA = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "connect4": "Connect-4", "digits": "digits"}
 SHAPES = {"mnist": (28, 28), "fashion_mnist": (28, 28), "digits": (8, 8)}
 SEEDS = range(5)
+SMALL_SEEDS = range(3)
 PLAIN: dict[str, Any] = {
     "split": "oblique",
     "l1": 0.0,
@@ -56,7 +58,23 @@ PARTS: dict[str, dict[str, Any]] = {
         "finetune_epochs": 80,
     },
 }
+NOISY: dict[str, Any] = {"algorithm": "likelihood", "scale": "global", "input_noise": 0.7}
+FURTHER: dict[str, dict[str, Any]] = {
+    "noise 0.7, correlated by 0.3": {**NOISY, "noise_correlation": 0.3},
+    "noise 0.7, correlated by 0.7": {**NOISY, "noise_correlation": 0.7},
+    "noise 0.7, correlated by -0.3": {**NOISY, "noise_correlation": -0.3},
+    "noise 0.7, shifts of 1 pixel": {**NOISY, "shifts": 1},
+    "noise 0.7, shifts of 1 pixel, 80 epochs": {**NOISY, "shifts": 1, "finetune_epochs": 80},
+    "noise 0.7, γ goes on from growth": {**NOISY, "finetune_steepness": "continue"},
+    "noise 0.7, one round of re-annealing": {**NOISY, "reanneal": 1},
+}
+PARTS |= FURTHER
 """Each beside the first line's parameters."""
+
+FOR_IMAGES = ("noise_correlation", "shifts")
+SMALL = ("noise 0.7", "noise 0.7, 80 epochs of finetuning", *FURTHER)
+SMALL_ROWS = {"mnist": (10_000, 2_000), "connect4": (20_000, None), "digits": (None, None)}
+"""Training and validation rows of the small table; None for all."""
 
 
 def store(data: str, home: Path = HOME) -> Store:
@@ -97,6 +115,23 @@ def try_part(data: str, part: str, home: Path) -> None:
         store(data, home).put({**key, **measured(parameters, (X, y), (X_valid, y_valid), 0)})
 
 
+def applies(data: str, part: str) -> bool:
+    """Whether a part means something for these rows."""
+    return data in SHAPES or not any(name in PARTS[part] for name in FOR_IMAGES)
+
+
+def try_small(data: str, part: str, seed: int, home: Path) -> None:
+    """The same on fewer rows."""
+    key = {"kind": "small", "part": part, "seed": seed}
+    if store(data, home).get(*key.values()) is None:
+        X, y, X_valid, y_valid, *_ = parts_of(data)
+        n_train, n_valid = SMALL_ROWS[data]
+        rows = np.random.default_rng(0).permutation(len(X))[:n_train]
+        parameters = {**PLAIN, **PARTS[part], **shape_of(data)}
+        held = (X_valid[:n_valid], y_valid[:n_valid])
+        store(data, home).put({**key, **measured(parameters, (X[rows], y[rows]), held, seed)})
+
+
 def try_defaults(data: str, seed: int, home: Path) -> None:
     """The plain defaults on all training rows, judged by the test rows."""
     key = {"kind": "defaults", "part": "defaults", "seed": seed}
@@ -113,7 +148,18 @@ def page(home: Path) -> str:
     lines.append("|---|" + "---|" * len(DATA))
     for part in PARTS:
         found = [there[data].get("parts", part, 0) for data in DATA]
-        lines.append(f"| {part} | " + " | ".join("—" if one is None else f"{one['hard']:.2f}" for one in found) + " |")
+        cells = ["—" if one is None else f"{one['hard']:.2f}" for one in found]
+        if any(found):
+            lines.append(f"| {part} | " + " | ".join(cells) + " |")
+    lines += ["", "## Further parts on fewer rows", "", FEWER, ""]
+    lines += ["| validation, hard % | " + " | ".join(DATA[data] for data in SMALL_ROWS) + " |", "|---|---|---|---|"]
+    for part in SMALL:
+        some = [[one["hard"] for one in there[data].records(kind="small", part=part)] for data in SMALL_ROWS]
+        lines.append(
+            f"| {part} | "
+            + " | ".join(Summary(tuple(one), len(SMALL_SEEDS)).with_seeds if one else "—" for one in some)
+            + " |"
+        )
     lines += ["", "## The plain defaults", "", DEFAULTS, ""]
     lines += ["| test | hard % | soft % | training % | leaves | chosen |", "|---|---|---|---|---|---|"]
     for data, title in DATA.items():
@@ -131,6 +177,10 @@ INTRO = (
     "validation rows; the lines from “+ likelihood” on add to the one before, those with noise train by the likelihood "
     "with one scale for all features unless they say otherwise."
 )
+FEWER = (
+    "Made by `python -m experiments.recipe small`: MNIST with 10,000 training and 2,000 validation rows, Connect-4 "
+    f"with 20,000 training rows, all digits; mean ± spread over {len(SMALL_SEEDS)} seeds."
+)
 DEFAULTS = (
     "`CrispTreeClassifier(max_depth=8)`, and `image_shape` for the images, on training and validation rows together; "
     f"mean ± spread over {len(SEEDS)} seeds on the test rows. They chose nothing, but an earlier version of the choice "
@@ -140,14 +190,20 @@ DEFAULTS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("parts", "defaults", "page"))
+    parser.add_argument("what", choices=("parts", "small", "defaults", "page"))
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--results", type=Path, default=HOME)
     given = parser.parse_args()
     for data in given.data.split(","):
         if given.what == "parts":
             for part in PARTS:
-                try_part(data, part, given.results)
+                if applies(data, part):
+                    try_part(data, part, given.results)
+        elif given.what == "small" and data in SMALL_ROWS:
+            for seed in SMALL_SEEDS:
+                for part in SMALL:
+                    if applies(data, part):
+                        try_small(data, part, seed, given.results)
         elif given.what == "defaults":
             for seed in SEEDS:
                 try_defaults(data, seed, given.results)

@@ -75,6 +75,7 @@ LIBRARIES = {
         "targets/classes.py",
         "rows/arrays.py",
         "rows/base.py",
+        "rows/shifted.py",
         "tree",
         "learning",
         "baselines",

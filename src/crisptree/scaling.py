@@ -104,6 +104,19 @@ class Scaling:
         """The scaling of rows that are so many pixels, each scaled alike."""
         return Scaling(*(np.tile(part, times) for part in (self.center, self.factor, self.mean, self.spread)))
 
+    def same_for_pixels(self, n_channels: int = 1) -> Scaling:
+        """One center for every channel and one factor for all, so that a pixel may take the place of another.
+
+        Pixels that are constant in training have a factor too: a neighbour that varies may be shifted there.
+        """
+        center = np.tile(self.center.reshape(-1, n_channels).mean(axis=0), len(self.center) // n_channels)
+        return Scaling(center, np.full_like(self.factor, self.factor.max(initial=0.0)), self.mean, self.spread)
+
+    def is_same_for_pixels(self, n_channels: int = 1) -> bool:
+        """Whether a pixel may take the place of another."""
+        parts = (part.reshape(-1, n_channels) for part in (self.center, self.factor))
+        return all(bool(np.all(part == part[:1])) for part in parts)
+
     @property
     def unit(self) -> Doubles:
         """The raw length of one scaled unit, 0 for columns constant in training."""

@@ -106,7 +106,7 @@ def test_open_parameters_are_closed_with_plain_values():
     assert not is_open(values)
     assert (values["split"], values["l1"], values["scale"]) == ("oblique", 0.0, "feature")
     assert closed(parameters, {}, (8, 8))["scale"] == "global"
-    thin = closed(parameters, {"split": "axis", "max_depth": 3, "input_noise": 0.0}, None)
+    thin = closed(parameters, {"split": "axis", "max_depth": 3, "finetune_epochs": 0}, None)
     assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("axis_aligned", 0, 3)
 
 
@@ -120,3 +120,26 @@ def test_the_simplest_within_one_error_of_the_best_wins():
     worse[:100] = 0
     trials = [Trial({"a": 1}, right, 50.0, 9.0), Trial({"a": 2}, nearly, 5.0, 3.0), Trial({"a": 3}, worse, 1.0, 2.0)]
     assert simplest_of_the_best(trials).values == {"a": 2}
+
+
+def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
+    common = {"split": "axis", "grow": "axis_aligned", "max_depth": 3, "random_state": 0, "shrinkage": 0.0}
+    found = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0, finetune_epochs=0).fit(X, y)
+    trained = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0).fit(X, y)
+    assert ((trained.tree_.weight != 0).sum(axis=1) == 1).all()
+    assert trained.score(X, y) > found.score(X, y) + 0.05
+
+
+def test_the_choice_between_thresholds_tries_them_as_found_and_trained_together():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    thresholds = [trial.values for trial in model.path_ if trial.values["split"] == "axis"]
+    assert any(values.get("finetune_epochs") == 0 for values in thresholds)
+    assert any("finetune_epochs" not in values for values in thresholds)
+    assert model.chosen_["split"] == "axis"
+    assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()

@@ -8,6 +8,7 @@ import numpy as np
 
 from crisptree.inference import FlatTree
 from crisptree.inference.statistics import settled, unsettled
+from crisptree.learning.choosing import Trial
 from crisptree.learning.history import EpochRecord
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -89,3 +90,21 @@ def records(scores=True):
         for e in (1, 2, 3, 4)
     ]
     return grown + tuned
+
+
+def chosen_model():
+    """A model that tried six settings, of which the third was chosen."""
+    model = figure_1()
+    tried = [
+        ({"max_depth": 4, "split": "oblique", "input_noise": 0.3, "l1": 0.0}, 180, 150.0),
+        ({"max_depth": 4, "split": "oblique", "input_noise": 0.7, "l1": 0.0}, 172, 190.0),
+        ({"max_depth": 2, "split": "oblique", "input_noise": 0.3, "l1": 0.0}, 179, 30.0),
+        ({"max_depth": 4, "split": "oblique", "input_noise": 0.0, "l1": 0.03}, 166, 45.0),
+        ({"max_depth": 1, "split": "axis", "input_noise": 0.0, "l1": 0.0}, 140, 1.0),
+        ({"max_depth": 2, "split": "axis", "input_noise": 0.0, "l1": 0.0}, 150, 3.0),
+    ]
+    model.path_ = [
+        Trial(values, np.repeat([1.0, 0.0], [right, 200 - right]), size, 4.0) for values, right, size in tried
+    ]
+    model.chosen_ = tried[2][0] | {"shrinkage": 10.0}
+    return model

@@ -76,6 +76,7 @@ def with_another_share(ax):
         ("regions", without_one_line),
         ("regions", with_another_cell),
         ("training", without_a_curve),
+        ("choices", without_a_curve),
         ("path", without_one_patch),
         ("confusion", with_another_share),
     ],

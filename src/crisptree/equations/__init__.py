@@ -21,11 +21,12 @@ the same on soft labels       Σ_k P_{n,k} …                ``soft_labels.*`` 
 alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
 steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
 spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E
+noise on the inputs           γ / √(1 + (π/8) γ² σ² βᵀSβ)  ``noise.*``                          A; E, torch
 information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy
 ============================= ============================ ==================================== ======================
 
 A: ``native/training.inc``. B: ``backends/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
-``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_updates.add_roughness``. Splits that are no
+``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_updates.py``. Splits that are no
 hyperplanes and targets that are no classes run in torch, as defined.
 
 Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *evidence* log p(y∣ℓ),

@@ -57,7 +57,7 @@ ALIKE = (1.5, 30.0)
 """Columns whose spreads, but for a tenth at either end, differ by a factor between these may have one unit."""
 
 THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
-"""Splits on one feature each, found as CART finds them; they are not finetuned."""
+"""Splits on one feature each, found as CART finds them."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -92,7 +92,8 @@ def closed(
         if _auto(parameters, name) or (name in chosen and name == "max_depth"):
             values[name] = value
     if parameters["split"] == "auto" and values["split"] == "axis":
-        values |= {"split": "oblique", "grow": "axis_aligned", "finetune_epochs": 0}
+        values["grow"] = "axis_aligned"
+        values["finetune_epochs"] = chosen.get("finetune_epochs", values["finetune_epochs"])
     return values
 
 
@@ -163,6 +164,7 @@ class _Search:
         parameters = closed(self.parameters, values, self.image_shape) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
+            "reanneal": 0,
         }
         spec = Spec.of(
             parameters,
@@ -220,9 +222,16 @@ class _Search:
                     break
 
     def thresholds(self) -> None:
+        """CART's splits at every depth, and trained together at the best depth and at the full one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            self.trials += try_depths(values, self._spec(values), self._folds(values))
+            as_found = values | {"finetune_epochs": 0}
+            trials = try_depths(as_found, self._spec(as_found), self._folds(values))
+            self.trials += trials
+            if self.parameters["finetune_epochs"]:
+                depths = {max(trials, key=lambda trial: trial.score).values["max_depth"], len(trials)}
+                for depth in sorted(depths):
+                    self._try(**(values | {"max_depth": depth}))
 
     def _scikit_learns_tree(self) -> float:
         """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""

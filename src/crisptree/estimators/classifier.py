@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.parameters import ClassifierParameters, check_argument, check_parameters
+from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import route_rows
 
@@ -46,6 +47,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     grow : {"greedy", "balanced", "axis_aligned", "random", "oc1", "co2"}, default="greedy"
         Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
         hyperplanes: CART, the best of random directions, OC1's coordinate descent, CO2's bound of the hard loss.
+        With ``split="axis"`` CART's splits stay on their features while finetuning trains them together.
     max_depth : int or None, default=8
         The largest number of splits on a path; None grows until the leaves are pure.
     max_leaf_nodes : int or None, default=None
@@ -72,6 +74,12 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         γ of the first epoch, and what every epoch adds.
     annealing : {"linear", "geometric"}, default="linear"
         Add the step to γ, or multiply γ by 1 + step.
+    finetune_steepness : float, "restart" or "continue", default="restart"
+        γ of finetuning's first epoch: a number, ``steepness`` again, or on from where greedy growth ended.
+    reanneal : int, default=0
+        Further rounds of finetuning: each begins with the best tree so far, at the γ and with the epochs of
+        finetuning's second half. A round is kept if the deterministic tree is no worse for it, on the validation rows
+        or, where there are none, on the training rows.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
         "auto" tries some on held-out rows.
@@ -88,8 +96,15 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
         steepness of its own that falls with its norm. Hyperplanes and thresholds only. "auto" tries some on
         held-out rows.
+    noise_correlation : float, default=0.0
+        How alike the noise of neighbouring pixels is, from -0.5 to 1: 0 draws every pixel its own, values near 1 make
+        whole patches lighter or darker together, negative ones make neighbours differ; needs ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
+    shifts : int, default=0
+        The most pixels that an image is shifted while it trains, up or down and left or right, by other random numbers
+        in every epoch; what comes in from outside repeats the border. Needs ``image_shape``, and scales all pixels
+        alike. Rows that judge and final leaf tables are those of the images as they are.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.

@@ -57,6 +57,8 @@ def fit_rows(
 
     def scaled(scale: str | None) -> Problem:
         scaling = earlier.statistics.scaling if earlier else Scaling.learn(data.X, data.weight, scale, n_jobs)
+        if parameters["shifts"] and earlier is None:
+            scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
     if data.y.ndim == 2 and parameters["split"] == "auto":

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
+from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.parameters import NEVER, check_argument, check_parameters
+from crisptree.estimators.parameters import NEVER, check_argument
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
 from crisptree.images import WindowView
 from crisptree.inference import CrispTree

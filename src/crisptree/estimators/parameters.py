@@ -6,7 +6,7 @@ An estimator lists its parameters as annotated class attributes, ``epochs: int =
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -17,8 +17,6 @@ import numpy as np
 from crisptree.estimators.rules import Rule, number, one_of, true_or_false, whole, whole_numbers, word_or
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
-MODULE_FREE = ("auto", "oblique", "axis")
-DEEPEST_BALANCED = 16
 MOST_STAGES = 8
 NEVER = object()
 """There was no time without the parameter."""
@@ -151,6 +149,20 @@ class TreeParameters(Declared):
     steepness: float = parameter(default=1.0, rule=number(0.0, strict=True))
     steepness_step: float = parameter(default=0.1, rule=number(0.0))
     annealing: str = parameter(default="linear", rule=one_of("linear", "geometric"))
+    finetune_steepness: float | str = parameter(
+        default="restart",
+        rule=word_or("restart", word_or("continue", number(0.0, strict=True))),
+        flag="--finetune-steepness",
+        help="γ at which finetuning starts: a number, restart, or continue from growth.",
+        before="restart",
+    )
+    reanneal: int = parameter(
+        default=0,
+        rule=whole(0, remark=" (0 finetunes once)"),
+        flag="--reanneal",
+        help="Further rounds of finetuning, each from half of its steepness on.",
+        before=0,
+    )
     l1: float | str = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
     l2: float | str = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
     leaf_prior: float = parameter(default=0.0, rule=number(0.0))
@@ -163,6 +175,13 @@ class TreeParameters(Declared):
         rule=number(0.0),
         flag="--input-noise",
         help="Width of noise on the scaled inputs, integrated out.",
+        before=0.0,
+    )
+    noise_correlation: float = parameter(
+        default=0.0,
+        rule=number(-0.5, high=1.0),
+        flag="--noise-correlation",
+        help="How alike the noise of neighbouring pixels is.",
         before=0.0,
     )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
@@ -257,6 +276,13 @@ class ClassifierParameters(TreeParameters):
         flag="--image-shape",
         help="Rows are images.",
     )
+    shifts: int = parameter(
+        default=0,
+        rule=whole(0, remark=" (0 leaves images where they are)"),
+        flag="--shifts",
+        help="Most pixels that images are shifted while they train.",
+        before=0,
+    )
     nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
     warm_start: bool = parameter(default=False, rule=true_or_false())
 
@@ -321,45 +347,3 @@ def check_argument(name: str, value: Any) -> None:
     rule = ARGUMENTS[name]
     assert rule is not None
     rule.check(name, value)
-
-
-def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -> None:
-    """Hold every parameter to its rule, and those that depend on each other too."""
-    for name, declaration in declared.items():
-        if declaration.rule is not None:
-            declaration.rule.check(name, values[name])
-    _check_split(values)
-    if values["grow"] == "balanced":
-        _check_balanced(values)
-
-
-def _check_split(values: Mapping[str, Any]) -> None:
-    split = values["split"]
-    if split not in ("auto", "oblique") and values["roughness"] > 0:
-        raise ValueError(
-            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
-            f"got roughness={values['roughness']!r}."
-        )
-    for name in ("l1", "input_noise"):
-        if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
-            raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
-    for name in ("grow", "algorithm"):
-        if split not in ("auto", "oblique") and values[name] in (*RIVALS, "non_greedy"):
-            raise ValueError(
-                f"`split` must be 'oblique' for {name}={values[name]!r}, which works on hyperplanes; got {split!r}."
-            )
-
-
-def _check_balanced(values: Mapping[str, Any]) -> None:
-    if values["max_depth"] is None or values["max_depth"] > DEEPEST_BALANCED:
-        raise ValueError(
-            f"`max_depth` must be a number of at most {DEEPEST_BALANCED} for grow='balanced', which builds "
-            f"2^max_depth leaves; got {values['max_depth']!r}."
-        )
-    if values["max_leaf_nodes"] is not None:
-        raise ValueError(
-            "`max_leaf_nodes` must be None for grow='balanced', which builds all 2^max_depth leaves; "
-            f"got {values['max_leaf_nodes']!r}."
-        )
-    if values.get("warm_start"):
-        raise ValueError("`warm_start` must be False for grow='balanced': a complete tree does not grow on.")

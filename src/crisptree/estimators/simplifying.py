@@ -58,7 +58,7 @@ def simplify_tree(
     plain = shrunk(before, None, estimator.leaf_prior)
     lowest = None if tolerance is None else _accuracy(plain, held, estimator.n_jobs) - tolerance
     parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep"}
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from crisptree.learning.problem import Part
 
 
+FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
+"""Parameters that mean nothing where a row is no image."""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingData:
     """Checked rows: float32 features (an array, or windows), class numbers, positive weights; the image that a row is.
@@ -60,10 +64,16 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     image_shape = image_shape_of(X, estimator.image_shape)
-    if estimator.roughness > 0 and image_shape is None:
+    for name in FOR_IMAGES:
+        value = getattr(estimator, name)
+        if value != 0 and image_shape is None:
+            raise ValueError(
+                f"`{name}` must come with `image_shape`; got {name}={value!r} and no image_shape. Say how a row is an "
+                f"image, e.g. image_shape=(28, 28), give X as (n, height, width), or set {name}=0."
+            )
+    if image_shape is not None and estimator.shifts >= min(image_shape[:2]):
         raise ValueError(
-            f"`roughness` must come with `image_shape`; got roughness={estimator.roughness!r} and no image_shape. Say "
-            "how a row is an image, e.g. image_shape=(28, 28), give X as (n, height, width), or set roughness=0."
+            f"`shifts` must be below the sides of an image; got shifts={estimator.shifts} for images of {image_shape}."
         )
     X = as_rows(X, image_shape)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.equations.noise import damped_steepness
 from crisptree.learning.batches import Groups
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
@@ -68,15 +68,15 @@ class TrainedTree(NamedTuple):
     tree: Tree
     steepness: float
 
-    def damped(self, noise: float) -> Tree:
+    def damped(self, noise: Noise) -> Tree:
         """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
 
         Its hyperplanes are shorter, and where they lie the same.
         """
-        if not noise:
+        if not noise.width:
             return self.tree
         splits = self.tree.splits
-        factor = damped_steepness(self.steepness, noise, splits.squared_norms().detach()) / self.steepness
+        factor = noise.damped(self.steepness, splits).detach() / self.steepness
         shorter = {name: value.detach() for name, value in splits.parameters.items()}
         for name in ("weight", "bias"):
             shorter[name] = shorter[name] * factor.reshape(-1, *[1] * (shorter[name].dim() - 1))

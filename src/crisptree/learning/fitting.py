@@ -16,10 +16,11 @@ from crisptree.inference import CrispTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
-from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
-from crisptree.learning.problem import Problem
+from crisptree.learning.noise import Noise
+from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
 from crisptree.learning.train import torch_threads
@@ -71,12 +72,15 @@ def fit_tree(
         Called with a record of every epoch.
     """
     with training_on(spec, problem.training.X.size) as device:
-        samples, validation = problem.on(device, spec.n_jobs)
-        kind = kind_of(spec.split, spec.input_shape or (samples.n_features,))
+        shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
+        samples, validation = problem.on(device, spec.n_jobs, shifts)
+        kind = kind_of(_grown_split(spec), spec.input_shape or (samples.n_features,))
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = _Ending(on_epoch)
         work = _Work(spec, samples, kind, generator, ended)
         greedy = GROWERS[spec.grow](work, start)
+        if spec.split == "axis" and spec.grow in SEARCHES:
+            zeros = greedy.tree.splits.parameters["weight"] == 0
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
     tree, soft = crisp_tree(tuned, spec, problem)
     is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
@@ -89,7 +93,8 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     Splits that part none of the training rows are in neither of them.
     """
     rows = problem.training
-    tree = soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
+    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
+    tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
     if not len(dead):
@@ -123,7 +128,12 @@ class _Work(NamedTuple):
     samples: Samples
     kind: SplitKind
     generator: torch.Generator
-    on_epoch: Listener | None
+    on_epoch: _Ending
+
+
+def _grown_split(spec: Spec) -> Any:
+    """What grows: a search finds hyperplanes, be they of one feature each."""
+    return "oblique" if spec.grow in SEARCHES else spec.split
 
 
 def _begin(work: _Work, start: Start) -> Tree:
@@ -136,7 +146,7 @@ def _begin(work: _Work, start: Start) -> Tree:
 
 def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
     """The tree of an earlier fit, to be grown on with splits of the same kind."""
-    split = work.spec.split
+    split = _grown_split(work.spec)
     try:
         tree = Tree.soft(earlier, work.samples.device, LINEAR.get(str(split), ObliqueSplits))
         fresh = single_leaf(work.samples, work.kind, work.generator).splits
@@ -209,11 +219,27 @@ def _tuned(
         "restore_best": spec.restore_best,
     }
     if spec.algorithm != "non_greedy":
-        return finetune(tree, work.samples, plan, zeros=zeros, **common), None
+        best = finetune(tree, work.samples, plan, zeros=zeros, **common)
+        return _annealed_again(work, best, validation, {**common, "zeros": zeros}), None
     if plan.epochs == 0:
         return TrainedTree(tree, plan.steepness_at(0)), spec.nu
-    best = non_greedy(tree, work.samples, plan, spec.nu, **common)
-    return TrainedTree(best.tree, plan.steepness_at(0)), best.nu
+    rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
+    return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
+
+
+def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
+    """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
+
+    Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
+    """
+    samples, plan = work.samples, work.spec.finetuning.later_half
+    for _ in range(work.spec.reanneal):
+        if work.on_epoch:  # a callback has asked to stop
+            break
+        again = finetune(best.tree, samples, plan, **common)
+        now, before = (hard_score(one.tree, samples, validation or samples) for one in (again, best))
+        best = again if now >= before else best
+    return best
 
 
 @contextmanager

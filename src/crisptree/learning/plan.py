@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from crisptree.equations.annealing import SCHEDULES
@@ -36,6 +36,7 @@ class Plan:
     roughness: float = 0.0
     penalty_share: str = "rows"
     input_noise: float = 0.0
+    noise_correlation: float = 0.0
     image_shape: tuple[int, ...] | None = None
     mass_threshold: float = 0.0
 
@@ -49,9 +50,20 @@ class Plan:
         return Pace(self.steepness_at(epoch), self.learning_rate * left)
 
     @property
+    def later_half(self) -> Plan:
+        """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start."""
+        done = self.epochs // 2
+        return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done))
+
+    @property
     def has_penalties(self) -> bool:
         """Whether weights are penalised at all."""
         return bool(self.l1 or self.l2 or self.roughness)
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether there is noise that moves neighbouring pixels together."""
+        return bool(self.input_noise and self.noise_correlation)
 
     @property
     def final_steepness(self) -> float:

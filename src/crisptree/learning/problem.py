@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from crisptree.learning.samples import Samples
+from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.base import RawRows, scaled_rows
+from crisptree.rows.shifted import ShiftedImages
 from crisptree.scaling import Scaling
 from crisptree.targets import Target
 
 SMALLEST_WEIGHT = 1e-30
 """Weights are taken relative to their mean; a lighter row would have none left in single precision."""
+
+
+class Shifts(NamedTuple):
+    """How far training images are shifted, in pixels, and their shape."""
+
+    reach: int
+    image_shape: tuple[int, ...]
+
+    def check(self, scaling: Scaling) -> None:
+        """A pixel must be able to take the place of another."""
+        if not scaling.is_same_for_pixels(*self.image_shape[2:]):
+            raise ValueError(
+                "`shifts` must be there from the first fit on, because all pixels must then be scaled alike; got "
+                f"shifts={self.reach} for a tree that was trained without. Use a new estimator, or set shifts=0."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +43,22 @@ class Part:
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
 
-    def samples(self, scaling: Scaling, target: Target, device: torch.device, n_jobs: int | None) -> Samples:
-        """The scaled rows with y and weights on the training device."""
+    def samples(
+        self, scaling: Scaling, target: Target, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None
+    ) -> Samples:
+        """The scaled rows with y and weights on the training device, shifted in every epoch if they are to be."""
         rows = scaled_rows(self.X, scaling, device, n_jobs)
+        if shifts is not None:
+            assert isinstance(rows, ArrayRows)
+            rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
         relative = torch.from_numpy(np.maximum(self.weight / self.weight.mean(), SMALLEST_WEIGHT))
-        return Samples(rows, torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device), target)
+        y, weight = torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device)
+        return Samples(rows, y, weight, target, varying(scaling).to(device))
+
+
+def varying(scaling: Scaling) -> torch.Tensor:
+    """1 for features that vary, 0 for those that are constant.  (n_features,)"""
+    return torch.from_numpy((scaling.factor != 0).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +83,20 @@ class Problem:
     validation: Part | None = None
     _ready: dict[Any, tuple[Samples, Samples | None]] = field(default_factory=dict, repr=False)
 
-    def on(self, device: torch.device, n_jobs: int | None) -> tuple[Samples, Samples | None]:
-        """Training and validation samples on the device, made once."""
-        if device not in self._ready:
-            parts = (self.training, self.validation)
-            training, validation = (
-                None if part is None else part.samples(self.scaling, self.target, device, n_jobs) for part in parts
-            )
-            assert training is not None
-            self._ready[device] = training, validation
-        return self._ready[device]
+    @property
+    def varying(self) -> torch.Tensor:
+        """1 for features that vary, 0 for those that are constant.  (n_features,)"""
+        return varying(self.scaling)
+
+    def on(
+        self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None
+    ) -> tuple[Samples, Samples | None]:
+        """Training and validation samples on the device, made once. Rows that judge are never shifted."""
+        if (device, shifts) not in self._ready:
+            if shifts is not None:
+                shifts.check(self.scaling)
+            training = self.training.samples(self.scaling, self.target, device, n_jobs, shifts)
+            held = self.validation
+            validation = None if held is None else held.samples(self.scaling, self.target, device, n_jobs)
+            self._ready[device, shifts] = training, validation
+        return self._ready[device, shifts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
+from crisptree.rows.shifted import ShiftedImages
 from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
@@ -43,12 +45,15 @@ class Samples:
         Positive sample weights.
     target : Target
         What y is.
+    varying : Tensor of shape (n_features,) or None
+        1 for features that vary, 0 for those that are constant; None where all vary.
     """
 
     rows: Rows
     y: Tensor
     weight: Tensor
     target: Target
+    varying: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -68,6 +73,10 @@ class Samples:
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
         self.native_rows.gather(rows.numpy(), copies.numpy(), torch.get_num_threads())
         return copies
+
+    def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """Inside, images that are to be shifted are; other rows are as always, and nothing is drawn."""
+        return self.rows.shifted(generator) if isinstance(self.rows, ShiftedImages) else nullcontext()
 
     @cached_property
     def native_rows(self) -> Any:

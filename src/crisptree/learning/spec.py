@@ -50,12 +50,16 @@ class Spec:
         How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
     nu : float or None
         The rivals' bound.
+    reanneal : int
+        Further rounds of finetuning.
     restore_best : bool
         Whether the epoch with the best validation score is kept.
     leaf_prior : float
         Pseudo-count of every class in the tables of the deterministic tree.
     image_shape : tuple of int or None
         The image that a row is.
+    shifts : int
+        The most pixels that training images are shifted.
     device : str
         Where to train.
     n_jobs : int or None
@@ -71,9 +75,11 @@ class Spec:
     grow: str
     algorithm: str
     nu: float | None
+    reanneal: int
     restore_best: bool
     leaf_prior: float
     image_shape: tuple[int, ...] | None
+    shifts: int
     device: str
     n_jobs: int | None
     seed: int
@@ -99,17 +105,24 @@ class Spec:
             "image_shape": image_shape,
             **{name: parameters[name] for name in SAME_NAMES},
         }
+        growth = _plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common)
         return cls(
-            growth=_plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common),
-            finetuning=_plan(epochs=parameters["finetune_epochs"], learning_rate=rate, **common),
+            growth=growth,
+            finetuning=_plan(
+                **common | {"steepness": _tuning_steepness(parameters, growth)},
+                epochs=parameters["finetune_epochs"],
+                learning_rate=rate,
+            ),
             limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
             split=parameters["split"],
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
             nu=parameters.get("nu"),
+            reanneal=parameters["reanneal"],
             restore_best=parameters["early_stopping"],
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
+            shifts=parameters.get("shifts", 0),
             device=parameters["device"],
             n_jobs=parameters["n_jobs"],
             seed=seed,
@@ -134,6 +147,7 @@ SAME_NAMES = (
     "roughness",
     "penalty_share",
     "input_noise",
+    "noise_correlation",
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""
@@ -147,6 +161,17 @@ def _plan(**numbers: Any) -> Plan:
             f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
         )
     return plan
+
+
+def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
+    """γ of finetuning's first epoch: as in growth's first one, as in the one after growth's last, or a number.
+
+    Only stumps that were trained with γ leave one to go on from.
+    """
+    start = parameters["finetune_steepness"]
+    if start == "continue":
+        return growth.steepness_at(growth.epochs if parameters["grow"] == "greedy" else 0)
+    return growth.steepness if start == "restart" else float(start)
 
 
 def _rates(parameters: Mapping[str, Any], n_features: int) -> tuple[float, float]:

@@ -70,7 +70,7 @@ def train(
     plan : Plan
         Every number of the phase.
     generator : torch.Generator
-        Shuffles the batches; it is drawn from only where there is more than one.
+        Shuffles the batches, where there is more than one, and shifts images that are to be.
     on_epoch : callable, optional
         Hears of every epoch.
     name : str
@@ -81,7 +81,7 @@ def train(
     orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         pace = plan.pace(epoch)
-        with torch_threads(steps.torch_threads):
+        with torch_threads(steps.torch_threads), samples.shifted(generator):
             counts, loss, finite = steps.epoch(pace, orders.next())
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, pace.steepness)

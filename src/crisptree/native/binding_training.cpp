@@ -1,9 +1,11 @@
 // Python's door to the training steps.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -117,9 +119,10 @@ class Trainer {
  public:
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
-          double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
+          double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
+          std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
       : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -129,10 +132,13 @@ class Trainer {
     for (const auto& vector : {bias_mean, bias_square, steps}) must(vector.shape(0) == n, "one entry per split");
     must(squares.shape(0) == n && noise >= 0, "one squared norm per split, and noise of no negative width");
     const int64_t pixels = image.first * image.second;
-    must(roughness == 0 || (pixels > 0 && p % pixels == 0), "rows must be images for roughness");
+    must((roughness == 0 && !correlated) || (pixels > 0 && p % pixels == 0), "rows must be images for roughness and correlated noise");
+    must(!correlated || (correlated->shape(0) == n && correlated->shape(1) == p), "one correlated weight per weight");
+    must(!varying || varying->shape(0) == p, "every feature varies or not");
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
-               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data()};
+               pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
+               static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
@@ -220,6 +226,9 @@ class Trainer {
   Array<T, 2> weight_mean_, weight_square_;
   Array<T, 1> bias_mean_, bias_square_, steps_;
   Array<double, 1> squares_;
+  Doubles taps_;
+  std::optional<Array<T, 2>> correlated_;
+  std::optional<Array<const T, 1>> varying_;
   Doubles share_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
@@ -237,7 +246,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
                     Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
-                    std::pair<int64_t, int64_t>, int>(),
+                    std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>, int>(),
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)

@@ -46,7 +46,11 @@ struct Splits {
   const double* share;  // what the penalties of each split are multiplied by
   int64_t height, width, channels;
   double noise;     // (π/8) σ² of the noise on the inputs
-  double* squares;  // ‖β‖² of every split, kept up as it moves
+  double* squares;  // βᵀSβ of every split, kept up as it moves; ‖β‖² under independent noise
+  const double* taps;  // correlations of the noise of pixels 0, 1, 2, … apart
+  int64_t n_taps;
+  T* correlated;      // S β of every split, kept up as it moves; null under independent noise
+  const T* varying;   // 0 for features without noise, 1 for the others; null where all have it
 };
 
 // γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.

@@ -3,6 +3,7 @@
 None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``.
 """
 
+from crisptree.plots.choices import plot_choices
 from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.path import plot_path
 from crisptree.plots.regions import plot_regions
@@ -17,6 +18,7 @@ __all__ = [
     "plot_weights",
     "plot_regions",
     "plot_training",
+    "plot_choices",
     "plot_path",
     "plot_confusion",
     "plot_segmentation",

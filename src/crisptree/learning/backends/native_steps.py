@@ -13,9 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.equations.noise import SLOPE
+from crisptree.equations.noise import SLOPE, taps
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
+from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.native import training
@@ -38,7 +39,11 @@ class NativeSteps(StepByStep):
         for parameter in trainee.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
-        self.squares = np.square(self.weight, dtype=np.float64).sum(axis=1)
+        # S β and βᵀSβ are kept up by the kernel as the weights move; under independent noise S β is β itself.
+        noise = Noise.of(plan, samples.varying, samples.weight)
+        correlated = _view(noise.correlated(trainee.splits.parameters["weight"]))
+        self.squares = np.multiply(self.weight, correlated, dtype=np.float64).sum(axis=1)
+        varying = None if noise.varying is None else _view(noise.varying)
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
@@ -53,6 +58,9 @@ class NativeSteps(StepByStep):
             plan.roughness,
             SLOPE * plan.input_noise**2,
             self.squares,
+            np.asarray(taps(plan.noise_correlation) if plan.is_correlated else [1.0]),
+            correlated if plan.is_correlated else None,
+            varying,
             _view(penalty_shares(trainee, plan)),
             image,
             self.torch_threads,

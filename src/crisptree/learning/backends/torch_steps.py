@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import node_masses, split_loss
-from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.backends.adam import Adam
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
+from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ObliqueSplits
@@ -46,6 +46,7 @@ class TorchSteps(StepByStep):
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
         self.shares = penalty_shares(trainee, plan)
+        self.noise = Noise.of(plan, samples.varying, samples.weight)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
         values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
         self.piece = max(1, VALUES_AT_ONCE // values)
@@ -100,7 +101,7 @@ class TorchSteps(StepByStep):
         """γ; under noise on the inputs that of every split, or of every row at its own."""
         if not self.plan.input_noise:
             return self.steepness
-        steepness = damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
+        steepness = self.noise.damped(self.steepness, splits)
         return steepness if place is None else steepness[place][:, None]
 
     def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
