@@ -64,6 +64,10 @@ SINCE_THEN = {
     "prune": None,
     "shrinkage": 0.0,
     "penalty_share": "rows",
+    "finetune_steepness": "restart",
+    "reanneal": 0,
+    "noise_correlation": 0.0,
+    "shifts": 0,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
