@@ -70,7 +70,7 @@ class Along(NamedTuple):
                 found.model.set_params(device=session.device)
                 grown = found
             elif grown is None:
-                more_words = f", nu {bounded}" if bounded.nu else ""
+                more_words = f", nu {bounded}" if name == "co2" else ""
                 session.progress.say(f"{session.config.data}: growing {name}, seed {seed}{more_words}")
                 with at_most(cap):
                     grown = grow(models[depth].set_params(device=session.device), rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.methods import ALGORITHMS, RATE, RIVALS, Bounded
+from experiments.methods import ALGORITHMS, NOTHING, RATE, RIVALS, Bounded
 from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
@@ -44,9 +44,10 @@ class Rivals:
     deep_seeds: tuple[int, ...] = ()
 
     def candidates(self, name: str) -> list[Bounded]:
-        """What a method chooses from."""
+        """What a method chooses from. CO2 may also leave the choice of ν to the gain at every leaf."""
         rates = self.rates if name == "non_greedy" else (RATE,)
-        return [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
+        found = [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
+        return [*found, NOTHING] if name == "co2" else found
 
     def seeds_at(self, depth: int) -> tuple[int, ...]:
         """The seeds of a depth."""

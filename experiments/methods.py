@@ -81,13 +81,17 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
 
 
 class Bounded(NamedTuple):
-    """What the rivals that lower a bound are set to: ν and the step, as a share of the ball's radius."""
+    """What the rivals that lower a bound are set to: ν and the step, as a share of the ball's radius.
+
+    Without a ν, CO2 tries 10, 100 and 1000 at every leaf, and the information gain on its training rows chooses.
+    """
 
     nu: float | None = None
     rate: float = RATE
 
     def __str__(self) -> str:
-        return f"{self.nu:g}" if self.rate == RATE else f"{self.nu:g}, rate {self.rate:g}"
+        nu = "by gain" if self.nu is None else f"{self.nu:g}"
+        return nu if self.rate == RATE else f"{nu}, rate {self.rate:g}"
 
 
 NOTHING = Bounded()
