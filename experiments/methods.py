@@ -20,7 +20,7 @@ SOFT = "soft"
 SEARCHES = {
     "oc1": "every coefficient until none helps, up to 2000 tries a round",
     "co2": "nu by validation",
-    "non_greedy": "nu and rate by validation, from the CO2 tree with its own nu",
+    "non_greedy": "nu and rate by validation, from the CO2 tree by gain",
 }
 """How a rival is set up beyond its estimator's parameters; a cell of another set-up is run again."""
 

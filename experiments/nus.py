@@ -17,15 +17,14 @@ Chosen = dict[int, Bounded | None]
 
 
 def count_choices(session: Session, rivals: Rivals) -> int:
-    """How many steps of progress the choices have. Non-greedy training rests on CO2's as well."""
-    wanted = {name: len(_depths(session, rivals, name)) for name in ("co2", "non_greedy") if name in rivals.methods}
-    of_co2 = sum(wanted.values())
-    return len(rivals.candidates("co2")) * of_co2 + len(rivals.candidates("non_greedy")) * wanted.get("non_greedy", 0)
+    """How many steps of progress the choices have."""
+    names = [name for name in ("co2", "non_greedy") if name in rivals.methods]
+    return sum(len(_depths(session, rivals, name)) * len(rivals.candidates(name)) for name in names)
 
 
-def choose_co2(session: Session, rivals: Rivals, asking: str, along: Along) -> Chosen:
-    """CO2's ν for the depths that a method asks for; None where the time cap came first."""
-    trials = _Trials(session, rivals, "co2", _depths(session, rivals, asking), along)
+def choose_co2(session: Session, rivals: Rivals, along: Along) -> Chosen:
+    """CO2's ν at every depth; None where the time cap came first."""
+    trials = _Trials(session, rivals, "co2", _depths(session, rivals, "co2"), along)
     for one in trials.candidates:
 
         def train(cell: Cell, grown: Grown, one: Bounded = one) -> None:
@@ -39,9 +38,9 @@ def choose_co2(session: Session, rivals: Rivals, asking: str, along: Along) -> C
     return trials.chosen()
 
 
-def choose_non_greedy(session: Session, rivals: Rivals, grown_with: Chosen, along: Along) -> Chosen:
-    """The ν of non-greedy training from the CO2 tree of the same rows; None where the time cap came first."""
-    trials = _Trials(session, rivals, "non_greedy", list(grown_with), along)
+def choose_non_greedy(session: Session, rivals: Rivals, along: Along) -> Chosen:
+    """ν and step of non-greedy training from a CO2 tree of the same rows; None where the time cap came first."""
+    trials = _Trials(session, rivals, "non_greedy", _depths(session, rivals, "non_greedy"), along)
 
     def train(cell: Cell, grown: Grown) -> None:
         for one in trials.candidates:
@@ -62,13 +61,9 @@ def choose_non_greedy(session: Session, rivals: Rivals, grown_with: Chosen, alon
                 trials.put(cell.depth, one, None)
 
     still = [trials.open(one) for one in trials.candidates]
-    for depth, start in grown_with.items():
-        if not any(depth in depths for depths in still):
-            continue
-        if start is None:
-            give_up(trials.cell(depth))
-        else:
-            along(Growth("co2", trials.seed, start), "train", [trials.cell(depth)], train, give_up)
+    for depth in trials.depths:
+        if any(depth in depths for depths in still):
+            along(Growth("co2", trials.seed), "train", [trials.cell(depth)], train, give_up)
     return trials.chosen()
 
 

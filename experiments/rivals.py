@@ -43,7 +43,7 @@ def _run_plain(session: Session, rivals: Rivals, name: str) -> None:
 
 def _run_co2(session: Session, rivals: Rivals, name: str) -> None:
     wanted = _cells(session, rivals, name)
-    chosen = choose_co2(session, rivals, name, Along(session, rivals))
+    chosen = choose_co2(session, rivals, Along(session, rivals))
     for seed in rivals.seeds if session.trains else ():
         for one in dict.fromkeys(chosen.values()):
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.depth] == one]
@@ -51,19 +51,20 @@ def _run_co2(session: Session, rivals: Rivals, name: str) -> None:
 
 
 def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
-    """ν on validation rows from the CO2 tree of the training rows, then all rows but the test's with that ν."""
+    """ν and step on validation rows from a CO2 tree of the training rows, then all rows but the test's with them.
+
+    The CO2 tree is that whose ν the gain at every leaf chooses: the start should not hang on another method's choice.
+    """
     wanted = _cells(session, rivals, name)
     along = Along(session, rivals)
-    grown_with = choose_co2(session, rivals, name, along)
-    chosen = choose_non_greedy(session, rivals, grown_with, along)
+    chosen = choose_non_greedy(session, rivals, along)
     cap = session.cap(rivals.time_cap)
 
     def model_of(cell: Cell) -> Any:
         return methods.rival(name, cell.depth, rivals.epochs, cell.seed, chosen[cell.depth] or NOTHING)
 
     def config_of(cell: Cell) -> dict[str, Any]:
-        start = grown_with[cell.depth] or NOTHING
-        return along.config(model_of(cell), name, cell.depth) | {"grown_with_nu": start.nu}
+        return along.config(model_of(cell), name, cell.depth)
 
     def train(cell: Cell, grown: Grown) -> None:
         with at_most(cap):
@@ -76,11 +77,10 @@ def _run_non_greedy(session: Session, rivals: Rivals, name: str) -> None:
         session.give_up(cell, config_of(cell), cap)
 
     for cell in _open(session, wanted, config_of, cap) if session.trains else ():
-        start = grown_with[cell.depth]
-        if start is None or chosen[cell.depth] is None:
+        if chosen[cell.depth] is None:
             give_up(cell)
         else:
-            along(Growth("co2", cell.seed, start), "all", [cell], train, give_up)
+            along(Growth("co2", cell.seed), "all", [cell], train, give_up)
 
 
 RUNS: dict[str, Callable[[Session, Rivals, str], None]] = {"co2": _run_co2, "non_greedy": _run_non_greedy}

@@ -50,7 +50,6 @@ def test_every_cell_of_a_configuration_becomes_one_record_and_is_not_run_again(t
         assert len(chosen["validation_hard"]) == (4 if name == "non_greedy" else 3)
         cell = cell_of(tiny, name, 2, 0)
         assert (cell["nu"], cell["config"]["parameters"]["learning_rate"]) == (chosen["nu"], chosen["rate"])
-    assert cell_of(tiny, "non_greedy", 2, 0)["config"]["grown_with_nu"] == choice_of(tiny, "co2", 2, 0)["nu"]
 
 
 def test_deep_trees_have_seeds_of_their_own(tiny):
