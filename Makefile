@@ -1,6 +1,7 @@
 # Every target sets up what it needs; a second run reuses the set-up.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+JOBS ?= 1
 BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
@@ -15,7 +16,7 @@ help:
 	@echo "make docs       the documentation, with all examples run, into build/docs"
 	@echo "make check      style and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
-	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
+	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
@@ -70,7 +71,7 @@ bench-fit: setup
 	$(BIN)/python benchmarks/bench_fit.py
 
 paper: setup
-	$(BIN)/python -m experiments.run
+	$(BIN)/python -m experiments.run --jobs $(JOBS)
 	$(BIN)/python -m experiments.report
 
 paper-quick: setup
