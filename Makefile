@@ -7,7 +7,8 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: help setup demo test check test-slow test-browser bench-predict bench-fit bench-segment paper paper-quick
+.PHONY: help setup demo test check test-slow fuzz lock test-browser test-sanitize test-races bench-predict bench-fit
+.PHONY: bench-segment paper paper-quick
 .PHONY: segmentation pictures report-images docs clean
 
 help:
@@ -19,9 +20,12 @@ help:
 	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
+	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
+	@echo "make fuzz       100,000 damaged files for every reader, under a memory limit; hours (NUMBER=2000 for minutes)"
 	@echo "make test-browser   the report's page, clicked through in chromium"
 	@echo "make report-images  the pictures of docs/report.md (set CRISPTREE_DATA: MNIST)"
 	@echo "make segmentation   membranes in electron microscopy (ISBI 2012); an hour on two cores, resumes"
+	@echo "make test-sanitize, make test-races   the kernels under address, undefined-behaviour and thread sanitizers"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -50,6 +54,37 @@ test: check
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs
+
+lock: setup
+	$(BIN)/python -m tests.locking
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz.run --number $(or $(NUMBER),100000) --seed $(or $(SEED),1) --keep build/fuzz
+
+# The kernels built anew with sanitizers, and the tests that reach them. The interpreter knows nothing of sanitizers, so they
+# are loaded before it; leaks are not looked for, since the interpreter itself leaves much behind.
+SANITIZED := build/sanitized
+SANITIZERS = $(shell $(CXX) -print-file-name=libasan.so):$(shell $(CXX) -print-file-name=libubsan.so):$(shell $(CXX) -print-file-name=libstdc++.so.6)
+test-sanitize: setup
+	rm -rf $(SANITIZED)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) \
+	  --config-settings=cmake.define.CRISPTREE_SANITIZE=address,undefined .
+	LD_PRELOAD=$(SANITIZERS) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(BIN)/python -m tests.native.with_kernels_of $(SANITIZED) -p no:cacheprovider -q \
+	  tests/native tests/inference tests/images tests/learning/test_native_steps.py tests/learning/test_window_rows.py
+
+# Concurrent prediction under ThreadSanitizer: a program of its own, without the interpreter.
+NATIVE := src/crisptree/native
+RACES := build/races
+IS_X86 := $(filter x86_64,$(shell uname -m))
+WITH_TSAN := $(CXX) -std=c++17 -O2 -g -fsanitize=thread -ffp-contract=off -pthread -I$(NATIVE)
+test-races:
+	@mkdir -p $(RACES)
+	$(WITH_TSAN) $(if $(IS_X86),-mavx2) -c $(NATIVE)/kernel_avx2.cpp -o $(RACES)/avx2.o
+	$(WITH_TSAN) $(if $(IS_X86),-mavx512f) -c $(NATIVE)/kernel_avx512.cpp -o $(RACES)/avx512.o
+	$(WITH_TSAN) tests/native/at_once.cpp $(addprefix $(NATIVE)/,router.cpp kernel_scalar.cpp kernel_vector128.cpp) \
+	  $(RACES)/avx2.o $(RACES)/avx512.o -o $(RACES)/at_once
+	$(RACES)/at_once
 
 test-browser: $(BROWSER)
 	$(BIN)/python -m pytest -m browser -rs tests/report

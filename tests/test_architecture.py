@@ -15,10 +15,15 @@ FILES = sorted(path for path in ROOT.rglob("*.py"))
 ALLOWED = {
     "structure": set(),
     "blocks": set(),
+    "one_thread": set(),
     "warning": set(),
     "labels": set(),
     "holdout": set(),
-    "libsvm": set(),
+    "limits": set(),
+    "visible": set(),
+    "files": {"limits"},
+    "npz": {"files", "limits"},
+    "libsvm": {"limits"},
     "native": set(),
     "metrics": set(),
     "splits": set(),
@@ -28,23 +33,23 @@ ALLOWED = {
     "images": {"rows"},
     "targets": set(),
     "inference": {"structure", "targets", "rows", "scaling", "blocks", "native", "warning"},
-    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks"},
+    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks", "one_thread"},
     "learning": {
         *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
-        *("scaling", "blocks", "native", "warning"),
+        *("scaling", "blocks", "native", "warning", "one_thread"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native"},
-    "persistence": {"structure", "targets", "inference"},
-    "tables": {"labels", "libsvm"},
-    "datasets": {"holdout", "libsvm", "persistence"},
-    "view": {"structure", "inference", "labels"},
+    "persistence": {"structure", "targets", "inference", "files", "limits"},
+    "tables": {"labels", "libsvm", "npz", "files", "limits"},
+    "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
+    "view": {"structure", "inference", "labels", "visible"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
     "export": {"structure", "inference", "view"},
     "plots": {"structure", "inference", "view"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
-        *("persistence", "tables", "targets", "warning"),
+        *("persistence", "tables", "targets", "warning", "files", "limits", "visible"),
     },
     "cli": None,
 }
@@ -58,7 +63,11 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/choices.py": {"learning"},
-    "estimators/fitting.py": {"learning", "tree"},  # these are themselves imported only inside the method that trains
+    "estimators/fitting.py": {
+        "learning",
+        "tree",
+        "one_thread",
+    },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/simplifying.py": {"learning"},
     "estimators/on_device.py": {"tree", "splits"},
@@ -72,6 +81,7 @@ LIBRARIES = {
     "torch": {
         "equations",
         "splits",
+        "one_thread",
         "targets/classes.py",
         "rows/arrays.py",
         "rows/base.py",

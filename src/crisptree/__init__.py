@@ -22,6 +22,7 @@ __all__ = [
     "load",
     "explain",
     "export",
+    "limits",
     "metrics",
 ]
 
@@ -34,13 +35,13 @@ _HOMES = {
     "load": "crisptree.estimators.loading",
 }
 
-_MODULES = ("explain", "export", "metrics")
+_MODULES = ("explain", "export", "limits", "metrics")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
     __version__: str
 
-    from crisptree import explain, export, metrics
+    from crisptree import explain, export, limits, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.loading import load
     from crisptree.estimators.segmenter import CrispSegmenter

@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+LABEL_TYPES: dict[str, Any] = {
+    "bool": bool,
+    "object": object,
+    "str": str,
+    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: np.dtype(name) for name in ("float16", "float32", "float64")},
+}
+"""What class labels may be, by the name that a file gives the type; a type is never built from a file's word for it."""
+
+
+def label_type(classes: npt.NDArray[Any]) -> str:
+    """The name of the labels' type, one of ``LABEL_TYPES``; raises for labels that a model file could not keep.
+
+    Examples
+    --------
+    >>> label_type(np.array(["no", "yes"])), label_type(np.array([0, 1]))
+    ('str', 'int64')
+    """
+    kind = "str" if classes.dtype.kind in "UT" else str(classes.dtype.name)
+    known = kind in LABEL_TYPES
+    if kind == "object":
+        known = all(isinstance(label, str | int | float | bool | np.bool_ | np.number) for label in classes.tolist())
+    if not known:
+        found = type(classes.tolist()[0]).__name__ if kind == "object" else classes.dtype
+        raise ValueError(
+            f"class labels must be numbers, booleans or strings; got values of type {found}. Make text of them first, "
+            "for example with y.astype(str)."
+        )
+    return kind
 
 
 def class_numbers(labels: npt.ArrayLike, classes: npt.ArrayLike) -> npt.NDArray[np.int64]:

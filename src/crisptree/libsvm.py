@@ -10,7 +10,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crisptree import limits
+
 BYTES_AT_ONCE = 2**20
+VALUES_AT_ONCE, FEWEST_ROWS_AT_ONCE = 2**20, 64
+"""How much is made dense at a time. A column of a few values takes hundreds of bytes beside them in a table."""
 
 _SPACES = re.compile(rb"[ \t]*:[ \t]+")
 
@@ -31,6 +35,13 @@ class Piece(NamedTuple):
         self.rows.resize(len(self.labels), n_features)
         return np.asarray(self.rows.toarray())
 
+    def parts(self, n_features: int) -> Iterator[Piece]:
+        """The same rows, fewer at a time where they are wide: a short text may stand for very many values."""
+        step = max(FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE // max(1, n_features))
+        for start in range(0, len(self.labels), step):
+            rows = slice(start, start + step)
+            yield Piece(self.labels[rows], self.rows[rows])
+
 
 def read_pieces(file: IO[bytes]) -> Iterator[Piece]:
     r"""The rows of an open file, about a megabyte of text at a time; scikit-learn reads the pairs.
@@ -50,7 +61,10 @@ def read_pieces(file: IO[bytes]) -> Iterator[Piece]:
     (['yes', 'no'], [[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]])
     """
     n_rows = 0
+    longest = limits.current()
     while lines := file.readlines(BYTES_AT_ONCE):
+        length = max(map(len, lines))
+        longest.check("line_bytes", length, f"has a line of {length:,} bytes")
         words = (line.partition(b"#")[0].split(None, 1) for line in lines)
         rows = [(row[0], _SPACES.sub(b":", row[1]) if len(row) > 1 else b"") for row in words if row]
         if not rows:

@@ -233,14 +233,9 @@ class TreeStructure:
             spans[split] = spans[self.left_nodes[split], 0], spans[self.right_nodes[split], 1]
         return spans
 
-    @cached_property
-    def nodes_on_paths(self) -> npt.NDArray[np.int64]:
-        """The nodes on the way to every leaf, itself the last, −1 after it.  (n_leaves, depth + 1)"""
-        nodes = np.full((self.n_leaves, self.depth + 1), -1, dtype=np.int64)
-        for leaf in range(self.n_leaves):
-            way = [split for split, _ in self.path(leaf)]
-            nodes[leaf, : len(way) + 1] = [*way, self.n_splits + leaf]
-        return nodes
+    def nodes_to(self, leaf: int) -> list[int]:
+        """The nodes on the way to a leaf, the root first and the leaf itself last."""
+        return [*(split for split, _ in self.path(leaf)), self.n_splits + leaf]
 
     def path(self, leaf: int) -> list[tuple[int, bool]]:
         """The splits on the way to a leaf, each with True where the way turns right (ℛ_ℓ and ℒ_ℓ)."""

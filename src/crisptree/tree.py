@@ -11,15 +11,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.blocks import row_blocks
+from crisptree.blocks import n_threads, row_blocks
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
 from crisptree.inference.statistics import leaf_tables, unsettled
+from crisptree.one_thread import one_thread, workers
 from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
+
+ROWS_PER_THREAD = 1024
+"""Modules see at most so many rows at once, so that there is something for every thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +57,13 @@ class Tree:
         return log_path_probabilities(self.splits(x), self.structure, steepness)
 
     def log_class_probabilities(self, x: Tensor, steepness: float) -> Tensor:
-        """log p(y∣x).  (n, n_features) → (n, n_classes)"""
-        return log_class_probabilities(self.log_path_probabilities(x, steepness), self.leaves)
+        """log p(y∣x).  (n, n_features) → (n, n_classes)
+
+        A score that single precision cannot hold is its largest number, and one of ∞ − ∞, which says nothing, is 0: so
+        there is an answer for every row that is finite.
+        """
+        scores = torch.nan_to_num(self.splits(x))
+        return log_class_probabilities(log_path_probabilities(scores, self.structure, steepness), self.leaves)
 
     @torch.no_grad()
     def route(self, x: Tensor) -> Tensor:
@@ -153,6 +162,7 @@ class ModuleTree(CrispTree):
     def n_features(self) -> int:
         return len(self.statistics.scaling.center)
 
+    @one_thread()
     @torch.no_grad()
     def scores(self, X: npt.NDArray[np.float32], split: int) -> npt.NDArray[np.float32]:
         scaled = torch.from_numpy(self.statistics.scaling.apply(X))
@@ -167,7 +177,14 @@ def _(tree: ModuleTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.in
     """In groups: a module sees only the rows whose path leads through it, scaled once."""
     modules = Tree(tree.structure, tree.splits, torch.as_tensor(tree.leaves))
     leaves = np.empty(len(X), dtype=np.int64)
-    for rows in row_blocks(len(X)):
+
+    def route(rows: slice) -> None:
         scaled = tree.statistics.scaling.apply(np.asarray(X[rows], dtype=np.float32))
         leaves[rows] = modules.route(torch.from_numpy(scaled)).numpy()
+
+    # Blocks are the same for any number of threads, and so are the scores.
+    blocks = list(row_blocks(len(X), ROWS_PER_THREAD))
+    with one_thread(), workers(min(n_threads(n_jobs), max(len(blocks), 1))) as each:
+        for _ in each(route, blocks):
+            pass
     return leaves

@@ -2,14 +2,16 @@ import contextlib
 import functools
 import hashlib
 import http.server
+import os
 import threading
+import time
 import zipfile
 
 import pytest
 
+from crisptree import limits
 from crisptree.datasets.catalog import Checksum, Content, PublishedFile
 from crisptree.datasets.download import DownloadError, fetch
-from tests.datasets.writers import compress
 
 DATA = bytes(range(256)) * 1000
 SHA256 = Checksum("sha256", hashlib.sha256(DATA).hexdigest())
@@ -22,6 +24,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
     def do_GET(self):
+        if self.path in SERVED:
+            return SERVED[self.path](self)
         if not self.path.startswith("/short/"):
             return super().do_GET()
         self.send_response(200)
@@ -31,7 +35,35 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         return None
 
 
+def trickled(handler, first):
+    """A byte now and then, long after anyone wants it."""
+    with contextlib.suppress(OSError):
+        handler.wfile.write(first)
+        for _ in range(40):
+            handler.wfile.write(b"x")
+            time.sleep(0.1)
+
+
+def endless(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    with contextlib.suppress(OSError):
+        for _ in range(1000):
+            handler.wfile.write(DATA)
+
+
+SERVED = {
+    "/endless": endless,
+    "/slow-header": lambda handler: trickled(handler, b"HTTP/1.0 200 OK\r\nX-Slow: "),
+    "/slow-body": lambda handler: trickled(handler, b"HTTP/1.0 200 OK\r\n\r\n"),
+    "/pot": lambda handler: handler.wfile.write(b"HTTP/1.0 418 a \x1b[2Jpot\r\n\r\n"),
+}
+
+
 class QuietServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
     def handle_error(self, request, client_address):
         """A client that hangs up is what some tests are about."""
 
@@ -118,21 +150,55 @@ def test_an_unverified_file_is_kept_on_demand_and_says_so(published_file, tmp_pa
     assert receipt.sha256 == SHA256.digest
 
 
-def test_an_archive_is_recognised_by_what_is_inside(site, tmp_path):
+def test_nothing_is_unpacked_before_its_checksum_is_known(site, tmp_path, monkeypatch):
     root, address = site
-    content = Content("rows.data", len(DATA), SHA256)
-    file = PublishedFile("a.zip", f"{address}/a.zip", content=content)
-    with zipfile.ZipFile(root / "a.zip", "w") as archive:
-        archive.writestr("rows.data.Z", compress(DATA))
-    assert fetch(file, tmp_path / "good").verified
-    with zipfile.ZipFile(root / "a.zip", "w") as archive:
-        archive.writestr("rows.data.Z", compress(DATA[:-1]))
-    with pytest.raises(DownloadError, match=r"rows\.data in a\.zip must have sha256"):
-        fetch(file, tmp_path / "bad")
-    (root / "a.zip").write_bytes(b"<html>")
-    with pytest.raises(DownloadError, match=r"a\.zip is damaged"):
-        fetch(file, tmp_path / "bad")
-    assert not list((tmp_path / "bad").iterdir())
+    file = PublishedFile("a.zip", f"{address}/a.zip", content=Content("rows.data", len(DATA), SHA256))
+    (root / "a.zip").write_bytes(b"no archive at all")
+
+    def unpacked(*arguments, **more):
+        raise AssertionError("fetching unpacks")
+
+    monkeypatch.setattr(zipfile, "ZipFile", unpacked)
+    receipt = fetch(file, tmp_path)
+    assert receipt.path.read_bytes() == b"no archive at all"
+    assert not receipt.verified, "what is inside is checked by whoever reads it"
+
+
+def test_an_md5_is_a_hint_and_verifies_nothing(published_file, tmp_path):
+    md5 = Checksum("md5", hashlib.md5(DATA).hexdigest(), confirmed=False)
+    receipt = fetch(changed(published_file, checksum=md5), tmp_path)
+    assert not receipt.verified
+    assert receipt.proof == "md5"
+
+
+@pytest.mark.parametrize("place", ["rows.bin", "endless"])
+def test_a_file_of_unknown_size_has_a_largest_one(site, published_file, tmp_path, place):
+    file = changed(published_file, url=f"{site[1]}/{place}", size=None)
+    with limits.changed(download_bytes=100_000), pytest.raises(DownloadError, match="more than the limit of 100,000"):
+        fetch(file, tmp_path / "home")
+    assert not list((tmp_path / "home").iterdir())
+
+
+@pytest.mark.parametrize("place", ["slow-header", "slow-body"])
+def test_a_server_that_sends_a_byte_now_and_then_is_left_at_the_deadline(site, published_file, tmp_path, place):
+    file = changed(published_file, url=f"{site[1]}/{place}", size=None)
+    started = time.monotonic()
+    with limits.changed(download_seconds=1), pytest.raises(DownloadError, match="not here in time"):
+        fetch(file, tmp_path / "home")
+    assert time.monotonic() - started < 5
+    assert not list((tmp_path / "home").iterdir())
+
+
+def test_control_characters_of_a_server_are_shown_and_not_sent(site, published_file, tmp_path):
+    with pytest.raises(DownloadError, match=r"answered 418 \(a \\x1b\[2Jpot\)"):
+        fetch(changed(published_file, url=f"{site[1]}/pot"), tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes in folders")
+def test_what_is_there_but_no_file_is_refused_at_once(published_file, tmp_path):
+    os.mkfifo(tmp_path / "rows.bin")
+    with pytest.raises(DownloadError, match="must be a regular file"):
+        fetch(published_file, tmp_path)
 
 
 def test_a_broken_connection_leaves_nothing(site, published_file, tmp_path):

@@ -1,5 +1,6 @@
 """Every loader, on small files of the publisher's form that the tests write."""
 
+import hashlib
 import zipfile
 
 import numpy as np
@@ -14,6 +15,7 @@ from crisptree.datasets import (
     load_protein,
     load_sensit,
 )
+from crisptree.datasets.catalog import Checksum, Content, PublishedFile
 from tests.datasets.writers import compress, write_libsvm, write_mnist
 
 PARTS = ("train", "valid", "test")
@@ -111,6 +113,16 @@ class TestConnect4:
         ends = ("draw", "loss", "win")
         rows = (",".join([*("box"[cell] for cell in row), ends[end]]) for row, end in zip(X, y, strict=True))
         return ("\n".join(rows) + "\n").encode()
+
+    @pytest.fixture(autouse=True)
+    def known_content(self, text, published):
+        content = Content("connect-4.data", len(text), Checksum("sha256", hashlib.sha256(text).hexdigest()))
+        published("connect4", files=(PublishedFile("connect+4.zip", "", content=content),))
+
+    def test_an_archive_of_other_content_is_refused(self, text, tmp_path):
+        self.write(tmp_path, "connect+4.zip", text.replace(b"win", b"loss", 1))
+        with pytest.raises(DataFormatError, match=r"connect-4\.data in .*connect\+4\.zip must have sha256"):
+            load_connect4(tmp_path)
 
     def write(self, folder, name, text):
         if name.endswith(".zip"):

@@ -136,9 +136,9 @@ def test_a_cell_of_the_confusion_matrix_selects_its_samples_and_a_sample_lights_
         assert f"{expected} of {expected}" in text_of(tab, "#gallery h3")
         tab.click("#gallery [data-sample] >> nth=0")
         assert text_of(tab, "#panel h3") == f"Row {row}"
-        way = model.tree_.structure.nodes_on_paths[model.apply(digits.X_test[row : row + 1])[0]]
+        way = model.tree_.structure.nodes_to(int(model.apply(digits.X_test[row : row + 1])[0]))
         lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map(node => Number(node.dataset.node))")
-        assert sorted(lit) == sorted(way[way >= 0].tolist())
+        assert sorted(lit) == sorted(way)
         assert tab.locator("#panel .steps li").count() == len(lit) - 1
         words = text_of(tab, "#panel")
         assert "spreads from the boundary" in words

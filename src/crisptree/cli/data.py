@@ -14,6 +14,7 @@ from crisptree.cli.output import PLAIN, table_of, with_flags
 from crisptree.datasets.catalog import CATALOG, Checksum, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
+from crisptree.visible import visible
 
 app = typer.Typer(name="data", help="See which data sets are here, and download others.", no_args_is_help=True)
 
@@ -41,7 +42,7 @@ def list_data(
     ]
     columns = ("name", "what it is", "rows", "download", "here")
     console.print(table_of(columns, rows, left=("what it is", "here")))
-    console.print("Looked for in", ", then ".join(map(str, homes(data_home))), soft_wrap=True)
+    console.print(visible(f"Looked for in {', then '.join(map(str, homes(data_home)))}"), **PLAIN)
 
 
 @app.command("fetch")
@@ -77,17 +78,24 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {with_flags(str(error))}", style="red", **PLAIN)
+                errors.print(f"{name}: {visible(with_flags(str(error)))}", style="red", **PLAIN)
                 failed = True
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", **PLAIN)
                 raise typer.Exit(130) from None
             else:
                 verb = "fetched" if receipt.fresh else "already here"
-                proof = "checksum verified" if receipt.verified else f"NOT verified, sha256 {receipt.sha256}"
-                console.print(f"{name}: {verb}, {proof}: {receipt.path}", **PLAIN)
+                console.print(f"{name}: {verb}, {_proof(file, receipt)}: {visible(str(receipt.path))}", **PLAIN)
     if failed:
         raise typer.Exit(1)
+
+
+def _proof(file: PublishedFile, receipt: Receipt) -> str:
+    """What is known of the file that is here now."""
+    if file.content is not None:
+        return "its content will be checked when it is read"
+    said = {"sha256": "checksum verified", "md5": "agrees with an MD5, which is a hint only"}
+    return said.get(receipt.proof, "NOT verified") + ("" if receipt.verified else f", sha256 {receipt.sha256}")
 
 
 def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool, replace: bool) -> Receipt:

@@ -15,6 +15,7 @@ import crisptree
 from crisptree.cli.output import table_of
 from crisptree.cli.rows import accuracies
 from crisptree.datasets import Dataset, load_digits
+from crisptree.persistence.writing import written_whole
 
 
 def demo(
@@ -29,6 +30,7 @@ def demo(
     Example: crisptree demo --depth 5 -o my-first-tree
     """
     from crisptree.plots import plot_tree
+    from crisptree.plots.style import save_figure
 
     console, digits = Console(), load_digits()
     X, y = digits.all_but_test()
@@ -47,7 +49,8 @@ def demo(
     )
     output.mkdir(parents=True, exist_ok=True)
     model.save(output / "digits.crisp")
-    plot_tree(model).figure.savefig(output / "tree.png", dpi=150)  # type: ignore[union-attr]  # axes of a figure of their own
+    with written_whole(output / "tree.png") as temporary:
+        save_figure(plot_tree(model), temporary, dpi=150)
     console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
     console.print(f"picture  {output / 'tree.png'}", soft_wrap=True)
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from crisptree.cli.output import PLAIN, with_flags
+from crisptree.visible import visible
 
 EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
@@ -39,7 +40,7 @@ class CommandGroup(TyperGroup):
 
 
 def _print(text: str) -> None:
-    Console(stderr=True).print(text, style="red", **PLAIN)
+    Console(stderr=True).print(visible(text), style="red", **PLAIN)
 
 
 def _sentence(error: BaseException) -> str:

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.table import Table
-from rich.text import Text
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.output import Output, table_of
+from crisptree.cli.output import Output, shown, table_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import counted, listed
@@ -121,7 +120,7 @@ def _show(out: Output, document: dict[str, Any]) -> None:
     lines["parameters"] = ", ".join([*changed, "the rest as by default"])
     table = Table.grid(padding=(0, 2))
     for name, text in lines.items():
-        table.add_row(Text(name, style="bold"), Text(text))
+        table.add_row(shown(name, "bold"), shown(text))
     out.show(table)
     if document.get("importances"):
         rows = [[entry["column"], f"{entry['share']:.1%}"] for entry in document["importances"]]

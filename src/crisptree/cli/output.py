@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crisptree.estimators.progress import ProgressDisplay
+from crisptree.visible import visible, visible_json
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How a sentence is printed: as it is."""
@@ -39,7 +40,7 @@ class Output:
         """Something that the user should know, on stderr; JSON holds it as well."""
         text = with_flags(text)
         self.notes.append(text)
-        self.stderr.print(f"note: {text}", **PLAIN)
+        self.stderr.print(f"note: {visible(text)}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
         """Several notes."""
@@ -53,13 +54,17 @@ class Output:
     def show(self, result: RenderableType) -> None:
         """A part of the result for a person."""
         if not self.as_json:
-            self.stdout.print(result, **(PLAIN if isinstance(result, str) else {"highlight": False}))
+            if isinstance(result, str):
+                self.stdout.print(visible(result), **PLAIN)
+            else:
+                self.stdout.print(result, highlight=False)
 
     def finish(self, document: dict[str, Any]) -> None:
         """The whole result for a machine."""
         if self.as_json:
             escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
-            print(json.dumps({**document, "notes": self.notes}, indent=2, ensure_ascii=escaped, default=_plain))
+            whole = {**document, "notes": self.notes}
+            print(visible_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_plain)))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -76,10 +81,15 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Col
     """A table of texts as they are; numbers to the right, the first column and those in ``left`` to the left."""
     table = Table()
     for place, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if not place or column in left else "right", overflow="fold")
+        table.add_column(shown(column), justify="left" if not place or column in left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(shown, row))
     return table
+
+
+def shown(text: str, style: str = "") -> Text:
+    """A text of a table, with nothing in it that a terminal would obey."""
+    return Text(visible(text), style=style)
 
 
 def _plain(value: Any) -> Any:

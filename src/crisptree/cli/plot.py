@@ -59,9 +59,11 @@ def plot(
         labelled = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
+    from crisptree.plots.style import save_figure
+
     axis = _drawn(kind, estimator, max_depth, labelled)
     with written_whole(output) as temporary:
-        axis.get_figure(root=True).savefig(temporary, dpi=dpi)
+        save_figure(axis, temporary, dpi)
     out.show(str(output))
     out.finish({"model": str(model), "kind": kind, "output": str(output)})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +22,10 @@ from crisptree.cli.rows import encoder_of, load_classifier
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
+from crisptree.tables.named_columns import DELIMITERS
 from crisptree.tables.reading import open_table
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
+from crisptree.visible import visible
 
 
 def predict(
@@ -36,6 +40,10 @@ def predict(
         bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
     ] = False,
     keep: Annotated[list[str], option(help="A column of the table to copy. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
+    csv_guard: Annotated[
+        bool,
+        option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT),
+    ] = False,
     missing: options.Missing = [],  # noqa: B006
     drop: options.Drop = [],  # noqa: B006
     delimiter: options.Delimiter = None,
@@ -57,6 +65,8 @@ def predict(
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
+    if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
+        raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
     estimator = load_classifier(model)
     source = open_table(data, delimiter=delimiter, n_features=len(estimator.preprocessing_.columns))
     encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
@@ -84,7 +94,7 @@ def predict(
     if taken:
         raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
     n_rows = 0
-    with out.progress() as progress, _writer(path) as writer:
+    with out.progress() as progress, _writer(path, csv_guard) as writer:
         for batch in source.batches({*encoder.names, *keep}):
             X = encoder.encode(batch, n_rows)
             writer.write({**{name: batch.column(name) for name in keep}, **predicted(X)})
@@ -103,12 +113,27 @@ def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:
 
 
 @contextmanager
-def _writer(path: Path | None) -> Iterator[TableWriter]:
+def _writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
     if path is None:
-        yield DelimitedWriter(sys.stdout.buffer)
+        stdout: Any = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+        yield DelimitedWriter(stdout, guard)
         sys.stdout.buffer.flush()
         return
     with written_whole(path) as temporary, temporary.open("wb") as file:
-        writer = WRITERS[path.suffix.lower()](file)
+        writer = WRITERS[path.suffix.lower()](file, guard)
         yield writer
         writer.close()
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal that is shown what is in a table, and obeys none of it; a pipe or a file gets the table as it is."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.decoder = stream, codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.stream.write(visible(self.decoder.decode(bytes(data))).encode())
+        return len(data)

@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Checksum:
-    """A digest, and whether it was confirmed by more than one listing."""
+    """A digest, and whether it was confirmed by more than one listing; an MD5, which can be forged, never is."""
 
     algorithm: str
     digest: str
     confirmed: bool = True
 
     def __str__(self) -> str:
-        return f"{self.algorithm} {self.digest}" + ("" if self.confirmed else " (from one listing, not confirmed)")
+        return f"{self.algorithm} {self.digest}" + ("" if self.confirmed else " (from one listing, a hint only)")
 
 
 @dataclass(frozen=True)

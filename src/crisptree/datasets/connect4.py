@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.datasets.dataset import Dataset, in_parts
+from crisptree.datasets.dataset import Dataset, check_content, in_parts
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
 from crisptree.datasets.reading import read_bytes, read_compact
@@ -62,7 +62,10 @@ def one_hot(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 
 def _from_text(path: Path) -> list[npt.NDArray[Any]]:
-    text = read_bytes(path, member="connect-4.data").decode("latin-1")
+    data = read_bytes(path, member="connect-4.data")
+    if path.suffix == ".zip":
+        check_content("connect4", data, path)  # the archive itself has no checksum that is known
+    text = data.decode("latin-1")
     rows = [line.split(",") for line in text.splitlines() if line.strip()]
     numbers = {word: number for words in (STATES, CLASS_NAMES) for number, word in enumerate(words)}
     for at, row in enumerate(rows):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,16 @@ def in_parts(
     )
     image_shape = row_shape if len(row_shape) > 1 else None
     return Dataset(*train, *valid, *test, class_names=class_names, image_shape=image_shape)
+
+
+def check_content(name: str, data: bytes, path: Path) -> None:
+    """Raise unless what was in an archive is what was published, where that is known."""
+    for content in (file.content for file in CATALOG[name].files if file.content):
+        actual = hashlib.new(content.checksum.algorithm, data).hexdigest()
+        if actual != content.checksum.digest:
+            raise DataFormatError(
+                f"{content.member} in {path} must have {content.checksum}; it has {actual}. Download it again."
+            )
 
 
 def _divided(rows: Rows, seed: int) -> tuple[Rows, Rows]:

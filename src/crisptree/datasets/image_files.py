@@ -14,13 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crisptree import limits
 from crisptree.datasets.errors import DataFormatError
+from crisptree.files import checked_size, reading
 
 ENDINGS = (".png", ".tif", ".tiff")
 CONVERTED = {"P": "RGB", "1": "L"}
 """Modes that are turned into others before an image is an array; labels keep the numbers of a palette."""
 
 MODES = ("L", "RGB", "I", "I;16", "I;16B", "F")
+MODE_BYTES = {"1": 1, "L": 1, "P": 3, "RGB": 3}
+"""What a pixel takes as an array; four bytes in other modes."""
+
+LABEL_BYTES = 8
 LABEL_MODES = ("1", "L", "P", "I", "I;16", "I;16B")
 
 
@@ -105,18 +111,19 @@ def _natural(path: Path) -> tuple[Any, ...]:
 
 
 def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False) -> list[npt.NDArray[Any]]:
-    try:
+    with reading(shown, DataFormatError, f"{Path(shown).suffix or 'image'} file", " Write or download it again."):
+        size, most = checked_size(file) if isinstance(file, Path) else file.getbuffer().nbytes, limits.current()
+        pages, n_bytes = list[npt.NDArray[Any]](), 0
         # Pillow warns of odd tags, which ImageJ writes.
         with warnings.catch_warnings(action="ignore"), _pillow().open(file, formats=["PNG", "TIFF"]) as image:
-            pages = []
-            for page in range(getattr(image, "n_frames", 1)):
+            n_pages = int(getattr(image, "n_frames", 1))
+            most.check("pages", n_pages, f"has {n_pages:,} pages")
+            for page in range(n_pages):
                 image.seek(page)
+                width, height = image.size
+                n_bytes += width * height * (LABEL_BYTES if labels else MODE_BYTES.get(image.mode, 4))
+                most.check_unpacked(n_bytes, size, f"says that its pages hold {n_bytes:,} bytes")
                 pages.append(_array(image, shown, labels))
-    except (DataFormatError, ModuleNotFoundError, MemoryError):
-        raise
-    except Exception as error:  # Pillow has no one class for damage
-        what = f"is damaged or not a {Path(shown).suffix or 'image'} file"
-        raise DataFormatError(f"{shown} {what} ({error}). Write or download it again.") from error
     return pages
 
 

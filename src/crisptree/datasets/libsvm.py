@@ -12,7 +12,8 @@ from crisptree.datasets.catalog import CATALOG
 from crisptree.datasets.dataset import Dataset, in_parts
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
-from crisptree.datasets.reading import read_bytes
+from crisptree.datasets.reading import AGAIN, read_bytes
+from crisptree.files import reading
 from crisptree.libsvm import read_pieces
 
 
@@ -85,15 +86,13 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
     """
     text = io.BytesIO(read_bytes(path))
     blocks, labels = [np.zeros((0, n_features), dtype=np.float32)], list[str]()
-    try:
+    with reading(path, DataFormatError, "LIBSVM file", AGAIN):
         for piece in read_pieces(text):
             if piece.n_features > n_features:
-                raise ValueError(f"must have {n_features} features at most; it has a feature {piece.n_features:,}.")
+                raise ValueError(f"it must have {n_features} features at most, not a feature {piece.n_features:,}")
             with np.errstate(over="ignore"):  # what is too large for single precision is not finite, see below
                 blocks.append(piece.dense(n_features).astype(np.float32))
             labels += piece.labels
-    except ValueError as error:
-        raise DataFormatError(f"{path} {error} Download it again.") from error
     X = np.concatenate(blocks)
     if not np.isfinite(X).all():
         raise DataFormatError(f"{path} must hold finite numbers; it does not. Download it again.")
@@ -104,7 +103,7 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
 def _whole(label: str, path: Path) -> int:
     try:
         number = int(float(label))
-        if number == float(label):
+        if number == float(label) and abs(number) < 2**62:
             return number
     except (ValueError, OverflowError):
         pass

@@ -6,18 +6,26 @@ import bz2
 import gzip
 import io
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from crisptree import limits
 from crisptree.datasets import lzw
 from crisptree.datasets.errors import DataFormatError
+from crisptree.files import read_all, read_file, reading
+from crisptree.npz import read_arrays
 
-UNPACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".Z": lzw.decompress}
+UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda data: read_all(gzip.GzipFile(fileobj=io.BytesIO(data)), len(data)),
+    ".bz2": lambda data: read_all(bz2.BZ2File(io.BytesIO(data)), len(data)),
+    ".Z": lambda data: lzw.decompress(data, limits.current().unpacked(len(data))),
+}
+"""How compressed bytes become plain ones, as many as the limits allow."""
+
+AGAIN = " Download it again."
 
 
 def read_bytes(path: Path, member: str | None = None) -> bytes:
@@ -34,34 +42,27 @@ def read_bytes(path: Path, member: str | None = None) -> bytes:
     >>> read_bytes(path)
     b'1 2 3'
     """
-    return unpacked(path.name, path.read_bytes(), member, shown=str(path))
-
-
-def unpacked(name: str, data: bytes, member: str | None = None, *, shown: str = "") -> bytes:
-    """``data`` without the compressions that the endings of ``name`` speak of."""
-    ending = PurePosixPath(name).suffix
-    try:
+    ending = path.suffix
+    with reading(path, DataFormatError, f"{ending} file", AGAIN):
+        data = read_file(path)
         if ending == ".zip":
-            return _from_zip(data, member, shown or name)
+            return _from_zip(data, member, path)
         return UNPACK[ending](data) if ending in UNPACK else data
-    except DataFormatError as error:
-        raise DataFormatError(f"{shown or name}: {error}") from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, ValueError) as error:
-        raise DataFormatError(
-            f"{shown or name} is damaged or not a {ending} file ({error}). Download it again."
-        ) from error
 
 
-def _from_zip(data: bytes, member: str | None, shown: str) -> bytes:
+def _from_zip(data: bytes, member: str | None, path: Path) -> bytes:
     if member is None:
-        raise ValueError(f"name the member of {shown} that you want")
+        raise ValueError("name the member that you want")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
         for ending in ("", *UNPACK):
             for name in names:
                 if PurePosixPath(name).name == member + ending:
-                    return unpacked(name, archive.read(name), shown=f"{name} in {shown}")
-    raise DataFormatError(f"there is no {member} in it, only {', '.join(names) or 'nothing'}")
+                    with reading(f"{name} in {path}", DataFormatError, f"{ending} file", AGAIN):
+                        with archive.open(name) as stream:
+                            found = read_all(stream, len(data))
+                        return UNPACK[ending](found) if ending else found
+    raise DataFormatError(f"{path}: there is no {member} in it, only {', '.join(names[:20]) or 'nothing'}")
 
 
 def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
@@ -70,20 +71,16 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "rows.npz"
     >>> np.savez_compressed(path, X=np.zeros((2, 3)), y=np.arange(2))
     >>> [array.shape for array in read_compact(path, "X", "y")]
     [(2, 3), (2,)]
     """
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            missing = [name for name in names if name not in arrays.files]
-            if missing:
-                raise DataFormatError(
-                    f"{path} must hold the arrays {', '.join(names)}; it holds {', '.join(arrays.files) or 'none'}."
-                )
-            return [arrays[name] for name in names]
-    except DataFormatError:
-        raise
-    except (OSError, EOFError, ValueError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataFormatError(f"{path} is damaged or not an .npz file ({error}).") from error
+    with reading(path, DataFormatError, ".npz file"):
+        arrays = read_arrays(path)
+        if not set(names) <= set(arrays):
+            raise DataFormatError(
+                f"{path} must hold the arrays {', '.join(names)}; it holds {', '.join(arrays) or 'none'}."
+            )
+        return [arrays[name] for name in names]

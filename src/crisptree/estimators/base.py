@@ -35,15 +35,15 @@ class TreeEstimator(BaseEstimator):
     history_: list[EpochRecord]
 
     @contextmanager
-    def _kept_if_broken_off(self) -> Iterator[None]:
-        """A fit that fails or is interrupted leaves everything as it was before."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _fitting(self) -> Iterator[Self]:
+        """A twin to fit. What it has learned becomes this estimator's own in one moment, and nothing does if it fails.
+
+        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile.
+        """
+        twin = copy.copy(self)
+        yield twin
+        own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
+        self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
 
     def _forget(self) -> None:
         """Let go of what an earlier fit has left."""
@@ -127,3 +127,8 @@ class TreeEstimator(BaseEstimator):
         from crisptree.estimators.loading import save
 
         save(self, path)
+
+
+def _is_learned(name: str) -> bool:
+    """Whether an attribute comes from a fit, by scikit-learn's rule for names."""
+    return name.endswith("_") and not name.startswith("_")

@@ -32,8 +32,8 @@ PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
 SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
-"""Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, without
-which the full training overfits where the short one of a trial did not. Trees of few weights are shallow."""
+"""Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, or a
+little: without any the full training overfits where the short one of a trial did not. Such trees are shallow."""
 
 SHALLOW = 4
 FEWEST_ROWS = 60
@@ -215,23 +215,22 @@ class _Search:
     def sparse(self) -> None:
         if self._is_free("l1"):
             depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
-            noise = {"input_noise": self.best.values.get("input_noise", 0.0)}
+            noise = {"input_noise": max(self.best.values.get("input_noise", 0.0), PLAIN_WIDTH)}
             for values in SPARSE:
                 self._try(**(self.best.values | noise | values | {"max_depth": depth}))
                 if self.trials[-1].score < self.best.score - HOPELESS:
                     break
 
     def thresholds(self) -> None:
-        """CART's splits at every depth, and trained together at the best depth and at the full one."""
+        """CART's splits at every depth, and trained together at the best one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             as_found = values | {"finetune_epochs": 0}
             trials = try_depths(as_found, self._spec(as_found), self._folds(values))
             self.trials += trials
             if self.parameters["finetune_epochs"]:
-                depths = {max(trials, key=lambda trial: trial.score).values["max_depth"], len(trials)}
-                for depth in sorted(depths):
-                    self._try(**(values | {"max_depth": depth}))
+                best = max(trials, key=lambda trial: trial.score)
+                self._try(**(values | {"max_depth": best.values["max_depth"]}))
 
     def _scikit_learns_tree(self) -> float:
         """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""

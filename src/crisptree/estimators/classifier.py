@@ -138,7 +138,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     device : str, default="auto"
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores.
+        Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
     verbose : int, default=0
         1 shows a live line of progress.
     callbacks : list of callable, default=None
@@ -219,16 +219,16 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             Rows on which the deterministic tree is scored after every epoch of finetuning, and by which
             ``early_stopping``, ``prune="auto"`` and ``shrinkage="auto"`` choose.
         """
-        with self._kept_if_broken_off():
+        with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
             earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
             chosen = self.__dict__.get("chosen_", {})
-            data = checks.check_training_data(self, X, y, sample_weight, reset=earlier is None)
-            self.image_shape_ = data.image_shape
+            data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
+            twin.image_shape_ = data.image_shape
             held_out = None
             if validation is not None:
-                held_out = checks.check_validation(self, validation, data.classes, may_be_soft=True).part
+                held_out = checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
             if earlier is not None:
                 has_validation = held_out is not None
                 checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)
@@ -236,12 +236,12 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             from crisptree.estimators.fitting import fit_rows
 
             trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
-            self._forget()
-            fitted, self.history_, self.chosen_, self.path_ = trained
-            self.classes_ = data.classes
-            self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+            twin._forget()
+            fitted, twin.history_, twin.chosen_, twin.path_ = trained
+            twin.classes_ = data.classes
+            twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
             if fitted.nu is not None:
-                self.nu_ = fitted.nu
+                twin.nu_ = fitted.nu
         return self
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -288,12 +288,15 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        leaf = self.apply(X)
+        reached, which = np.unique(self.apply(X), return_inverse=True)
         structure = self.tree_.structure
-        nodes = structure.nodes_on_paths[leaf]
-        columns = nodes[nodes >= 0]
-        starts = np.concatenate([[0], np.cumsum((nodes >= 0).sum(axis=1))])
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(leaf), structure.n_nodes))
+        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+        lengths = np.array([len(way) for way in ways], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths[which])])
+        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
     def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.

@@ -23,6 +23,7 @@ from crisptree.learning.fitting import Fitted, fit_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
+from crisptree.one_thread import one_thread
 from crisptree.rows.base import RawRows
 from crisptree.scaling import Scaling
 from crisptree.targets import Classes, SoftClasses
@@ -136,6 +137,7 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
     return rest, Part(data.X[held], data.y[held], data.weight[held])
 
 
+@one_thread()
 @torch.no_grad()
 def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
     """p(y∣x) of the probabilistic tree behind a crisp one."""

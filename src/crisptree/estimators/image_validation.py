@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
+from crisptree import limits
 from crisptree.estimators.validation import class_factors
 from crisptree.images import WindowView, normalised
+from crisptree.labels import label_type
 
 Image = npt.NDArray[np.float32]
 
@@ -86,8 +88,15 @@ def check_images(images: Any, channels: int | None) -> Images:
     return given
 
 
+def check_window_reach(window: int, scales: Sequence[int]) -> None:
+    """Coarse images are smoothed over as many pixels as a scale says, whatever the size of the image."""
+    reach = int(window) * int(max(scales))
+    limits.current().check("reach", reach, f"window × scale is {reach:,} pixels")
+
+
 def check_reach(given: Images, view: WindowView) -> None:
     """A window may reach beyond the border no further than the image goes on inside."""
+    check_window_reach(view.window, view.scales)
     for image in given.images:
         if min(image.shape[:2]) <= view.margin:
             raise ValueError(
@@ -213,6 +222,7 @@ def _classes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             "labels must be finite; some are not. If that marks pixels without a label, set ignore_label=float('nan')."
         )
     classes = np.unique(values)
+    label_type(classes)
     check_classification_targets(np.tile(classes, 4))  # each once would look like numbers to be predicted
     return classes
 

@@ -13,11 +13,14 @@ import numpy.typing as npt
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
 from crisptree.estimators.parameters import NEVER, check_argument
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
+from crisptree.files import reading
 from crisptree.images import WindowView
 from crisptree.inference import CrispTree
+from crisptree.labels import LABEL_TYPES, label_type
 from crisptree.persistence import limits
 from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.model_file import ModelFile, Section, read, write
@@ -38,15 +41,6 @@ ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispSegmenter]] = {
     kind.__name__: kind for kind in (CrispTreeClassifier, CrispSegmenter)
 }
 """What a file may hold."""
-
-LABEL_TYPES: dict[str, Any] = {
-    "bool": bool,
-    "object": object,
-    "str": str,
-    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-    **{name: np.dtype(name) for name in ("float16", "float32", "float64")},
-}
-"""What class labels may be in a file; a type from a file is never built from its name."""
 
 
 def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
@@ -94,7 +88,13 @@ def load(
     ...     crisptree.load(pathlib.Path(folder) / "x.crisp").predict(X).tolist()
     ['low', 'low', 'high', 'high']
     """
-    file = read(path, KNOWN)
+    with reading(path, ModelFileError, "crisptree model file"):
+        return _estimator(read(path, KNOWN), split, path)
+
+
+def _estimator(
+    file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]
+) -> CrispTreeClassifier | CrispSegmenter:
     header = file.section(ESTIMATOR).content
     classes = _labels_from_json(header.get("classes"))
     model = _unfitted(header, split, path)
@@ -138,6 +138,7 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
 def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
     """The channels of a segmenter's images and the trees of its earlier stages, all fitting each other."""
     limits.check_channels(channels, path)
+    check_window_reach(model.window, model.scales)
     model.channels_, model.earlier_trees_ = channels, []
     for tree in stages:
         if tree.n_features != _window_view(model).n_features:
@@ -211,10 +212,7 @@ def _item(value: Any) -> Any:
 
 
 def _labels_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    kind = "str" if classes.dtype.kind in "UT" else classes.dtype.name
-    if kind not in LABEL_TYPES:
-        raise TypeError(f"class labels of type {classes.dtype} cannot be saved; use numbers, booleans or strings.")
-    return {"values": [_item(label) for label in classes.tolist()], "type": kind}
+    return {"values": [_item(label) for label in classes.tolist()], "type": label_type(classes)}
 
 
 def _labels_from_json(content: Any) -> npt.NDArray[Any]:
@@ -225,7 +223,10 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
             raise ModelFileError("the class labels of a model file must be a list of different values.")
         if kind is str:
             limits.check_labels(values)
-        return np.array(values, dtype=kind)
+        classes = np.array(values, dtype=kind)
+        if classes.tolist() != values:  # 1.5 among whole numbers would become another's 1
+            raise ModelFileError(f"the class labels of a model file must be of the type it names, {content['type']}.")
+        return classes
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from crisptree.learning.history import EpochRecord
+from crisptree.visible import visible
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_JUDGE = 1.0
@@ -91,7 +92,7 @@ class ProgressDisplay:
         if fresh:
             # A piece of work begins where the one before it ended: its first report comes when some of it is done.
             self.what, self.started = what, self.latest
-        self.latest, self.text = now, f"{what} {detail}".rstrip()
+        self.latest, self.text = now, visible(f"{what} {detail}".rstrip())
         if self.live:
             if fresh:
                 for task in self.progress.task_ids:

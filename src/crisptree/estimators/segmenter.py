@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from crisptree.estimators.parameters import SegmenterParameters, check_argument
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
+
+if TYPE_CHECKING:
+    from crisptree.estimators.fitting import Trained
 
 
 class CrispSegmenter(SegmenterParameters, TreeEstimator):
@@ -141,7 +144,7 @@ annealing, finetune_steepness, reanneal
         validation : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
         """
-        with self._kept_if_broken_off():
+        with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
             given = self._normalised(checks.check_new_images(images, labels))
@@ -154,15 +157,18 @@ annealing, finetune_steepness, reanneal
 
             held = None if other is None else LabelledImages(*other)
             stages = fit_stages(parameters, LabelledImages(given.images, labelled), held, seed)
-            self._forget()
-            self.classes_: npt.NDArray[Any] = labelled.classes
-            self.channels_: int | None = given.channels
-            self.history_ = [record for _, history in stages for record in history]
-            self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
-            fitted, _ = stages[-1]
-            self.greedy_tree_ = fitted.greedy
-            self._settle_on(fitted.tree)
+            twin._keep(labelled.classes, given.channels, stages)
         return self
+
+    def _keep(self, classes: npt.NDArray[Any], channels: int | None, stages: list[Trained]) -> None:
+        self._forget()
+        self.classes_ = classes
+        self.channels_: int | None = channels
+        self.history_ = [record for _, history in stages for record in history]
+        self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
+        fitted, _ = stages[-1]
+        self.greedy_tree_ = fitted.greedy
+        self._settle_on(fitted.tree)
 
     def _settle_on(self, tree: CrispTree) -> None:
         """Take a tree as the last one, and say what it looks at."""

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
-from crisptree.labels import class_numbers
+from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         X, y, weight = X[kept], y[kept], weight[kept]
         source = None if source is None else source[kept]
     if columns is not None:
+        label_type(known)
         return TrainingData(X, y if y.ndim == 2 else class_numbers(y, known), weight, known, image_shape, source)
+    label_type(np.asarray(y))
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
 

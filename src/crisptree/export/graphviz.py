@@ -51,5 +51,5 @@ def quoted(text: str) -> str:
     >>> print(quoted('say "no"\\N'))
     "say \"no\"\\N"
     """
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\0", "")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -45,8 +45,8 @@ def route_rows(
     if router is None:
         return _by_reference(tree, X, check_finite)
     leaves = np.empty(len(X), dtype=np.int64)
-    if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
-        X = np.ascontiguousarray(X)  # a field of a record: the kernel counts strides in whole values
+    if not X.flags.aligned or X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
+        X = X.copy()  # a field of a record, or bytes of a file: the kernel counts in whole values
     finite = prepared(tree).route(X, leaves, n_threads(n_jobs), check_finite, instruction_set)
     return leaves if finite else None
 
@@ -61,7 +61,7 @@ def route_windows(
         for rows in row_blocks(len(windows), WINDOWS_AT_ONCE):
             leaves[rows] = reference.route_rows(tree, windows[rows])
         return leaves
-    arrays = (windows.data, windows.base, windows.offset)
+    arrays = (_in_order(part) for part in (windows.data, windows.base, windows.offset))
     prepared(tree).route_windows(*arrays, leaves, n_threads(n_jobs), instruction_set)
     return leaves
 
@@ -75,9 +75,10 @@ def score_moments(
     moments = np.zeros((tree.structure.n_splits, 3))
     kernel, threads = prepared(tree), n_threads(n_jobs)
     if isinstance(X, Windows):
-        kernel.score_moments_of_windows(X.data, X.base, X.offset, sample_weight, moments, threads)
+        arrays = (_in_order(part) for part in (X.data, X.base, X.offset))
+        kernel.score_moments_of_windows(*arrays, _in_order(sample_weight), moments, threads)
     else:
-        kernel.score_moments(np.ascontiguousarray(X), sample_weight, moments, threads)
+        kernel.score_moments(_in_order(X), _in_order(sample_weight), moments, threads)
     return moments
 
 
@@ -86,9 +87,14 @@ def prepared(tree: FlatTree) -> Any:
     kept = tree.__dict__.get("_router")
     if kept is None:
         assert router is not None
-        kept = router.Router(tree.left, tree.right, np.ascontiguousarray(tree.weight), tree.bias)
+        kept = router.Router(*(_in_order(part) for part in (tree.left, tree.right, tree.weight, tree.bias)))
         tree.__dict__["_router"] = kept
     return kept
+
+
+def _in_order(values: Any) -> npt.NDArray[Any]:
+    """The values side by side and aligned, copied only where they are not."""
+    return np.require(values, requirements=("C", "A"))
 
 
 _said: set[str] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
-from crisptree.blocks import n_threads
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
@@ -23,14 +22,10 @@ from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
-from crisptree.learning.train import torch_threads
+from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
+from crisptree.splits.module import seeded
 from crisptree.tree import Tree
-
-VALUES_FOR_THREADS = 2**22
-"""Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
-cores they wait for each other a hundred times as long as they work."""
-
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
@@ -71,10 +66,10 @@ def fit_tree(
     on_epoch : callable, optional
         Called with a record of every epoch.
     """
-    with training_on(spec, problem.training.X.size) as device:
+    kind = kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
+    with training_on(spec, kind) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
-        kind = kind_of(_grown_split(spec), spec.input_shape or (samples.n_features,))
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = _Ending(on_epoch)
         work = _Work(spec, samples, kind, generator, ended)
@@ -82,9 +77,9 @@ def fit_tree(
         if spec.split == "axis" and spec.grow in SEARCHES:
             zeros = greedy.tree.splits.parameters["weight"] == 0
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
-    tree, soft = crisp_tree(tuned, spec, problem)
-    is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-    return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+        tree, soft = crisp_tree(tuned, spec, problem)
+        is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
+        return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
 
 
 def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTree, TrainedTree]:
@@ -243,17 +238,14 @@ def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, 
 
 
 @contextmanager
-def training_on(spec: Spec, n_values: int) -> Iterator[torch.device]:
+def training_on(spec: Spec, kind: SplitKind) -> Iterator[torch.device]:
     """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
     device = device_of(spec.device)
-    threads = n_threads(spec.n_jobs) if n_values > VALUES_FOR_THREADS else 1
-    # Gradients are needed whatever the caller has set, and modules may draw random numbers of their own.
-    with (
-        torch.enable_grad(),
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        torch_threads(threads),
-    ):
-        torch.manual_seed(spec.seed)
+    with ExitStack() as stack:
+        stack.enter_context(torch.enable_grad())  # whatever the caller has set
+        stack.enter_context(one_thread())
+        if kind.draws:
+            stack.enter_context(seeded(spec.seed, device))
         yield device
 
 

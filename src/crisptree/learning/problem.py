@@ -53,7 +53,7 @@ class Part:
             rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
         relative = torch.from_numpy(np.maximum(self.weight / self.weight.mean(), SMALLEST_WEIGHT))
         y, weight = torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device)
-        return Samples(rows, y, weight, target, varying(scaling).to(device))
+        return Samples(rows, y, weight, target, varying(scaling).to(device), n_jobs)
 
 
 def varying(scaling: Scaling) -> torch.Tensor:

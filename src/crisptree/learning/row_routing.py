@@ -44,5 +44,5 @@ def turns_of(splits: AbstractSplits, samples: Samples, rows: Tensor, split: Tens
 
 def _ends(splits: AbstractSplits, samples: Samples, rows: Tensor, node: Ints, left: Ints, right: Ints) -> Tensor:
     weight, bias = (splits.parameters[name].detach().contiguous().numpy() for name in ("weight", "bias"))
-    samples.native_rows.route(rows.numpy(), node, weight, bias, left, right, torch.get_num_threads())
+    samples.native_rows.route(rows.numpy(), node, weight, bias, left, right, samples.threads)
     return torch.from_numpy(~node.astype(np.int64))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.blocks import n_threads
 from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
@@ -23,6 +24,10 @@ ROWS_AT_ONCE = 8192
 
 ROWS_IN_PLACE = 2**18
 """Passes that need no copy of the rows take this many."""
+
+VALUES_FOR_THREADS = 2**22
+"""Data of fewer values trains on one thread: two are no quicker there, and when another program holds one of the
+cores they wait for each other a hundred times as long as they work."""
 
 GROUPS_PER_PRODUCT = 32
 """Sums over groups are taken about so many groups at a time: a product with more would mostly multiply zeros."""
@@ -47,6 +52,8 @@ class Samples:
         What y is.
     varying : Tensor of shape (n_features,) or None
         1 for features that vary, 0 for those that are constant; None where all vary.
+    n_jobs : int or None, default=1
+        Threads that may work on them, where there are enough; what comes out does not depend on it.
     """
 
     rows: Rows
@@ -54,6 +61,7 @@ class Samples:
     weight: Tensor
     target: Target
     varying: Tensor | None = None
+    n_jobs: int | None = 1
 
     def __len__(self) -> int:
         return len(self.y)
@@ -66,12 +74,22 @@ class Samples:
     def device(self) -> torch.device:
         return self.y.device
 
+    @property
+    def are_many(self) -> bool:
+        """Whether they are worth several threads."""
+        return len(self) * self.n_features > VALUES_FOR_THREADS
+
+    @property
+    def threads(self) -> int:
+        """How many threads work on them."""
+        return n_threads(self.n_jobs) if self.are_many else 1
+
     def batch(self, rows: Tensor) -> Tensor:
         """The features of some rows.  (b,) → (b, n_features)"""
         if self.native_rows is None or not isinstance(self.rows, Windows):
             return self.rows.batch(rows)
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
-        self.native_rows.gather(rows.numpy(), copies.numpy(), torch.get_num_threads())
+        self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)
         return copies
 
     def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
@@ -87,7 +105,8 @@ class Samples:
             return None
         if not arrays[0].is_contiguous():
             return None
-        return getattr(training, kinds[self.rows.dtype])(*(array.detach().numpy() for array in arrays))
+        values = (np.require(array.detach().numpy(), requirements=("C", "A")) for array in arrays)
+        return getattr(training, kinds[self.rows.dtype])(*values)
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""

@@ -18,6 +18,7 @@ from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
+from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -49,6 +50,7 @@ class Counted(NamedTuple):
         return float(self.validation[np.arange(len(majority)), majority].sum() / self.validation.sum())
 
 
+@one_thread()
 def simplify(
     tree: CrispTree,
     spec: Spec,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,7 +80,7 @@ def train(
     orders = Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         pace = plan.pace(epoch)
-        with torch_threads(steps.torch_threads), samples.shifted(generator):
+        with samples.shifted(generator):
             counts, loss, finite = steps.epoch(pace, orders.next())
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, pace.steepness)
@@ -90,17 +89,6 @@ def train(
         trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, pace.steepness, loss))
-
-
-@contextmanager
-def torch_threads(number: int) -> Iterator[None]:
-    """Torch works on so many threads inside, and on as many as before outside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:

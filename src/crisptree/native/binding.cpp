@@ -4,12 +4,17 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <stdexcept>
 
+#include "checks.h"
 #include "router.h"
 
 namespace nb = nanobind;
 using crisptree::Kernel;
+using crisptree::must;
+using crisptree::must_be_aligned;
+using crisptree::must_be_threads;
 using crisptree::Router;
 using crisptree::Rows;
 using crisptree::Windows;
@@ -33,17 +38,17 @@ const Kernel& kernel_named(const std::string& name) {
 
 Rows rows_of(const AnyRows& X, const Router& router) {
   const bool is_double = X.dtype() == nb::dtype<double>();
-  if (!is_double && X.dtype() != nb::dtype<float>()) throw std::invalid_argument("rows must be float32 or float64");
-  if (static_cast<int64_t>(X.shape(1)) != router.n_features()) throw std::invalid_argument("rows have another width");
+  must(is_double || X.dtype() == nb::dtype<float>(), "rows must be float32 or float64");
+  must(static_cast<int64_t>(X.shape(1)) == router.n_features(), "rows have another width");
+  must_be_aligned(X);
   return {X.data(), is_double, static_cast<int64_t>(X.shape(0)), X.stride(0), X.stride(1)};
 }
 
 Windows windows_of(const Array<float, 1>& data, const Array<int64_t, 1>& base, const Array<int64_t, 1>& offset, const Router& router) {
-  if (static_cast<int64_t>(offset.shape(0)) != router.n_features()) throw std::invalid_argument("rows have another width");
+  must(static_cast<int64_t>(offset.shape(0)) == router.n_features(), "rows have another width");
+  must_be_aligned(data, base, offset);
   const auto n_values = static_cast<int64_t>(data.shape(0)), n_rows = static_cast<int64_t>(base.shape(0));
-  if (!crisptree::windows_fit(n_values, base.data(), n_rows, offset.data(), router.n_features())) {
-    throw std::invalid_argument("windows must lie inside the data");
-  }
+  must(crisptree::windows_fit(n_values, base.data(), n_rows, offset.data(), router.n_features()), "windows must lie inside the data");
   return {data.data(), base.data(), offset.data(), n_rows};
 }
 
@@ -62,9 +67,11 @@ NB_MODULE(_router, m) {
           "__init__",
           [](Router* self, Array<int32_t, 1> left, Array<int32_t, 1> right, Array<float, 2> weight, Array<float, 1> bias) {
             const size_t n = left.shape(0);
-            if (right.shape(0) != n || weight.shape(0) != n || bias.shape(0) != n) {
-              throw std::invalid_argument("left, right, weight and bias must have one entry per split");
-            }
+            must(right.shape(0) == n && weight.shape(0) == n && bias.shape(0) == n, "left, right, weight and bias must have one entry per split");
+            must(weight.shape(1) > 0 && weight.shape(1) < static_cast<size_t>(std::numeric_limits<int32_t>::max()),
+                 "there must be features, and fewer than 2 ** 31");
+            must_be_aligned(left, right, weight, bias);
+            crisptree::must_be_tree(left.data(), right.data(), static_cast<int64_t>(n));
             new (self) Router(left.data(), right.data(), weight.data(), bias.data(), static_cast<int64_t>(n),
                               static_cast<int64_t>(weight.shape(1)));
           },
@@ -73,9 +80,11 @@ NB_MODULE(_router, m) {
       .def(
           "score_moments",
           [](const Router& self, Array<float, 2> X, Array<double, 1> sample_weight, Moments moments, int n_threads) {
-            if (static_cast<int64_t>(X.shape(1)) != self.n_features()) throw std::invalid_argument("rows have another width");
-            if (sample_weight.shape(0) != X.shape(0)) throw std::invalid_argument("one weight per row");
-            if (moments.shape(0) != self.n_splits() || moments.shape(1) != 3) throw std::invalid_argument("moments must be (n_splits, 3)");
+            must(static_cast<int64_t>(X.shape(1)) == self.n_features(), "rows have another width");
+            must(sample_weight.shape(0) == X.shape(0), "one weight per row");
+            must(moments.shape(0) == self.n_splits() && moments.shape(1) == 3, "moments must be (n_splits, 3)");
+            must_be_aligned(X, sample_weight, moments);
+            must_be_threads(n_threads);
             const Kernel& kernel = kernel_named("");
             nb::gil_scoped_release released;
             self.score_moments(X.data(), static_cast<int64_t>(X.shape(0)), sample_weight.data(), moments.data(), n_threads, kernel);
@@ -86,8 +95,10 @@ NB_MODULE(_router, m) {
           [](const Router& self, Array<float, 1> data, Array<int64_t, 1> base, Array<int64_t, 1> offset,
              Array<double, 1> sample_weight, Moments moments, int n_threads) {
             const Windows windows = windows_of(data, base, offset, self);
-            if (sample_weight.shape(0) != base.shape(0)) throw std::invalid_argument("one weight per row");
-            if (moments.shape(0) != self.n_splits() || moments.shape(1) != 3) throw std::invalid_argument("moments must be (n_splits, 3)");
+            must(sample_weight.shape(0) == base.shape(0), "one weight per row");
+            must(moments.shape(0) == self.n_splits() && moments.shape(1) == 3, "moments must be (n_splits, 3)");
+            must_be_aligned(sample_weight, moments);
+            must_be_threads(n_threads);
             const Kernel& kernel = kernel_named("");
             nb::gil_scoped_release released;
             self.score_moments(windows, sample_weight.data(), moments.data(), n_threads, kernel);
@@ -98,7 +109,9 @@ NB_MODULE(_router, m) {
           [](const Router& self, Array<float, 1> data, Array<int64_t, 1> base, Array<int64_t, 1> offset, Leaves leaves,
              int n_threads, const std::string& instruction_set) {
             const Windows windows = windows_of(data, base, offset, self);
-            if (leaves.shape(0) != base.shape(0)) throw std::invalid_argument("one leaf per row");
+            must(leaves.shape(0) == base.shape(0), "one leaf per row");
+            must_be_aligned(leaves);
+            must_be_threads(n_threads);
             const Kernel& kernel = kernel_named(instruction_set);
             nb::gil_scoped_release released;
             self.route(windows, leaves.data(), n_threads, kernel);
@@ -110,7 +123,9 @@ NB_MODULE(_router, m) {
           [](const Router& self, AnyRows X, Leaves leaves, int n_threads, bool check_finite,
              const std::string& instruction_set) {
             const Rows rows = rows_of(X, self);
-            if (leaves.shape(0) != X.shape(0)) throw std::invalid_argument("one leaf per row");
+            must(leaves.shape(0) == X.shape(0), "one leaf per row");
+            must_be_aligned(leaves);
+            must_be_threads(n_threads);
             const Kernel& kernel = kernel_named(instruction_set);
             nb::gil_scoped_release released;
             return self.route(rows, leaves.data(), n_threads, check_finite, kernel);

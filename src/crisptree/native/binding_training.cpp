@@ -4,12 +4,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "checks.h"
 #include "coordinates.h"
 #include "training.h"
 
@@ -39,9 +42,16 @@ const TrainingKernel<float>& kernel<float>() { return widest().singles; }
 template <>
 const TrainingKernel<double>& kernel<double>() { return widest().doubles; }
 
-void must(bool holds, const char* sentence) {
-  if (!holds) throw std::invalid_argument(sentence);
-}
+// One step at a time: what a trainer keeps between steps is not made for two threads.
+class Turn {
+ public:
+  explicit Turn(std::atomic<bool>& taken) : taken_(taken) { must(!taken_.exchange(true), "a trainer takes one step at a time"); }
+  ~Turn() { taken_ = false; }
+  Turn(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& taken_;
+};
 
 using Children = Array<const int32_t, 1>;
 
@@ -58,13 +68,20 @@ template <class T>
 class Source {
  public:
   explicit Source(Array<const T, 2> X) : n_rows_(X.shape(0)), array_(X) {
+    must(X.shape(1) > 0, "rows must have features");
+    must_be_aligned(X);
     rows_ = {X.data(), nullptr, nullptr, 0, static_cast<int64_t>(X.shape(1))};
   }
 
   Source(Array<const T, 1> data, Numbers<1> base, Numbers<1> offset) : n_rows_(base.shape(0)), data_(data), base_(base) {
     const auto n = static_cast<int64_t>(offset.shape(0));
+    must(n > 0, "rows must have features");
+    must_be_aligned(data, base, offset);
     must(windows_fit(static_cast<int64_t>(data.shape(0)), base.data(), static_cast<int64_t>(n_rows_), offset.data(), n),
          "windows must lie inside the data");
+    const auto [low, high] = std::minmax_element(offset.data(), offset.data() + n);
+    first_ = -*low;
+    last_ = static_cast<int64_t>(data.shape(0)) - 1 - *high;
     runs_ = runs_of(offset.data(), n);
     rows_ = {data.data(), base.data(), runs_.data(), static_cast<int64_t>(runs_.size()), n};
   }
@@ -75,9 +92,17 @@ class Source {
   size_t n_rows() const { return n_rows_; }
   size_t n_features() const { return static_cast<size_t>(rows_.n_features); }
 
+  // That the row is there. Windows belong to Python, which may have moved them since they were first looked at.
+  void must_hold(int64_t row) const {
+    must(row >= 0 && row < static_cast<int64_t>(n_rows_), "a row must exist");
+    must(!rows_.are_windows() || (rows_.base[row] >= first_ && rows_.base[row] <= last_), "windows must lie inside the data");
+  }
+
   void route(Numbers<1> numbers, Array<int32_t, 1> node, Array<const T, 2> weight, Array<const T, 1> bias,
              Children left, Children right, int n_threads) const {
     const size_t n_splits = bias.shape(0);
+    must_be_aligned(numbers, node, weight, bias, left, right);
+    must_be_threads(n_threads);
     check(numbers);
     must(node.shape(0) == numbers.shape(0), "one node per row");
     must(weight.shape(0) == n_splits && weight.shape(1) == n_features(), "weights must be (n_splits, n_features)");
@@ -91,6 +116,8 @@ class Source {
   }
 
   void gather(Numbers<1> numbers, Array<T, 2> copies, int n_threads) const {
+    must_be_aligned(numbers, copies);
+    must_be_threads(n_threads);
     check(numbers);
     must(copies.shape(0) == numbers.shape(0) && copies.shape(1) == n_features(), "copies must be (n, n_features)");
     nb::gil_scoped_release released;
@@ -100,15 +127,14 @@ class Source {
 
  private:
   void check(const Numbers<1>& numbers) const {
-    for (size_t i = 0; i < numbers.shape(0); ++i) {
-      must(numbers.data()[i] >= 0 && numbers.data()[i] < static_cast<int64_t>(n_rows_), "a row must exist");
-    }
+    for (size_t i = 0; i < numbers.shape(0); ++i) must_hold(numbers.data()[i]);
   }
 
   size_t n_rows_;
   Array<const T, 2> array_;
   Array<const T, 1> data_;
   Numbers<1> base_;
+  int64_t first_ = 0, last_ = 0;  // of the places where windows may begin
   std::vector<Run> runs_;
   Rows<T> rows_;
 };
@@ -121,8 +147,8 @@ class Trainer {
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
           double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
           std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
-      : rows_(source.rows()), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), pool_(std::make_unique<Pool>(n_threads)) {
+      : source_(source), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -131,10 +157,19 @@ class Trainer {
     }
     for (const auto& vector : {bias_mean, bias_square, steps}) must(vector.shape(0) == n, "one entry per split");
     must(squares.shape(0) == n && noise >= 0, "one squared norm per split, and noise of no negative width");
+    must(share.shape(0) == n, "one share of the penalties per split");
+    must_be_aligned(y, sample_weight, weight, bias, weight_mean, weight_square, bias_mean, bias_square, steps, squares, share);
+    must_be_threads(n_threads);
+    const auto side = static_cast<int64_t>(p);  // an image has no more pixels than a row has features
+    must(image.first >= 0 && image.second >= 0 && image.first <= side && image.second <= side, "an image must fit into a row");
     const int64_t pixels = image.first * image.second;
-    must((roughness == 0 && !correlated) || (pixels > 0 && p % pixels == 0), "rows must be images for roughness and correlated noise");
+    must((roughness == 0 && !correlated) || (pixels > 0 && side % pixels == 0), "rows must be images for roughness and correlated noise");
     must(!correlated || (correlated->shape(0) == n && correlated->shape(1) == p), "one correlated weight per weight");
     must(!varying || varying->shape(0) == p, "every feature varies or not");
+    must_be_aligned(taps);
+    if (correlated) must_be_aligned(*correlated);
+    if (varying) must_be_aligned(*varying);
+    pool_ = std::make_unique<Pool>(n_threads);
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
@@ -147,12 +182,14 @@ class Trainer {
   Result stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
                 Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> tables,
                 Array<double, 2> counts, double steepness) {
+    const Turn turn(taken_);
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_labels = static_cast<int64_t>(tables.shape(1));
-    must(n > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
+    must(n > 0 && n_labels > 0 && n_labels % n == 0, "there must be stumps, all with the same classes");
+    must_be_aligned(tables, counts);
     must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
     check(before_weight, before_bias, before_squares);
     const Stumps<T> problem = {tables.data(), counts.data(), n, n_labels / n};
-    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n, n_labels / n);
     const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
     return kernel<T>().stumps(rows, before, splits_, problem, steepness, *pool_);
@@ -161,20 +198,25 @@ class Trainer {
   Result tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
               Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> best,
               Array<double, 2> counts, double steepness, Children left, Children right, double mass_threshold) {
+    const Turn turn(taken_);
     const int64_t n = static_cast<int64_t>(bias_.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
     must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
+    must_be_aligned(best, counts, left, right);
+    must_be_tree(left.data(), right.data(), n);
     check(before_weight, before_bias, before_squares);
     const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
                              mass_threshold, &pairs_per_row_, &desks_};
-    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1, static_cast<int64_t>(best.shape(1)));
     const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
     return kernel<T>().tree(rows, before, splits_, problem, steepness, *pool_);
   }
 
   Result bound(Numbers<1> order, Children start, Children left, Children right, Array<const T, 2> worst, double nu) {
+    const Turn turn(taken_);
+    must_be_aligned(order, start, left, right, worst);
     const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_nodes = static_cast<int64_t>(worst.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
     check_children(left, right, bias_.shape(0));
@@ -186,10 +228,10 @@ class Trainer {
     must(nu > 0, "nu must be positive");
     const int64_t first = 0, end = static_cast<int64_t>(order.shape(0));
     const double once = 1.0;
-    const Batch<T> rows = {rows_, y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1};
+    const Batch<T> rows = {source_.rows(), y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1};
     for (int64_t i = 0; i < end; ++i) {
       const int64_t row = order.data()[i];
-      must(row >= 0 && row < static_cast<int64_t>(y_.shape(0)), "a row must exist");
+      source_.must_hold(row);
       must(y_.data()[row] >= 0 && y_.data()[row] < static_cast<int64_t>(worst.shape(1)), "a label must have a column");
     }
     const Paths<T> paths = {left.data(), right.data(), start.data(), worst.data(), n, static_cast<int64_t>(worst.shape(1)), nu};
@@ -200,25 +242,33 @@ class Trainer {
  private:
   void check(const Array<const T, 2>& weight, const Array<const T, 1>& bias, const Doubles& squares) const {
     must(squares.shape(0) == bias_.shape(0), "one squared norm per split");
-    must(weight.shape(0) == bias_.shape(0) && static_cast<int64_t>(weight.shape(1)) == rows_.n_features && bias.shape(0) == bias_.shape(0),
+    must(weight.shape(0) == bias_.shape(0) && weight.shape(1) == source_.n_features() && bias.shape(0) == bias_.shape(0),
          "the splits before must have the shape of those now");
+    must_be_aligned(weight, bias, squares);
   }
 
   Batch<T> batch(const Numbers<1>& order, const Numbers<1>& active, const Numbers<1>& begin, const Numbers<1>& end,
-                 const Doubles& in_loss, const Doubles& in_counts, int64_t n_groups) const {
+                 const Doubles& in_loss, const Doubles& in_counts, int64_t n_groups, int64_t n_classes) const {
     const size_t n = active.shape(0);
     must(n > 0 && begin.shape(0) == n && end.shape(0) == n && in_loss.shape(0) == n && in_counts.shape(0) == n,
          "one range and two factors per active group");
+    must_be_aligned(order, active, begin, end, in_loss, in_counts);
     for (size_t a = 0; a < n; ++a) {
       must(active.data()[a] >= 0 && active.data()[a] < n_groups, "an active group must exist");
+      must(a == 0 || active.data()[a - 1] < active.data()[a], "active groups must be in order, each once");
       must(begin.data()[a] >= 0 && begin.data()[a] < end.data()[a] && end.data()[a] <= static_cast<int64_t>(order.shape(0)),
            "a range must lie inside the order and hold a row");
+      for (int64_t place = begin.data()[a]; place < end.data()[a]; ++place) {
+        const int64_t row = order.data()[place];
+        source_.must_hold(row);
+        must(y_.data()[row] >= 0 && y_.data()[row] < n_classes, "a row must be of one of the classes");
+      }
     }
-    return {rows_, y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
+    return {source_.rows(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
             in_counts.data(), static_cast<int64_t>(n)};
   }
 
-  Rows<T> rows_;
+  const Source<T>& source_;  // kept alive by Python
   Numbers<1> y_;
   Array<const T, 1> sample_weight_;
   Array<T, 2> weight_;
@@ -232,6 +282,7 @@ class Trainer {
   Doubles share_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
+  std::atomic<bool> taken_{false};
   double pairs_per_row_;
   std::vector<T> desks_;
 };
@@ -262,6 +313,8 @@ void best_thresholds(Array<const float, 2> scores, Numbers<1> y, Doubles weight,
                      Array<double, 1> place, Array<double, 1> gain, int n_threads) {
   const size_t n_lines = scores.shape(0), n = scores.shape(1);
   must(n > 0 && y.shape(0) == n && weight.shape(0) == n, "one label and one weight per score");
+  must_be_aligned(scores, y, weight, place, gain);
+  must_be_threads(n_threads);
   must(place.shape(0) == n_lines && gain.shape(0) == n_lines, "one place and one gain per line");
   check_labels(y, n_classes);
   nb::gil_scoped_release released;
@@ -275,6 +328,8 @@ void descend_lines(Array<const float, 2> columns, Numbers<1> y, Doubles weight, 
                    int n_threads) {
   const int64_t n = static_cast<int64_t>(columns.shape(1)), p = static_cast<int64_t>(columns.shape(0)), n_nodes = static_cast<int64_t>(ends.shape(0));
   const int64_t n_lines = static_cast<int64_t>(gain.shape(0)), width = static_cast<int64_t>(scores.shape(1)), n_rounds = static_cast<int64_t>(coordinates.shape(0));
+  must_be_aligned(columns, y, weight, ends, beta, scores, gain, coordinates, jumps);
+  must_be_threads(n_threads);
   must(n_nodes > 0 && n_lines > 0 && n_lines % n_nodes == 0 && ends.data()[n_nodes - 1] == n, "every node must have its rows and lines");
   for (int64_t node = 0; node < n_nodes; ++node) {
     const int64_t first = node ? ends.data()[node - 1] : 0;

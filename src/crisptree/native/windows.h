@@ -23,6 +23,9 @@ inline std::vector<Run> runs_of(const int64_t* offset, int64_t n_features) {
   return runs;
 }
 
+// No array is so long that a place or an offset could be farther; sums of a few such numbers do not overflow.
+constexpr int64_t kFar = int64_t{1} << 60;
+
 // Whether every window lies inside the data.
 inline bool windows_fit(int64_t n_values, const int64_t* base, int64_t n_rows, const int64_t* offset, int64_t n_features) {
   int64_t low = 0, high = 0;
@@ -30,8 +33,9 @@ inline bool windows_fit(int64_t n_values, const int64_t* base, int64_t n_rows, c
     low = j == 0 || offset[j] < low ? offset[j] : low;
     high = j == 0 || offset[j] > high ? offset[j] : high;
   }
+  if (low < -kFar || high > kFar) return false;
   for (int64_t r = 0; r < n_rows; ++r) {
-    if (base[r] + low < 0 || base[r] + high >= n_values) return false;
+    if (base[r] < -kFar || base[r] > kFar || base[r] + low < 0 || base[r] + high >= n_values) return false;
   }
   return true;
 }

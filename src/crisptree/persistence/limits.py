@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 
+from crisptree import limits
 from crisptree.persistence.errors import ModelFileError
 
 LONGEST_LABELS = 2**20
@@ -14,9 +15,15 @@ MOST_CHANNELS = 2**31 - 1
 
 
 def check_header(length: int, size: int) -> None:
-    """A header lies inside its file."""
-    if length > size:
-        raise ModelFileError("the file is shorter than its header says.")
+    """A header lies inside its file, and is no longer than a header is."""
+    if not 0 <= length <= size:
+        raise ModelFileError("this is not a crisptree model file: it is shorter than its header says.")
+    limits.current().check("line_bytes", length, f"has a header of {length:,} bytes")
+
+
+def check_depth(depth: int) -> None:
+    """No path is longer than anyone would follow; explanations take as much for every split of it."""
+    limits.current().check("depth", depth, f"holds a tree of depth {depth:,}")
 
 
 def check_labels(labels: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from crisptree.files import read_file, reading
 from crisptree.persistence.arrays import Arrays
 from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.limits import check_header
@@ -66,7 +66,7 @@ def write(path: str | PathLike[str], sections: Sections) -> None:
         for own, array in section.arrays.items()
     }
     header = json.dumps({"format": FORMAT, "sections": contents}, allow_nan=False)
-    data = save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST})
+    data = _canonical(save_arrays(arrays, metadata={KEY: header, DIGEST: NO_DIGEST}))
     with written_whole(path) as temporary:
         temporary.write_bytes(_with_digest(data, NO_DIGEST, hashlib.sha256(data).hexdigest()))
 
@@ -76,10 +76,13 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
 
     Sections may be numbered: who knows "stage" knows "stage_0" and all that follow.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
+    with reading(path, ModelFileError, "crisptree model file"):
+        data = read_file(path)
+        check_header(int.from_bytes(data[:8], "little"), len(data) - 8)
+        return _read(path, data, known)
+
+
+def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> ModelFile:
     try:
         metadata = _metadata(data)
         header, digest = json.loads(metadata[KEY]), metadata[DIGEST]
@@ -106,9 +109,17 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
     return ModelFile(path, sections)
 
 
+def _canonical(data: bytes) -> bytes:
+    """The same arrays under a header in one order: the library keeps its entries as chance has it."""
+    length = int.from_bytes(data[:8], "little")
+    entries = json.loads(data[8 : 8 + length])
+    header = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)  # arrays begin at a multiple of eight
+    return len(header).to_bytes(8, "little") + header + data[8 + length :]
+
+
 def _metadata(data: bytes) -> dict[str, str]:
     length = int.from_bytes(data[:8], "little")
-    check_header(length, len(data) - 8)
     return dict(json.loads(data[8 : 8 + length])["__metadata__"])
 
 

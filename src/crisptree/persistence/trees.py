@@ -10,12 +10,16 @@ import numpy as np
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.persistence.arrays import Arrays, CheckedArrays, arrays_of
 from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.limits import check_depth
 from crisptree.persistence.model_file import ModelFile, Section, Sections
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS
 
 MODULE = "module/"
 """What the names of the parameters of split modules start with."""
+
+STEEPEST = 1e30
+"""No training goes so far, and single precision can still multiply by it."""
 
 SHARED = "estimator"
 """The section that describes the split modules of all trees whose own sections do not."""
@@ -66,8 +70,12 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     sizes = {} if n_outputs is None else {"outputs": n_outputs}
     arrays = CheckedArrays(name, own.arrays | file.section(_statistics_of(name)).arrays, sizes)
     structure = arrays.build(TreeStructure)
+    check_depth(structure.depth)
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
+    if not 0 < statistics.steepness < STEEPEST:
+        said = f"a steepness above 0 and below {STEEPEST:g}; it holds {statistics.steepness}"
+        raise ModelFileError(f"the section {name!r} must hold {said}.")
     parts = {"structure": structure, "statistics": statistics, "target": _target(own.content, name)}
     shared = file.sections[SHARED].content if SHARED in file.sections else {}
     module = own.content.get("module", shared.get("module"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -54,6 +55,13 @@ def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float],
             "to make them."
         )
     return given.reshape(n_rows, n_columns)
+
+
+def save_figure(ax: Axes, path: Path, dpi: int) -> None:
+    """The figure around some axes as a file; the same drawing gives the same bytes whenever it is made."""
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with mpl.rc_context({"svg.hashsalt": "crisptree"}):
+        ax.get_figure(root=True).savefig(path, dpi=dpi, metadata=dates.get(path.suffix.lower()))  # type: ignore[union-attr]
 
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, **style: Any) -> Text:

@@ -111,7 +111,7 @@ def plot_tree(
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
     layout = layouts.tree_layout(structure, whole_number_or_none("max_depth", max_depth, 0), **shape)
     row = None if sample is None else view.row(sample, "sample")
-    path = set() if row is None else set(structure.nodes_on_paths[view.leaves(row)[0]].tolist())
+    path = set() if row is None else set(structure.nodes_to(int(view.leaves(row)[0])))
     names = {node: layouts.letters(number) for number, node in enumerate(layout.ends)} if letters else {}
     ticks = class_ticks_fit(view.class_names, float(layout.width[layout.ends[0]]), inch)
     sizes = [[size for _, size, _ in end_lines(view, node, names.get(node))] for node in layout.ends]

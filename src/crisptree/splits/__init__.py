@@ -4,6 +4,8 @@
 first dimension, so a level of stumps or a whole tree trains as one batch.
 """
 
+import torch
+
 from crisptree.splits.axis import AxisCandidates, AxisSplits
 from crisptree.splits.base import AbstractSplits, SplitKind, random_directions
 from crisptree.splits.conv import ConvNet
@@ -24,8 +26,9 @@ def kind_of(split: str | Factory, input_shape: tuple[int, ...]) -> SplitKind:
     """The kind behind the estimator's ``split``: a name of ``KINDS`` or ``MODULES``, or a factory of modules."""
     if isinstance(split, str) and split in KINDS:
         return KINDS[split]
-    modules = ModuleSplits.initialiser(MODULES[split] if isinstance(split, str) else split, input_shape)
-    return SplitKind(modules, modules)
+    factory = MODULES[split] if isinstance(split, str) else split
+    modules = ModuleSplits.initialiser(factory, input_shape)
+    return SplitKind(modules, modules, draws=modules(torch.zeros(0), torch.Generator()).draws)
 
 
 __all__ = [

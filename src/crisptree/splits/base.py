@@ -20,6 +20,9 @@ class AbstractSplits(ABC):
 
     parameters: dict[str, Tensor]
 
+    draws = False
+    """Whether scores draw random numbers from torch's own generator while gradients are taken, as dropout does."""
+
     @property
     def n_splits(self) -> int:
         return len(next(iter(self.parameters.values())))
@@ -109,11 +112,14 @@ class SplitKind:
         The same for splits that compete while a stump trains.
     compete_by_feature : bool
         Whether every feature is a candidate of its own at a node.
+    draws : bool
+        Whether scores draw random numbers from torch's own generator while gradients are taken, as dropout does.
     """
 
     initial: Callable[[Tensor, torch.Generator], AbstractSplits]
     candidates: Callable[[Tensor, torch.Generator], AbstractSplits]
     compete_by_feature: bool = False
+    draws: bool = False
 
 
 def random_directions(n: int, n_features: int, generator: torch.Generator) -> Tensor:

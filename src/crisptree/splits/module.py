@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import cast
 
 import torch
@@ -12,6 +15,47 @@ from torch.func import functional_call, stack_module_state, vmap
 from crisptree.splits.base import AbstractSplits
 
 Factory = Callable[[tuple[int, ...]], nn.Module]
+
+
+_generator = RLock()
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Torch's own generators begin at the seed, and are as they were afterwards.
+
+    Modules draw from them, and the process has only one on each device: threads wait here for each other.
+    """
+    cuda = [] if device is None or device.type != "cuda" else [device]
+    with _generator, torch.random.fork_rng(devices=cuda):
+        torch.default_generator.manual_seed(seed)
+        for one in cuda:
+            with torch.cuda.device(one):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+class _Skeletons:
+    """A module whose code is run with parameters lent to it, and copies of it for threads that come meanwhile."""
+
+    def __init__(self, module: nn.Module, draws: bool = True) -> None:
+        self.module, self.pattern, self.draws = module, copy.deepcopy(module), draws
+        self.free = [module]
+
+    def __reduce__(self) -> tuple[type[_Skeletons], tuple[nn.Module, bool]]:
+        return _Skeletons, (self.module, self.draws)
+
+    @contextmanager
+    def lent(self) -> Iterator[nn.Module]:
+        """One that nobody else uses; dropout and the like act while gradients are taken, never on the way to a leaf."""
+        try:
+            module = self.free.pop()
+        except IndexError:
+            module = copy.deepcopy(self.pattern)
+        try:
+            yield module.train(torch.is_grad_enabled())
+        finally:
+            self.free.append(module)
 
 
 class ModuleSplits(AbstractSplits):
@@ -28,24 +72,34 @@ class ModuleSplits(AbstractSplits):
         are flat (height, width, channels).
     """
 
-    def __init__(self, skeleton: nn.Module, parameters: dict[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        self.skeleton = skeleton
+    def __init__(
+        self, skeleton: nn.Module | _Skeletons, parameters: dict[str, Tensor], input_shape: tuple[int, ...]
+    ) -> None:
+        self._skeletons = skeleton if isinstance(skeleton, _Skeletons) else _Skeletons(skeleton)
         self.parameters = parameters
         self.input_shape = input_shape
+
+    @property
+    def skeleton(self) -> nn.Module:
+        """The module whose code is run."""
+        return self._skeletons.module
+
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        return self._skeletons.draws
 
     @classmethod
     def build(
         cls, factory: Factory, n_splits: int, input_shape: tuple[int, ...], generator: torch.Generator
     ) -> ModuleSplits:
         """Fresh modules from ``factory(input_shape)``; the global random state is left as it was."""
-        seed = int(torch.randint(2**31, (1,), generator=generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(int(torch.randint(2**31, (1,), generator=generator))):
             modules = [factory(input_shape) for _ in range(max(n_splits, 1))]
             _check(modules[0], input_shape)
+            skeletons = _Skeletons(modules[0], _draws(modules[0], input_shape))
         parameters, _ = stack_module_state([module.float() for module in modules])
         values = {name: value.detach()[:n_splits] for name, value in parameters.items()}
-        return cls(modules[0], values, input_shape)
+        return cls(skeletons, values, input_shape)
 
     @classmethod
     def initialiser(
@@ -61,16 +115,14 @@ class ModuleSplits(AbstractSplits):
     @classmethod
     def from_arrays(cls, factory: Factory, parameters: dict[str, Tensor], input_shape: tuple[int, ...]) -> ModuleSplits:
         """Stacked parameters given to the modules that ``factory(input_shape)`` builds."""
-        skeleton = cls.build(factory, 0, input_shape, torch.Generator()).skeleton
-        expected = {name: tuple(value.shape) for name, value in skeleton.named_parameters()}
+        fresh = cls.build(factory, 0, input_shape, torch.Generator())
+        expected = {name: tuple(value.shape) for name, value in fresh.skeleton.named_parameters()}
         found = {name: tuple(value.shape[1:]) for name, value in parameters.items()}
         if expected != found:
             raise ValueError(f"the split module must have the parameters {found}; the one given has {expected}.")
-        return cls(skeleton, parameters, input_shape)
+        return fresh.replaced(parameters)
 
     def _inputs(self, x: Tensor) -> Tensor:
-        # Dropout and the like act while gradients are taken, and never on the way to a leaf.
-        self.skeleton.train(torch.is_grad_enabled())
         if len(self.input_shape) == 1:
             return x
         channels, height, width = self.input_shape
@@ -80,11 +132,12 @@ class ModuleSplits(AbstractSplits):
         if self.n_splits == 0:
             return x.new_zeros(len(x), 0)
         inputs = self._inputs(x)
+        with self._skeletons.lent() as module:
 
-        def one(parameters: dict[str, Tensor]) -> Tensor:
-            return cast(Tensor, functional_call(self.skeleton, parameters, (inputs,))).reshape(len(x))
+            def one(parameters: dict[str, Tensor]) -> Tensor:
+                return cast(Tensor, functional_call(module, parameters, (inputs,))).reshape(len(x))
 
-        return vmap(one, randomness="different")(self.parameters).T
+            return vmap(one, randomness="different")(self.parameters).T
 
     def at(self, x: Tensor, split: Tensor) -> Tensor:
         """Every module sees only its own rows."""
@@ -96,14 +149,15 @@ class ModuleSplits(AbstractSplits):
 
     def score(self, x: Tensor, split: int) -> Tensor:
         parameters = {name: value[split] for name, value in self.parameters.items()}
-        return cast(Tensor, functional_call(self.skeleton, parameters, (self._inputs(x),))).reshape(len(x))
+        with self._skeletons.lent() as module:
+            return cast(Tensor, functional_call(module, parameters, (self._inputs(x),))).reshape(len(x))
 
     def weights(self) -> list[Tensor]:
         """All parameters but the offsets, which have one dimension."""
         return [value for value in self.parameters.values() if value.dim() > 2]
 
     def replaced(self, parameters: dict[str, Tensor]) -> ModuleSplits:
-        return ModuleSplits(self.skeleton, parameters, self.input_shape)
+        return ModuleSplits(self._skeletons, parameters, self.input_shape)
 
 
 def _check(module: nn.Module, input_shape: tuple[int, ...]) -> None:
@@ -129,3 +183,12 @@ def _check(module: nn.Module, input_shape: tuple[int, ...]) -> None:
             f"the split module must give one number per row, shape (n,) or (n, 1); for 2 rows it gave {shape}. "
             "End it with a layer of one output."
         )
+
+
+@torch.no_grad()
+def _draws(module: nn.Module, input_shape: tuple[int, ...]) -> bool:
+    """Whether it takes numbers from torch's own generator, as dropout does."""
+    x = torch.rand(2, *input_shape, dtype=next(module.parameters()).dtype)
+    before = torch.get_rng_state()
+    module.train()(x)
+    return not torch.equal(before, torch.get_rng_state())

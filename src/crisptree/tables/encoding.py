@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crisptree import limits
+from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
@@ -61,10 +63,14 @@ class Encoder:
 
     def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
         """All rows of the file at once.  (n, n_features)"""
-        blocks = [np.zeros((0, self.preprocessing.n_features), dtype=np.float32)]
-        for batch in self.source.batches(self.names):
-            blocks.append(self.encode(batch, self.source.n_read))
-            on_batch()
+        size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
+        blocks = [np.zeros((0, width), dtype=np.float32)]
+        with reading(self.source.path, TableError, self.source.kind):
+            for batch in self.source.batches(self.names):
+                n_rows = self.source.n_read + batch.num_rows
+                most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
+                blocks.append(self.encode(batch, self.source.n_read))
+                on_batch()
         return np.concatenate(blocks)
 
     def notes(self) -> Iterator[str]:

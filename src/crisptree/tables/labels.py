@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crisptree.files import reading
 from crisptree.labels import class_numbers
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
-from crisptree.tables.values import WHOLE, values_of
+from crisptree.tables.values import WHOLE, Values, values_of
 
 Labels = npt.NDArray[np.object_]
 
@@ -22,8 +23,7 @@ Labels = npt.NDArray[np.object_]
 def read_labels(source: Source, name: str, missing: Collection[str] = ()) -> Labels:
     """The labels of all rows as text, the same for every kind of file; none may be missing.  (n,)"""
     blocks = [np.zeros(0, dtype=object)]
-    for batch in source.batches([name]):
-        values = values_of(batch.column(0), name, {*MISSING, *missing})
+    for values in _values(source, name, missing):
         absent = ~values.present
         if absent.any():
             raise TableError(
@@ -86,16 +86,22 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
 def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """A weight of at least 0 for every row.  (n,)"""
     blocks = [np.zeros(0)]
-    for batch in source.batches([name]):
-        values = values_of(batch.column(0), name, {*MISSING, *missing})
+    for values in _values(source, name, missing):
         found = values.numbers()
         if found is None or not values.present.all() or not (np.isfinite(found) & (found >= 0)).all():
             raise TableError(
                 f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; between rows "
-                f"{source.n_read + 1} and {source.n_read + batch.num_rows} they are not."
+                f"{source.n_read + 1} and {source.n_read + len(values.present)} they are not."
             )
         blocks.append(found)
     return np.concatenate(blocks)
+
+
+def _values(source: Source, name: str, missing: Collection[str]) -> Iterator[Values]:
+    """A column, piece by piece."""
+    with reading(source.path, TableError, source.kind):
+        for batch in source.batches([name]):
+            yield values_of(batch.column(0), name, {*MISSING, *missing})
 
 
 def _normalised(text: str, kind: str) -> str:

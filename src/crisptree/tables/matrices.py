@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crisptree.libsvm import Piece, read_pieces
+from crisptree import limits
+from crisptree.files import checked_size
+from crisptree.libsvm import FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE, Piece, read_pieces
+from crisptree.npz import read_arrays
 from crisptree.tables.errors import TableError, listed
-from crisptree.tables.source import Source, TextSource
-
-VALUES_AT_ONCE = 2**20
-MOST_FEATURES = 2**18
-"""Rows are dense: a piece of them with more features, such as hashes of words, would not fit into memory."""
+from crisptree.tables.source import Source, TextSource, check_columns
 
 
 class Npz(Source):
@@ -28,14 +26,9 @@ class Npz(Source):
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                self.arrays = {name: file[name] for name in file.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError, AttributeError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise TableError(f"{path} is damaged, not a .npz file, or holds Python objects ({error}).") from error
+        self.arrays = read_arrays(path)
         X = _matrix(self.arrays, path)
+        check_columns(math.prod(X.shape[1:]))
         self.X = X.reshape(len(X), math.prod(X.shape[1:]))
         self.single = {
             name: array
@@ -49,7 +42,7 @@ class Npz(Source):
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         places = {name: number for number, name in enumerate(self.names[: self.matrix])}
-        step = max(1, VALUES_AT_ONCE // max(1, len(columns)))
+        step = max(FEWEST_ROWS_AT_ONCE, VALUES_AT_ONCE // max(1, len(columns)))
         for start in range(0, len(self.X), step):
             rows = slice(start, start + step)
             parts = [self.X[rows, places[name]] if name in places else self.single[name][rows] for name in columns]
@@ -83,33 +76,39 @@ class Libsvm(TextSource):
     """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
 
     def __init__(self, path: Path, n_features: int | None) -> None:
-        self.path = path
+        self.path, self.size = path, checked_size(path)
         if n_features is None:
-            n_features = max((piece.n_features for piece in self._pieces()), default=0)
+            n_features = self._widest()
             if n_features == 0:
                 raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
-            if n_features > MOST_FEATURES:
-                raise TableError(
-                    f"{path} must have {MOST_FEATURES:,} features at most, because its rows are made dense; it has a "
-                    f"feature {n_features:,}. Number only the features that occur."
-                )
         self.matrix, self.target = n_features, "y"
         super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
+
+    def _widest(self) -> int:
+        """The largest index, as long as rows of so many columns are no more than the file may become."""
+        n_rows = n_features = 0
+        for piece in self._pieces():
+            n_rows, n_features = n_rows + len(piece.labels), max(n_features, piece.n_features)
+            check_columns(n_features)
+            claims = f"stands for {n_rows:,} rows × {n_features:,} columns"
+            limits.current().check_unpacked(4 * n_rows * n_features, self.size, claims)
+        return n_features
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         for piece in self._pieces():
             if piece.n_features > self.matrix:
                 wide = f"it has a feature {piece.n_features}"
                 raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
-            rows = np.asfortranarray(piece.dense(self.matrix))
-            arrays = [pa.array(piece.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+            for part in piece.parts(self.matrix):
+                rows = np.asfortranarray(part.dense(self.matrix))
+                arrays = [pa.array(part.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     def _pieces(self) -> Iterator[Piece]:
         try:
             with self.opened() as file:
                 yield from read_pieces(file)
-        except TableError:
+        except (TableError, limits.LimitError):
             raise
         except ValueError as error:
             raise TableError(f"{self.path} {error}") from error

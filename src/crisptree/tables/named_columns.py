@@ -5,8 +5,8 @@ Every value of a text file is read as text; what it means is decided in one plac
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from crisptree import limits
+from crisptree.files import checked_size
 from crisptree.tables.errors import TableError
 from crisptree.tables.source import MOST_ROWS, Source, TextSource
 
@@ -61,19 +63,19 @@ class Parquet(Source):
     """A Parquet file, a batch of rows at a time and only the columns that are needed."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            with pq.ParquetFile(path) as file:
-                names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
-        except pa.ArrowException as error:
-            raise TableError(f"{path} is damaged or not a Parquet file ({error}).") from error
+        size = checked_size(path)
+        with pq.ParquetFile(path) as file:
+            names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        claims = f"says that it holds {self.n_rows:,} rows × {len(names):,} columns"
+        limits.current().check_unpacked(4 * self.n_rows * len(names), size, claims)
+        unpacked = sum(group.total_byte_size for group in groups)
+        limits.current().check_unpacked(unpacked, size, f"says that it unpacks to {unpacked:,} bytes")
         super().__init__(path, names)
 
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        try:
-            with pq.ParquetFile(self.path) as file:
-                yield from file.iter_batches(min(MOST_ROWS, 2**20 // max(1, len(columns)) + 1), columns=columns)
-        except pa.ArrowException as error:
-            raise TableError(f"{self.path} is damaged ({error}).") from error
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(min(MOST_ROWS, 2**20 // max(1, len(columns)) + 1), columns=columns)
 
     def fraction_read(self) -> float | None:
         return self.n_read / max(1, self.n_rows)
@@ -81,17 +83,25 @@ class Parquet(Source):
 
 def _header(file: Any, path: Path, delimiter: str) -> list[str]:
     """The names in the first line. Arrow would read far ahead for them."""
-    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
     try:
-        return next(line for line in csv.reader(text, delimiter=delimiter) if line)
+        return next(line for line in csv.reader(_lines(file), delimiter=delimiter) if line)
     except StopIteration:
         raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
     except UnicodeDecodeError:
         raise TableError(f"{path} {NOT_UTF8}") from None
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as a table: {error}.") from error
-    finally:
-        text.detach()  # the file is closed by whoever opened it
+
+
+def _lines(file: Any) -> Iterator[str]:
+    """The lines of a file, none of them longer than the limits say."""
+    most = limits.current()
+    begin = codecs.BOM_UTF8
+    while line := file.readline(most.line_bytes + 1):
+        for part in line.removeprefix(begin).splitlines(keepends=True):  # which may end in a carriage return alone
+            most.check("line_bytes", len(part), f"begins with a line of more than {most.line_bytes:,} bytes")
+            yield part.decode("utf-8")
+        begin = b""
 
 
 def _reason(message: str) -> str:

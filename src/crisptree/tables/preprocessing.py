@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree import limits
 from crisptree.tables.errors import TableError
 
 VERSION = 1
@@ -141,6 +142,8 @@ class Preprocessing:
             if not len(entries) == len(mean) == len(missing):
                 raise TypeError("columns and arrays must be of one length")
             columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
+            letters = sum(len(column.name) * (len(column.categories) + 2) for column in columns)
+            limits.current().check("unpacked_bytes", letters, f"has features with names of {letters:,} letters")
             if len({column.name for column in columns}) < len(columns):
                 raise TypeError("columns must have different names")
             return cls(

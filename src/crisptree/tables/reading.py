@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError
 from crisptree.tables.matrices import Libsvm, Npz
 from crisptree.tables.named_columns import DELIMITERS, Delimited, Parquet
@@ -40,10 +41,12 @@ def open_table(path: Path, *, delimiter: str | None = None, n_features: int | No
             f"{path} must end in one of {', '.join(SUFFIXES)} (text also in .gz, .bz2 or .xz after that); "
             f"it ends in {''.join(path.suffixes[-2:]) or 'nothing'!r}."
         )
-    if path.stat().st_size == 0:
+    if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
-    if ending in DELIMITERS:
-        return Delimited(path, delimiter or DELIMITERS[ending])
-    if ending in LIBSVM:
-        return Libsvm(path, n_features)
-    return Npz(path) if ending == ".npz" else Parquet(path)
+    with reading(path, TableError, f"{path.suffix} file"):
+        checked_size(path)
+        if ending in DELIMITERS:
+            return Delimited(path, delimiter or DELIMITERS[ending])
+        if ending in LIBSVM:
+            return Libsvm(path, n_features)
+        return Npz(path) if ending == ".npz" else Parquet(path)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from crisptree import limits
+from crisptree.files import PIECE, Bounded, checked_size, reading
 from crisptree.tables.errors import TableError, listed, meant
 
 VALUES_AT_ONCE = 2**22
@@ -36,9 +38,15 @@ class Source(ABC):
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
+        check_columns(len(self.names) - 1)
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise TableError(f"{path} has two columns named {twice[0]!r}. Give every column a name of its own.")
+
+    @property
+    def kind(self) -> str:
+        """What the file is called where it is damaged."""
+        return f"{self.path.suffix} file"
 
     @abstractmethod
     def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -57,9 +65,10 @@ class Source(ABC):
         order = [name for name in self.names if name in wanted]
         rows = max(FEWEST_ROWS, min(MOST_ROWS, VALUES_AT_ONCE // max(1, len(order))))
         self.n_read = 0
-        for batch in _pieces_of_equal_size(self.raw_batches(order), rows):
-            yield batch.select(order)
-            self.n_read += batch.num_rows
+        with reading(self.path, TableError, self.kind):
+            for batch in _pieces_of_equal_size(self.raw_batches(order), rows):
+                yield batch.select(order)
+                self.n_read += batch.num_rows
 
     def column(self, name: str, option: str) -> str:
         """A column's name, if there is such a column."""
@@ -74,6 +83,11 @@ class Source(ABC):
         return [name for name in names if name not in others]
 
 
+def check_columns(n_columns: int) -> None:
+    """Every column takes memory of its own; a matrix of hashed words, say, has columns that hold next to nothing."""
+    limits.current().check("columns", n_columns, f"has {n_columns:,} columns, each of which takes memory of its own")
+
+
 class TextSource(Source):
     """Rows in a file of text, plain or compressed."""
 
@@ -81,15 +95,11 @@ class TextSource(Source):
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """The text as bytes, without its compression."""
-        unpack = UNPACK.get(self.path.suffix.lower())
+        """The text as bytes, without its compression, which may not become more than the limits say."""
+        unpack, size = UNPACK.get(self.path.suffix.lower()), checked_size(self.path)
         try:
             with self.path.open("rb") as self.raw:
-                yield self.raw if unpack is None else unpack(self.raw)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            if unpack is None or getattr(error, "errno", None) is not None:
-                raise
-            raise TableError(f"{self.path} is damaged or not a {self.path.suffix} file ({error}).") from error
+                yield self.raw if unpack is None else io.BufferedReader(Bounded(unpack(self.raw), size), PIECE)
         finally:
             self.raw = None
 

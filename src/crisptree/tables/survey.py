@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.files import reading
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.source import Source
@@ -181,12 +182,13 @@ def survey(
     """
     missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
     seen = {name: _ColumnSurvey(name, source, choices) for name in features}
-    for batch in source.batches(features):
-        start = source.n_read
-        for name in features:
-            values = values_of(batch.column(name), name, missing)
-            seen[name].add(values if rows is None else values.only(rows[start : start + batch.num_rows]), start)
-        on_batch()
+    with reading(source.path, TableError, source.kind):
+        for batch in source.batches(features):
+            start = source.n_read
+            for name in features:
+                values = values_of(batch.column(name), name, missing)
+                seen[name].add(values if rows is None else values.only(rows[start : start + batch.num_rows]), start)
+            on_batch()
     columns, left_out, notes = [], dict.fromkeys(choices.drop, "dropped"), []
     for name, what in seen.items():
         column = what.column()

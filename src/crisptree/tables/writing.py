@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from abc import ABC, abstractmethod
 from typing import Any, BinaryIO
@@ -9,19 +10,27 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from crisptree.tables.errors import TableError
+from crisptree.tables.values import NUMBER
 
 Columns = dict[str, Any]
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What begins a cell that spreadsheets compute instead of showing it."""
+
 
 class TableWriter(ABC):
-    """Takes pieces of a table, all with the same columns; ``close`` ends the file but leaves the handle open."""
+    """Takes pieces of a table, all with the same columns; ``close`` ends the file but leaves the handle open.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
+    With ``guard``, text that a spreadsheet would take for a formula gets an apostrophe before it, in files of text.
+    """
+
+    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
+        self.file, self.guard = file, guard
 
     @abstractmethod
     def write(self, columns: Columns) -> None:
@@ -62,7 +71,9 @@ class DelimitedWriter(ArrowWriter):
 
     def write(self, columns: Columns) -> None:
         _check_flat(columns)
-        super().write(columns)
+        super().write(
+            {_guarded(name): _guarded_values(values) for name, values in columns.items()} if self.guard else columns
+        )
 
 
 class TabWriter(DelimitedWriter):
@@ -74,8 +85,8 @@ class TabWriter(DelimitedWriter):
 class NpzWriter(TableWriter):
     """Arrays by name; they are all kept in memory."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
+    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
+        super().__init__(file, guard)
         self.pieces: list[dict[str, npt.NDArray[Any]]] = []
 
     def write(self, columns: Columns) -> None:
@@ -85,7 +96,8 @@ class NpzWriter(TableWriter):
     def close(self) -> None:
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name in self.pieces[0]:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                # With a date of its own choice, so that the same columns give the same bytes.
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.concatenate([piece[name] for piece in self.pieces]))
 
 
@@ -95,6 +107,22 @@ WRITERS: dict[str, type[TableWriter]] = {
     ".parquet": ArrowWriter,
     ".npz": NpzWriter,
 }
+
+
+def _guarded(text: str) -> str:
+    return "'" + text if text.startswith(FORMULA) else text
+
+
+def _guarded_values(values: Any) -> Any:
+    """Text with an apostrophe before what begins like a formula; numbers are none, even where a sign begins them."""
+    if isinstance(values, pa.Array) and pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return values
+    begins = pc.match_substring_regex(array, f"^[{re.escape(''.join(FORMULA))}]")
+    runs = pc.and_(begins, pc.invert(pc.match_substring_regex(array, NUMBER)))
+    return pc.if_else(runs, pc.binary_join_element_wise("'", array, ""), array)
 
 
 def _check_flat(columns: Columns) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crisptree.visible import visible
+
 Names = Sequence[Any] | None
 """One for each thing, of any type that has a text; None for the model's own."""
 
@@ -67,5 +69,5 @@ def one_name_each(names: Iterable[object], number: int, parameter: str, things: 
 
 
 def on_one_line(names: Iterable[object]) -> list[str]:
-    """Names as they can stand in a line of text or of a drawing."""
-    return [" ".join(str(name).split()) for name in names]
+    """Names as they can stand in a line of text or of a drawing, whatever characters they have."""
+    return [visible(" ".join(str(name).split())) for name in names]

@@ -152,7 +152,7 @@ def walk(view: ModelView, row: Singles, top: int) -> Path:
     """The path of one row (1, n_features), naming the ``top`` largest pushes at each split."""
     tree, structure, steps = view.tree, view.tree.structure, []
     leaf = int(view.leaves(row)[0])
-    for (split, goes_right), child in zip(structure.path(leaf), structure.nodes_on_paths[leaf, 1:], strict=False):
+    for (split, goes_right), child in zip(structure.path(leaf), structure.nodes_to(leaf)[1:], strict=True):
         score = float(tree.scores(row, split)[0])
         amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
         pushes, margin = largest_pushes(view, row[0], amounts, amounts, top), score / margin_units(tree)[split]

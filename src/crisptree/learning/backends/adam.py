@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -43,6 +45,12 @@ class Adam:
     def zero_grad(self) -> None:
         for value in self.parameters.values():
             value.grad = None
+
+    def add(self, gradients: Sequence[Tensor | None]) -> None:
+        """More of the gradient of every parameter; None where there is none."""
+        for value, gradient in zip(self.parameters.values(), gradients, strict=True):
+            if gradient is not None:
+                value.grad = gradient.contiguous() if value.grad is None else value.grad + gradient
 
     @torch.no_grad()
     def step(self, active: Tensor | None = None) -> None:

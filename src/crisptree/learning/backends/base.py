@@ -68,9 +68,6 @@ class EpochResult(NamedTuple):
 class Steps(Protocol):
     """The steps of a training, epoch by epoch."""
 
-    torch_threads: int
-    """How many threads torch may use between two steps."""
-
     def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
         """All steps of an epoch, with the rows in this order.
 
@@ -110,7 +107,6 @@ class StepByStep(ABC):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
-        self.torch_threads = torch.get_num_threads()
         self.weighing = Weighing(samples, trainee.groups, plan)
 
     def epoch(self, pace: Pace, order: Tensor) -> EpochResult:

@@ -81,7 +81,6 @@ class CudaSteps:
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan = trainee, samples, plan
-        self.torch_threads = torch.get_num_threads()
         work = TreeWork if trainee.is_whole_tree else StumpWork
         self.work: Work = work(trainee, samples, plan, fresh)
         self.total_weight = float(samples.weight[trainee.groups.rows].double().sum())

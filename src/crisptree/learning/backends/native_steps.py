@@ -63,10 +63,8 @@ class NativeSteps(StepByStep):
             varying,
             _view(penalty_shares(trainee, plan)),
             image,
-            self.torch_threads,
+            samples.threads,
         )
-        # Torch's idle threads go on spinning for a while, on the very cores that the kernel's threads need.
-        self.torch_threads = 1
 
     def begin(self, pace: Pace) -> None:
         self.steepness, self.kernel.learning_rate = pace

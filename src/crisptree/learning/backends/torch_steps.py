@@ -11,15 +11,19 @@ from crisptree.equations.em import node_masses, split_loss
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.backends.adam import Adam
-from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
+from crisptree.learning.backends.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
+from crisptree.one_thread import Mapping, workers
 from crisptree.splits import AbstractSplits, ObliqueSplits
 
 VALUES_AT_ONCE = 2**22
 """A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
+
+VALUES_PER_THREAD = 2**17
+"""Where the rows are many, pieces are so small that every thread gets some, whether there are several or not."""
 
 
 class Prepared(NamedTuple):
@@ -35,8 +39,20 @@ class Prepared(NamedTuple):
     active: Tensor | None
 
 
+class Found(NamedTuple):
+    """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits."""
+
+    gradients: tuple[Tensor | None, ...]
+    statistics: Tensor
+    log_likelihood: Tensor
+    weight: Tensor
+    reached: Tensor
+
+
 class TorchSteps(StepByStep):
     """Scores and their gradients by automatic differentiation."""
+
+    each: Mapping = map
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
@@ -49,7 +65,13 @@ class TorchSteps(StepByStep):
         self.noise = Noise.of(plan, samples.varying, samples.weight)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
         values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
-        self.piece = max(1, VALUES_AT_ONCE // values)
+        parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
+        self.threads = samples.threads if parallel else 1
+        self.piece = max(1, (VALUES_PER_THREAD if parallel else VALUES_AT_ONCE) // values)
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        with workers(self.threads) as self.each:
+            return super().epoch(pace, order)
 
     def begin(self, pace: Pace) -> None:
         self.steepness: float | Tensor = pace.steepness
@@ -86,9 +108,14 @@ class TorchSteps(StepByStep):
         weight = self.samples.weight[rows]
         mass, once = weight * update.in_loss, weight * update.in_counts
         reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
-        for start in range(0, len(rows), self.piece):
-            part = slice(start, start + self.piece)
-            reached |= self._differentiate(rows[part], update.group[part], mass[part], once[part])
+        pieces = zip(*(part.split(self.piece) for part in (rows, update.group, mass, once)), strict=True)
+        for found in self.each(self._differentiate, pieces):
+            # In the order of the rows, whichever thread is ready first.
+            self.adam.add(found.gradients)
+            self.counts += found.statistics
+            self.log_likelihood += found.log_likelihood
+            self.total_weight += found.weight
+            reached |= found.reached
         add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
         # A split of a tree that no row reaches rests.
         rests = self.plan.mass_threshold and self.trainee.is_whole_tree
@@ -104,8 +131,9 @@ class TorchSteps(StepByStep):
         steepness = self.noise.damped(self.steepness, splits)
         return steepness if place is None else steepness[place][:, None]
 
-    def _differentiate(self, rows: Tensor, group: Tensor, mass: Tensor, once: Tensor) -> Tensor:
-        """Add the gradient of some rows; which splits any of them reaches.  (n_splits,)"""
+    def _differentiate(self, piece: tuple[Tensor, ...]) -> Found:
+        """What some rows say: their numbers, groups, and weights in loss and counts.  Four (b,)"""
+        rows, group, mass, once = piece
         trainee, target = self.trainee, self.samples.target
         x, place = self.samples.batch(rows), trainee.places(group)
         scores = self._scores(trainee.splits, x, group)
@@ -117,14 +145,13 @@ class TorchSteps(StepByStep):
             log_paths = log_path_probabilities(basis, trainee.structure, self._steepness_of(before, place))
             each = once.repeat_interleave(repeats)
             found = target.e_step(log_paths, self.leaves, y, each, place, trainee.n_places)
-            self.counts += found.statistics
-            self.log_likelihood += (each * found.log_likelihoods).sum()
-            self.total_weight += each.sum()
             left, right = node_masses(found.responsibilities, trainee.structure)
             enough = left + right >= self.plan.mass_threshold
             weight = mass.repeat_interleave(repeats)[:, None] * enough
-        split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place)).backward()
-        return enough.any(dim=0)
+        loss = split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place))
+        gradients = torch.autograd.grad(loss, list(self.adam.parameters.values()), allow_unused=True)
+        log_likelihood = (each * found.log_likelihoods).sum()
+        return Found(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0))
 
     def end(self) -> tuple[Tensor, float]:
         return self.counts, float(-self.log_likelihood / self.total_weight)

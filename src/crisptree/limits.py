@@ -1,0 +1,164 @@
+"""How much a file may ask of the machine that reads it: one policy for every reader, held before memory is taken.
+
+A number can be changed in three ways: for a block of code, for the process, or by an environment variable named after
+it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
+
+>>> from crisptree import limits
+>>> with limits.changed(pages=2):
+...     limits.current().pages
+2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+__all__ = ["Limits", "LimitError", "current", "changed", "set_limits"]
+
+PREFIX = "CRISPTREE_LIMIT_"
+
+
+class LimitError(ValueError):
+    """A file asks for more than the limits allow; the message says which of them, and how to raise it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What readers accept. The defaults suit data and models of one machine, and stop what only looks small.
+
+    Parameters
+    ----------
+    file_bytes : int, default=4 GiB
+        The largest file that is opened.
+    unpacked_bytes : int, default=512 MiB
+        What any file may become in memory: its bytes without compression, or the rows × columns that it claims to hold.
+    unpacked_ratio : int, default=64
+        A file may become this many times its own bytes where that is more. Text and images shrink by 3 to 20.
+    columns : int, default=65,536
+        Columns of a table: each of them takes memory of its own, whatever it holds.
+    line_bytes : int, default=16 MiB
+        The longest line of a text, and the header of a model file.
+    pages : int, default=10,000
+        Pages of an image file.
+    depth : int, default=1,000
+        Splits on a path of a tree in a model file.
+    reach : int, default=16,384
+        Window × scale of a segmenter, in pixels.
+    download_bytes : int, default=2 GiB
+        What a server may send for a file whose size is not known.
+    download_seconds : int, default=3,600
+        How long one download may take from its first byte to its last.
+    """
+
+    file_bytes: int = 2**32
+    unpacked_bytes: int = 2**29
+    unpacked_ratio: int = 64
+    columns: int = 2**16
+    line_bytes: int = 2**24
+    pages: int = 10_000
+    depth: int = 1_000
+    reach: int = 2**14
+    download_bytes: int = 2**31
+    download_seconds: int = 3_600
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"the limit `{name}` must be a whole number of at least 1; got {value!r}.")
+
+    def check(self, name: str, asked: int, what: str) -> None:
+        """Raise unless at most as much is asked for as the limit of this name says; ``what`` begins the sentence."""
+        most = getattr(self, name)
+        if asked > most:
+            raise LimitError(f"{what}, more than the limit of {most:,}. {_remedy(name, asked)}")
+
+    def check_unpacked(self, asked: int, size: int, what: str) -> None:
+        """The same for what a file of ``size`` bytes becomes in memory."""
+        most = self.unpacked(size)
+        if asked > most:
+            said = f"{what}, more than the {most:,} that its {size:,} bytes may become"
+            raise LimitError(f"{said}. {_remedy('unpacked_bytes', asked)}")
+
+    def unpacked(self, size: int) -> int:
+        """How many bytes a file of ``size`` bytes may become."""
+        return max(self.unpacked_bytes, self.unpacked_ratio * size)
+
+
+_NAMES = tuple(field.name for field in fields(Limits))
+_process: dict[str, int] = {}
+_here: ContextVar[dict[str, int] | None] = ContextVar("crisptree_limits", default=None)
+
+
+def current() -> Limits:
+    """The limits that hold here: those of ``changed``, then of ``set_limits``, then of the environment, then defaults.
+
+    Examples
+    --------
+    >>> current().file_bytes == 2**32
+    True
+    """
+    from_environment = {name: _number(name, text) for name in _NAMES if (text := os.environ.get(_variable(name)))}
+    return Limits(**from_environment | _process | (_here.get() or {}))
+
+
+def set_limits(**changes: int) -> None:
+    """Change some limits for the whole process; without arguments, take all such changes back.
+
+    Examples
+    --------
+    >>> set_limits(file_bytes=10**12)
+    >>> current().file_bytes
+    1000000000000
+    >>> set_limits()
+    """
+    _check_names(changes)
+    replace(Limits(), **changes)
+    if not changes:
+        _process.clear()
+    _process.update(changes)
+
+
+@contextmanager
+def changed(**changes: int) -> Iterator[Limits]:
+    """Change some limits for a block of code, in this thread or task alone.
+
+    Examples
+    --------
+    >>> with changed(unpacked_bytes=10**10) as limits:
+    ...     limits.unpacked(size=100)
+    10000000000
+    """
+    _check_names(changes)
+    before = _here.set((_here.get() or {}) | changes)
+    try:
+        yield current()
+    finally:
+        _here.reset(before)
+
+
+def _check_names(changes: dict[str, Any]) -> None:
+    for name in changes:
+        if name not in _NAMES:
+            raise TypeError(f"there is no limit {name!r}; there are {', '.join(_NAMES)}.")
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{_variable(name)} must be a whole number; got {text!r}.") from None
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _remedy(name: str, asked: int) -> str:
+    return (
+        f"If you trust it, raise the limit: crisptree.limits.set_limits({name}={asked}), or {_variable(name)}={asked}."
+    )

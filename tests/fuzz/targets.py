@@ -1,0 +1,218 @@
+"""One target for every reader: a sound file, how it is changed, what reads it, and the errors that it may raise."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz import mutations
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "files"
+
+
+@dataclass(frozen=True)
+class Target:
+    """``seed`` gives the bytes of a sound file called ``name``; ``read`` uses one wholly."""
+
+    name: str
+    seed: Callable[[], bytes]
+    mutate: mutations.Mutation
+    read: Callable[[Path], Any]
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """What a reader may say of a file."""
+    from crisptree.datasets.errors import DataFormatError
+    from crisptree.persistence.errors import ModelFileError
+    from crisptree.tables.errors import TableError
+
+    return DataFormatError, ModelFileError, TableError
+
+
+class BadAnswerError(AssertionError):
+    """A file was accepted, and what came of it cannot be."""
+
+
+def _read_model(path: Path) -> None:
+    import crisptree
+
+    model = crisptree.load(path)
+    rows = _asked(model)
+    for tables in (model.predict_proba(rows), model.soft_predict_proba(rows)):
+        if not np.isfinite(tables).all() or not np.allclose(np.asarray(tables).sum(axis=-1), 1):
+            raise BadAnswerError("probabilities that are none")
+    if len(set(model.classes_.tolist())) < len(model.classes_):
+        raise BadAnswerError("classes that are one")
+    model.predict(rows)
+
+
+def _asked(model: Any) -> Any:
+    rng = np.random.default_rng(0)
+    if hasattr(model, "window"):
+        shape = (12, 12) if model.channels_ is None else (12, 12, model.channels_)
+        return 100 * rng.random(shape, dtype=np.float32)
+    model.__dict__.pop("feature_names_in_", None)
+    return 100 * rng.normal(size=(3, model.n_features_in_)).astype(np.float32)
+
+
+def _read_table(path: Path) -> None:
+    """As ``crisptree fit`` reads a table."""
+    from crisptree.tables.encoding import Encoder
+    from crisptree.tables.labels import classes_of, read_labels
+    from crisptree.tables.reading import open_table
+    from crisptree.tables.survey import Choices, survey
+
+    source = open_table(path)
+    target = source.target or source.names[-1]
+    labels = read_labels(source, target)
+    preprocessing, _ = survey(source, source.features([target]), Choices(keep_constant=True), target=target)
+    X = Encoder(preprocessing, source, without=[target]).rows()
+    if not np.isfinite(X).all():
+        raise BadAnswerError("rows that are not finite")
+    classes_of(labels, path, target)
+
+
+def _read_idx(path: Path) -> None:
+    from crisptree.datasets.mnist import read_idx
+
+    read_idx(path)
+
+
+def _read_compact(path: Path) -> None:
+    from crisptree.datasets.reading import read_compact
+
+    read_compact(path, "X", "y")
+
+
+def _read_dataset_libsvm(path: Path) -> None:
+    from crisptree.datasets.libsvm import read_libsvm
+
+    read_libsvm(path, 4)
+
+
+def _read_bytes(path: Path) -> None:
+    from crisptree.datasets.reading import read_bytes
+
+    read_bytes(path, "rows.data" if path.suffix == ".zip" else None)
+
+
+def _read_images(path: Path) -> None:
+    from crisptree.datasets.image_files import read_images
+
+    read_images(path)
+
+
+@cache
+def _rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(12, 4)).round(3), rng.integers(0, 2, 12)
+
+
+def _idx() -> bytes:
+    return bytes([0, 0, 8, 2, 0, 0, 0, 12, 0, 0, 0, 4]) + bytes(range(48))
+
+
+def _npz() -> bytes:
+    sink = io.BytesIO()
+    np.savez_compressed(sink, X=_rows()[0], y=_rows()[1])
+    return sink.getvalue()
+
+
+def _csv() -> bytes:
+    X, y = _rows()
+    lines = ["a,b,color,d,y"]
+    lines += [
+        f"{row[0]},{row[1]},{'red' if row[2] > 0 else 'blue'},{row[3]},{label}" for row, label in zip(X, y, strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _parquet() -> bytes:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.csv.read_csv(io.BytesIO(_csv())), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _libsvm() -> bytes:
+    lines = [f"{y} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row)) for row, y in zip(*_rows(), strict=True)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _compressed() -> bytes:
+    from tests.datasets.writers import compress
+
+    return compress(_csv() * 4)
+
+
+def _zip() -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/rows.data.Z", _compressed())
+        archive.writestr("rows.txt", _csv())
+    return sink.getvalue()
+
+
+def _image(form: str, pages: int = 1) -> bytes:
+    from PIL import Image
+
+    sink = io.BytesIO()
+    images = [Image.fromarray((np.arange(100, dtype=np.uint8) + 9 * page).reshape(10, 10)) for page in range(pages)]
+    more: dict[str, Any] = (
+        {"save_all": True, "append_images": images[1:], "compression": "tiff_lzw"} if pages > 1 else {}
+    )
+    images[0].save(sink, format=form, **more)
+    return sink.getvalue()
+
+
+def _golden(kind: str) -> Callable[[], bytes]:
+    return (GOLDEN / f"{kind}.crisp").read_bytes
+
+
+TARGETS: dict[str, Target] = {
+    "model": Target("x.crisp", _golden("table"), mutations.resealed, _read_model),
+    "segmenter": Target("x.crisp", _golden("scales"), mutations.resealed, _read_model),
+    "idx": Target("x-idx2-ubyte", _idx, mutations.changed_bytes, _read_idx),
+    "idx.gz": Target(
+        "x.gz",
+        lambda: gzip.compress(_idx()),
+        mutations.packed_anew(gzip.decompress, gzip.compress, mutations.changed_bytes),
+        _read_idx,
+    ),
+    "npz": Target("x.npz", _npz, mutations.changed_archive, _read_table),
+    "compact": Target("x.npz", _npz, mutations.changed_archive, _read_compact),
+    "csv": Target("x.csv", _csv, mutations.changed_words, _read_table),
+    "csv.gz": Target(
+        "x.csv.gz",
+        lambda: gzip.compress(_csv()),
+        mutations.packed_anew(gzip.decompress, gzip.compress, mutations.changed_words),
+        _read_table,
+    ),
+    "csv.xz": Target("x.csv.xz", lambda: lzma.compress(_csv()), mutations.changed_bytes, _read_table),
+    "csv.bz2": Target("x.csv.bz2", lambda: bz2.compress(_csv()), mutations.changed_bytes, _read_table),
+    "parquet": Target("x.parquet", _parquet, mutations.changed_bytes, _read_table),
+    "libsvm": Target("x.libsvm", _libsvm, mutations.changed_words, _read_table),
+    "libsvm.bz2": Target(
+        "x.bz2",
+        lambda: bz2.compress(_libsvm()),
+        mutations.packed_anew(bz2.decompress, bz2.compress, mutations.changed_words),
+        _read_dataset_libsvm,
+    ),
+    "Z": Target("x.Z", _compressed, mutations.changed_bytes, _read_bytes),
+    "zip": Target("x.zip", _zip, mutations.changed_archive, _read_bytes),
+    "tif": Target("x.tif", lambda: _image("TIFF", pages=3), mutations.changed_bytes, _read_images),
+    "png": Target("x.png", lambda: _image("PNG"), mutations.changed_bytes, _read_images),
+}

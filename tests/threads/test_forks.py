@@ -1,0 +1,83 @@
+"""A process that has trained or predicted forks, and its child goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+BEGIN = """
+import faulthandler, multiprocessing, os, sys
+faulthandler.dump_traceback_later(280, exit=True)  # a hang, even on a busy machine
+import numpy as np, torch
+from crisptree import CrispTreeClassifier, blocks
+blocks.CORES = 2
+random = np.random.default_rng(0)
+few = dict(max_depth=1, epochs=1, finetune_epochs=1, min_updates=0, batch_size=2048, device="cpu", random_state=0)
+few |= dict(split="oblique", l1=0.0, input_noise=0.0, scale="feature", shrinkage=0.0)
+X = random.normal(size=(22_000, 200)).astype(np.float32)
+y = (X[:, 0] > 0).astype(int)
+
+def rows():
+    return CrispTreeClassifier(**few).fit(X, y)
+
+def soft_labels():
+    return CrispTreeClassifier(**few).fit(X, np.stack([y, 1 - y], axis=1) * 0.8 + 0.1)
+
+images = np.tile(X[:1500], 2)
+conv = CrispTreeClassifier(**{**few, "split": "conv", "image_shape": (20, 20)}).fit(images[:60], y[:60])
+
+def pictures():
+    return conv.predict(images)
+
+def probabilities():
+    return conv.soft_predict_proba(images)
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def ends(work):
+    result = subprocess.run([sys.executable, "-c", BEGIN + work], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ["rows", "soft_labels", "pictures", "probabilities"])
+def test_what_the_parent_did_its_child_can_do(work):
+    ends(f"{work}()\nin_child({work})\n{work}()")
+
+
+def test_a_child_fits_and_predicts_after_its_parent_has_done_both_and_used_torch():
+    ends("""
+rows(); pictures()
+a = torch.randn(600, 600); a @ a  # on all threads of torch
+in_child(lambda: (rows(), pictures()))
+""")
+
+
+@pytest.mark.slow
+def test_a_pool_of_forked_processes_fits_and_predicts():
+    ends("""
+rows(); pictures()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    trees = [pool.apply_async(rows) for _ in range(3)]
+    assert len({tree.get(250).tree_.weight.tobytes() for tree in trees}) == 1
+    pool.apply_async(pictures).get(250)
+""")
+
+
+@pytest.mark.slow
+def test_a_callback_that_forks_leaves_its_child_free_to_end():
+    ends("""
+def fork(record):
+    child = os.fork()
+    if child == 0:
+        raise SystemExit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+CrispTreeClassifier(**few, callbacks=[fork]).fit(X, y)
+""")
