@@ -1,6 +1,7 @@
 # Every target sets up what it needs; a second run reuses the set-up.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+JOBS ?= 1
 BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
@@ -16,7 +17,7 @@ help:
 	@echo "make docs       the documentation, with all examples run, into build/docs"
 	@echo "make check      style and types only"
 	@echo "make bench-predict, make bench-fit   how fast prediction and training are"
-	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes"
+	@echo "make paper      the paper's depth curves, on the data sets whose files are there; hours, resumes; JOBS=16 for sixteen processes"
 	@echo "make paper-quick   a small version on the bundled digits; minutes"
 	@echo "make pictures   draw the documentation's pictures from the examples (MNIST where CRISPTREE_DATA has it)"
 	@echo "make lock       write requirements-lock.txt anew: all versions and hashes that the tests were run with"
@@ -105,7 +106,7 @@ bench-fit: setup
 	$(BIN)/python benchmarks/bench_fit.py
 
 paper: setup
-	$(BIN)/python -m experiments.run
+	$(BIN)/python -m experiments.run --jobs $(JOBS)
 	$(BIN)/python -m experiments.report
 
 paper-quick: setup
@@ -116,7 +117,7 @@ pictures: setup
 	$(BIN)/python docs/pictures.py
 
 segmentation: setup
-	$(BIN)/python -m experiments.segmentation --seeds 0,1,2
+	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
 
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py

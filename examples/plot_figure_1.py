@@ -2,9 +2,8 @@
 A tree in the plane
 ===================
 
-The paper's figure 1: four oblique splits cut the plane into five leaves. While the tree is trained
-each split is soft, and p(y|x) is a smooth surface; the tree that predicts is the same one with hard
-turns.
+The paper's figure 1: oblique splits cut the plane into leaves. While the tree is trained each split is
+soft, and p(y|x) is a smooth surface; the tree that predicts is the same one with hard turns.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +13,8 @@ from crisptree import CrispTreeClassifier
 from crisptree.plots import class_colors, plot_regions, plot_tree
 
 # %%
-# The fourteen points of the figure, each with twenty more around it, and a tree of five leaves.
+# The fourteen points of the figure, each with twenty more around it. Three splits are enough to part the classes; the
+# figure's authors drew four.
 centers = np.array(
     [
         [0.15, 0.50],
@@ -36,14 +36,24 @@ centers = np.array(
 rng = np.random.default_rng(0)
 X = np.repeat(centers, 20, axis=0) + 0.025 * rng.normal(size=(280, 2))
 y = np.repeat(["blue"] * 7 + ["red"] * 7, 20)
-model = CrispTreeClassifier(max_leaf_nodes=5, max_depth=3, min_samples_leaf=15, l2=1e-3, random_state=2).fit(X, y)
+plain = {"split": "oblique", "scale": "feature", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
+model = CrispTreeClassifier(**plain, max_leaf_nodes=5, max_depth=3, min_samples_leaf=15, l2=1e-2, random_state=3)
+model.fit(X, y)
 print(f"{model.get_n_leaves()} leaves, {100 * model.score(X, y):.1f} % of the points are classified correctly")
 
 # %%
-# On the left the cells, with each split's line inside its own cell; on the right the soft surface of the same tree.
+# On the left the cells, with each split's line inside its own cell and its normal β, which points to where a point goes
+# right; on the right the soft surface of the same tree.
 figure = plt.figure(figsize=(9.5, 4.2), layout="constrained")
 cells = plot_regions(model, X, y, figure.add_subplot(1, 2, 1), hyperplanes=True, feature_names=["x1", "x2"])
-cells.set_title("splits 0, 1, … and leaves A, B, …", fontsize=9)
+cells.set_title("splits 0, 1, … with their normals β, and leaves A, B, …", fontsize=9)
+places = {text.get_text(): np.array(text.get_position()) for text in cells.texts}
+for split, beta in enumerate(model.tree_.weight):
+    start = places[str(split)]
+    end = start + 0.11 * beta / np.linalg.norm(beta)
+    cells.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#2f7fb5", "linewidth": 1.8})
+    cells.annotate(rf"$\beta_{split}$", end + 0.02, color="#1f5f8b", fontsize=11)
+cells.set_aspect("equal")
 
 side = np.linspace(0, 1, 80)
 grid = np.stack(np.meshgrid(side, side), axis=-1)
@@ -58,7 +68,11 @@ surface.set_title("p(red | x) of the soft tree", fontsize=9)
 surface.view_init(elev=50, azim=-110)
 
 # %%
-# The tree with the same letters. A point visits at most three splits.
-plot_tree(model, letters=True, feature_names=["x1", "x2"])
+# The tree with the same letters. A point visits at most three splits. While training it goes right at split 0 with
+# probability s(f(x)) and left with the rest; of the tree that predicts s is 0 or 1.
+axis = plot_tree(model, letters=True, feature_names=["x1", "x2"])
+signs = [text for text in axis.texts if text.get_text() in "−+"][:2]
+for sign, turn, side in zip(signs, ("1 − s(f(x))     ", "      s(f(x))"), ("right", "left"), strict=True):
+    axis.text(*sign.get_position(), turn, ha=side, va="bottom", fontsize=9, color="#1f5f8b")
 
 plt.show()

@@ -8,29 +8,50 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from crisptree.datasets import LOADERS
-from experiments.methods import ALGORITHMS, RIVALS
+from experiments.methods import ALGORITHMS, NOTHING, RATE, RIVALS, Bounded
+from experiments.standins import LOADERS
 
 FOLDER = Path(__file__).parent / "configs"
+PAPER = ("mnist", "sensit", "connect4", "protein")
+MADE = ("made_sensors", "made_sequences")
 
 
 @dataclass(frozen=True)
 class Ours:
-    """Greedy and finetuned trees: the first seed chooses among ``epochs``, all seeds train with the choice."""
+    """Greedy and finetuned trees: ``choice_seeds`` choose among ``epochs``, by their mean; ``seeds`` train with it."""
 
     algorithms: tuple[str, ...]
     seeds: tuple[int, ...]
     epochs: tuple[int, ...]
+    choice_seeds: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Rivals:
-    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each."""
+    """The rivals; ``time_cap`` is in seconds, for the growth of a tree and for its training each.
+
+    Trees of ``deep_from`` levels and more have ``deep_seeds`` in place of ``seeds``. CO2 and non-greedy training choose
+    among ``nus`` on validation rows, with the first seed, the latter among ``rates`` as well.
+    """
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     epochs: int
     time_cap: float
+    nus: tuple[float, ...] = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
+    rates: tuple[float, ...] = (RATE,)
+    deep_from: int | None = None
+    deep_seeds: tuple[int, ...] = ()
+
+    def candidates(self, name: str) -> list[Bounded]:
+        """What a method chooses from. CO2 may also leave the choice of ν to the gain at every leaf."""
+        rates = self.rates if name == "non_greedy" else (RATE,)
+        found = [Bounded(float(nu), float(rate)) for rate in rates for nu in self.nus]
+        return [*found, NOTHING] if name == "co2" else found
+
+    def seeds_at(self, depth: int) -> tuple[int, ...]:
+        """The seeds of a depth."""
+        return self.seeds if self.deep_from is None or depth < self.deep_from else self.deep_seeds
 
 
 @dataclass(frozen=True)
@@ -45,7 +66,7 @@ class Soft:
 
 @dataclass(frozen=True)
 class Config:
-    """One data set's experiment."""
+    """One data set's experiment; ``made`` where its rows come from a law and not from the world."""
 
     data: str
     title: str
@@ -53,6 +74,7 @@ class Config:
     ours: Ours | None = None
     rivals: Rivals | None = None
     soft: Soft | None = None
+    made: bool = False
 
 
 PARTS: dict[str, type[Ours] | type[Rivals] | type[Soft]] = {"ours": Ours, "rivals": Rivals, "soft": Soft}
@@ -70,9 +92,9 @@ def read(path: Path) -> Config:
 
 
 def find(names: Sequence[str]) -> list[Path]:
-    """The files of configurations given by name or path; all of the paper's for none, in the order of its figure."""
+    """The files of configurations given by name or path; for none the paper's in the order of its figure, then ours."""
     if not names:
-        return [FOLDER / f"{name}.toml" for name in ("mnist", "sensit", "connect4", "protein", "fashion_mnist")]
+        return [FOLDER / f"{name}.toml" for name in (*PAPER, "fashion_mnist", *MADE)]
     known = {path.stem: path for path in sorted(FOLDER.rglob("*.toml"))}
     paths = [known.get(name, Path(name)) for name in names]
     for name, path in zip(names, paths, strict=True):
@@ -106,5 +128,11 @@ def _check(config: Config, place: str) -> None:
         part = getattr(config, name)
         if part is not None and not part.seeds:
             raise ValueError(f"{place}: `seeds` of [{name}] must hold a seed; got none.")
-    if config.ours and not config.ours.epochs:
-        raise ValueError(f"{place}: `epochs` of [ours] must hold a number to choose; got none.")
+    if config.rivals and not (
+        config.rivals.nus and config.rivals.rates and set(config.rivals.deep_seeds) <= set(config.rivals.seeds)
+    ):
+        raise ValueError(
+            f"{place}: [rivals] must hold numbers in `nus` and `rates`, and `deep_seeds` from among its `seeds`."
+        )
+    if config.ours and not (config.ours.epochs and config.ours.choice_seeds):
+        raise ValueError(f"{place}: `epochs` and `choice_seeds` of [ours] must hold a number; one holds none.")

@@ -1,4 +1,4 @@
-"""The depth curves in the paper's layout: test above train, one column per data set, rivals dashed."""
+"""The depth curves in the paper's layout: one column per data set, rivals dashed; and our lead from depth 6 on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.comparing import Comparison
 from experiments.methods import METHODS
 from experiments.table import Results
 
 LARGEST_SVG = 300_000
-METRICS = {"test_hard": "Test accuracy [%]", "train_hard": "Training accuracy [%]"}
+TEST, TRAIN = "test_hard", "train_hard"
+OURS, LEAD_FROM = "finetuned_em", 6
+"""Whose lead is drawn, and from which depth on: above it curves lie too close for an axis that shows them all."""
 
 STYLES: dict[str, dict[str, Any]] = {
     "greedy_em": {"color": "#f4a582", "linestyle": "-", "marker": "o"},
@@ -28,19 +31,27 @@ STYLES: dict[str, dict[str, Any]] = {
     "non_greedy": {"color": "#2166ac", "linestyle": "--", "marker": "d"},
 }
 SOFT_STYLE = {"color": "#e6a700", "linestyle": ":", "marker": "*"}
+LEAD_LINES = {"linewidth": 1.2, "markersize": 4, "elinewidth": 0.7, "capsize": 2}
+LEAD_TICKS = (-1, 0, 1, 2, 5, 10, 20)
 SOFT_METRICS = {"test_hard": "test_soft", "train_hard": "train_soft"}
 
 
 def draw(columns: Sequence[Results]) -> Figure:
     """One column per data set that has a finished cell."""
-    figure = Figure(figsize=(max(3.1 * len(columns) + 0.6, 5.2), 6.4), layout="constrained")
-    axes = figure.subplots(2, len(columns), squeeze=False, sharex="col")
+    figure = Figure(figsize=(max(3.1 * len(columns) + 0.6, 5.2), 9.4), layout="constrained")
+    axes = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     for column, results in enumerate(columns):
-        for row, metric in enumerate(METRICS):
-            draw_curves(axes[row, column], results, metric)
+        draw_curves(axes[0, column], results, TEST)
+        draw_leads(axes[1, column], results)
+        draw_curves(axes[2, column], results, TRAIN)
         axes[0, column].set_title(results.config.title)
-        axes[1, column].set_xlabel("Maximum depth")
-    for row, name in enumerate(METRICS.values()):
+        axes[2, column].set_xlabel("Maximum depth")
+    names = (
+        "Test accuracy [%]",
+        f"Test: {METHODS[OURS].label} minus the\nother, from depth {LEAD_FROM} on [points]",
+        "Training accuracy [%]",
+    )
+    for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name)
     handles = {}
     for axis in axes.flat:
@@ -56,6 +67,24 @@ def draw(columns: Sequence[Results]) -> Figure:
         frameon=False,
     )
     return figure
+
+
+def draw_leads(axis: Any, results: Results) -> Any:
+    """How many points of test accuracy ours is ahead of each other method, with the width of a tie as a bar."""
+    depths = [depth for depth in results.config.depths if depth >= LEAD_FROM]
+    for name, style in STYLES.items():
+        found = [(depth, results.get(OURS, depth, TEST), results.get(name, depth, TEST)) for depth in depths]
+        pairs = [(depth, Comparison(ours, other, "", "")) for depth, ours, other in found if ours and other]
+        if name == OURS or not pairs:
+            continue
+        places, leads, widths = zip(*((depth, pair.lead, pair.width) for depth, pair in pairs), strict=True)
+        axis.errorbar(places, leads, yerr=widths, label=METHODS[name].label, **LEAD_LINES, **style)
+    axis.axhline(0, color="#b2182b", linewidth=1.2)
+    axis.set_yscale("symlog", linthresh=2)
+    axis.set_yticks(LEAD_TICKS, [f"{tick:+d}" if tick else "0" for tick in LEAD_TICKS])
+    axis.grid(alpha=0.25, linewidth=0.6)
+    axis.spines[["top", "right"]].set_visible(False)
+    return axis
 
 
 def draw_curves(axis: Any, results: Results, metric: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from crisptree import CrispTreeClassifier
 
@@ -13,8 +13,16 @@ RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a rival's fit to choose."""
 
-RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate": 0.02, "learning_rate_decay": "none"}
+RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none"}
+RATE = 0.02
 SOFT = "soft"
+
+SEARCHES = {
+    "oc1": "every coefficient until none helps, up to 2000 tries a round",
+    "co2": "nu by validation",
+    "non_greedy": "nu and rate by validation, from the CO2 tree by gain",
+}
+"""How a rival is set up beyond its estimator's parameters; a cell of another set-up is run again."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +30,13 @@ class Method:
     """A line of the figure and a row of the tables."""
 
     name: str
-    label: str
+    short: str
     family: str
+
+    @property
+    def label(self) -> str:
+        """As page and figure call it: a rival is what we made of its description, not its authors' program."""
+        return f"{self.short} (re-implemented)" if self.family == "rivals" else self.short
 
 
 METHODS = {
@@ -45,7 +58,17 @@ METHODS = {
 NO_MATTER = ("device", "n_jobs", "verbose", "callbacks", "warm_start", "random_state")
 """Parameters that do not say what is trained; the seed stands beside them in a cell."""
 
-SINCE_THEN = {"learning_rate_decay": "none", "input_noise": 0.0, "prune": None, "shrinkage": 0.0}
+SINCE_THEN = {
+    "learning_rate_decay": "none",
+    "input_noise": 0.0,
+    "prune": None,
+    "shrinkage": 0.0,
+    "penalty_share": "rows",
+    "finetune_steepness": "restart",
+    "reanneal": 0,
+    "noise_correlation": 0.0,
+    "shifts": 0,
+}
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
 
@@ -57,21 +80,36 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
     )
 
 
-def rival(name: str, depth: int, epochs: int, seed: int, nu: float | None = None) -> CrispTreeClassifier:
+class Bounded(NamedTuple):
+    """What the rivals that lower a bound are set to: ν and the step, as a share of the ball's radius.
+
+    Without a ν, CO2 tries 10, 100 and 1000 at every leaf, and the information gain on its training rows chooses.
+    """
+
+    nu: float | None = None
+    rate: float = RATE
+
+    def __str__(self) -> str:
+        nu = "by gain" if self.nu is None else f"{self.nu:g}"
+        return nu if self.rate == RATE else f"{nu}, rate {self.rate:g}"
+
+
+NOTHING = Bounded()
+
+
+def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTHING) -> CrispTreeClassifier:
     """A rival with settings of its own; non-greedy training starts from the CO2 tree of its depth."""
-    if name == "non_greedy":
-        return CrispTreeClassifier(
-            grow="co2",
-            algorithm="non_greedy",
-            nu=nu,
-            max_depth=depth,
-            epochs=epochs,
-            finetune_epochs=epochs,
-            **RIVAL_STEPS,
-            random_state=seed,
-        )
+    is_whole = name == "non_greedy"
     return CrispTreeClassifier(
-        grow=name, algorithm="em", max_depth=depth, epochs=epochs, finetune_epochs=0, **RIVAL_STEPS, random_state=seed
+        grow="co2" if is_whole else name,
+        algorithm="non_greedy" if is_whole else "em",
+        nu=bounded.nu,
+        learning_rate=bounded.rate,
+        max_depth=depth,
+        epochs=epochs,
+        finetune_epochs=epochs if is_whole else 0,
+        **RIVAL_STEPS,
+        random_state=seed,
     )
 
 

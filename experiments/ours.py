@@ -17,10 +17,11 @@ def count(session: Session) -> int:
     ours = session.config.ours
     if ours is None:
         return 0
-    trials = len(ours.epochs) if len(ours.epochs) > 1 else 0
     names = _names(ours)
-    depths = {(cell.method, cell.depth) for cell in session.wanted(names, ours.seeds)}
-    return len(session.wanted(names, ours.seeds)) + trials * len(depths)
+    total = len(session.wanted(names, ours.seeds)) if session.trains else 0
+    if len(ours.epochs) > 1:
+        total += len(ours.epochs) * len(session.choosing(names, ours.choice_seeds))
+    return total
 
 
 def run(session: Session) -> None:
@@ -35,9 +36,10 @@ def _names(ours: Ours) -> list[str]:
 
 
 def _run(session: Session, ours: Ours, algorithm: str) -> None:
-    wanted = session.wanted([f"{stage}_{algorithm}" for stage in methods.STAGES], ours.seeds)
-    chosen = _choose(session, ours, algorithm, wanted)
-    for seed in ours.seeds:
+    names = [f"{stage}_{algorithm}" for stage in methods.STAGES]
+    wanted = session.wanted(names, ours.seeds)
+    chosen = _choose(session, ours, algorithm, session.choosing(names, ours.choice_seeds))
+    for seed in ours.seeds if session.trains else ():
         for epochs in ours.epochs:
             mine = [cell for cell in wanted if cell.seed == seed and chosen[cell.method, cell.depth] == epochs]
             _finish(session, algorithm, epochs, mine)
@@ -58,28 +60,42 @@ def _finish(session: Session, algorithm: str, epochs: int, wanted: list[Cell]) -
         session.finish(cell, config, trained, growing + seconds, epochs=epochs, seconds_growing=round(growing, 3))
 
 
-def _choose(session: Session, ours: Ours, algorithm: str, wanted: list[Cell]) -> dict[tuple[str, int], int]:
+def _choose(session: Session, ours: Ours, algorithm: str, trials: list[Cell]) -> dict[tuple[str, int], int]:
     """The number of epochs of each method and depth, by the hard tree's accuracy on validation rows; few win ties."""
-    pairs = list(dict.fromkeys((cell.method, cell.depth) for cell in wanted))
+    pairs = list(dict.fromkeys((cell.method, cell.depth) for cell in trials))
     if len(ours.epochs) == 1:
         return dict.fromkeys(pairs, ours.epochs[0])
-    seed = ours.seeds[0]
-    scores = {pair: _scores(session, Cell(*pair, seed)) for pair in pairs}
-    for epochs in ours.epochs:
-        grown = None
-        for pair in pairs:
-            cell = Cell(*pair, seed)
-            if str(epochs) in scores[pair]:
-                session.skip(cell)
-                continue
-            grown = grown or _grown(session, "train", algorithm, epochs, seed)
-            trained, seconds = _trained(session, grown, cell, epochs, "train")
-            score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
-            scores[pair][str(epochs)] = score
-            _record(session, cell, scores[pair], ours.epochs)
-            name = f"{session.config.data}: {cell.method}, depth {cell.depth}, trial of {epochs} epochs"
-            session.progress.step(name, f"validation {100 * score:.2f} in {seconds:.1f} s")
-    return {pair: best(scores[pair], ours.epochs) for pair in pairs}
+    scores = {cell: _scores(session, cell) for cell in trials}
+    for seed in dict.fromkeys(cell.seed for cell in trials):
+        for epochs in ours.epochs:
+            _try(session, ours, algorithm, epochs, {cell: scores[cell] for cell in trials if cell.seed == seed})
+    return {pair: best(_means([scores[cell] for cell in trials if _pair(cell) == pair]), ours.epochs) for pair in pairs}
+
+
+def _try(session: Session, ours: Ours, algorithm: str, epochs: int, scores: dict[Cell, dict[str, float]]) -> None:
+    """The trials of one seed with a number of epochs, which share one growth."""
+    grown = None
+    for cell, found in scores.items():
+        if str(epochs) in found:
+            session.skip(cell)
+            continue
+        grown = grown or _grown(session, "train", algorithm, epochs, cell.seed)
+        trained, seconds = _trained(session, grown, cell, epochs, "train")
+        score = hard_accuracy(trained, (session.data.X_valid, session.data.y_valid))
+        found[str(epochs)] = score
+        _record(session, cell, found, ours.epochs)
+        session.progress.step(
+            f"{session.config.data}: {cell}, trial of {epochs} epochs",
+            f"validation {100 * score:.2f} in {seconds:.1f} s",
+        )
+
+
+def _means(scores: list[dict[str, float]]) -> dict[str, float]:
+    return {epochs: sum(found[epochs] for found in scores) / len(scores) for epochs in scores[0]}
+
+
+def _pair(cell: Cell) -> tuple[str, int]:
+    return cell.method, cell.depth
 
 
 def best(scores: dict[str, float], epochs: tuple[int, ...]) -> int:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from crisptree import CrispTreeClassifier, load
 from crisptree.datasets import Dataset, load_fashion_mnist, load_mnist
-from experiments import provenance
+from experiments import provenance, weight_images
 from experiments.store import ENDING, Record, store_of
 from experiments.table import Summary
 
@@ -36,7 +36,11 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """How the tree is trained: as in the paper, and better."""
 
-DRAWN = "em"
+SHALLOW = "shallow"
+SHALLOW_SETTINGS = {"max_depth": 4, "epochs": 20, "finetune_epochs": 20, "scale": "global", "penalty_share": "none"}
+SHALLOW_STRENGTH = 0.1
+"""The trees of the supplement, whose weight images are drawn: the paper's one λ for all splits, not chosen by accuracy
+but so that a person sees what a split looks for."""
 
 WINDOWS = {0.0: "unsmoothed", 1e-2: "finetuned"}
 """λ of the rows of the segmentation that differ in nothing else."""
@@ -80,9 +84,9 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
         "validation": ((data.X_train, data.y_train), (data.X_valid, data.y_valid)),
         "test": (data.all_but_test(), (data.X_test, data.y_test)),
     }[fit.part]
+    settings = SHALLOW_SETTINGS if fit.way == SHALLOW else SETTINGS | WAYS[fit.way]
     model = CrispTreeClassifier.paper(
-        **SETTINGS,
-        **WAYS[fit.way],
+        **settings,
         roughness=fit.roughness,
         image_shape=data.image_shape,
         random_state=fit.seed,
@@ -117,6 +121,21 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
             console.print(f"{fit}: {found['hard']:.4f}")
         return found
 
+    if given.shallow:
+        for seed in seeds:
+            for strength in (0.0, SHALLOW_STRENGTH):
+                result(SHALLOW, "test", strength, seed)
+        files = [
+            KEPT / f"{Fit(name, SHALLOW, 'test', strength, seeds[0])}.crisp" for strength in (SHALLOW_STRENGTH, 0.0)
+        ]
+        if all(file.exists() for file in files):
+            smooth, plain = map(load, files)
+            scores = [
+                f"{100 * model.score(data.X_test, data.y_test):.1f} % of the test images" for model in (smooth, plain)
+            ]
+            titles = (f"with the penalty: {scores[0]}", f"without: {scores[1]}")
+            weight_images.write(smooth, plain, data.all_but_test(), titles, IMAGES / picture_of(name))
+        return
     for way in WAYS:
         found = {
             strength: np.mean([result(way, "validation", strength, seed)["hard"] for seed in CHOOSING_SEEDS])
@@ -126,9 +145,11 @@ def run(name: str, seeds: list[int], given: argparse.Namespace, console: Console
         for seed in seeds:
             for strength in (0.0, best):
                 result(way, "test", strength, seed)
-        if way == DRAWN:
-            plain, smooth = (KEPT / f"{Fit(name, way, 'test', strength, seeds[0])}.crisp" for strength in (0.0, best))
-            draw(plain, smooth, IMAGES / f"weights-{name.replace('_', '-')}.png")
+
+
+def picture_of(name: str) -> str:
+    """The picture of a data set's weight images."""
+    return f"weights-{name.replace('_', '-')}.png"
 
 
 def draw(plain: Path, smooth: Path, picture: Path) -> None:
@@ -161,6 +182,10 @@ def page(results: Path) -> str:
         "the table are trained on all rows but the test's. The correlation is that of neighbouring weights, averaged "
         "over all splits. `python -m experiments.roughness --seeds 0,1,2,3,4` makes this page.",
         "",
+        f"`shallow` are the trees of the pictures below, made by `python -m experiments.roughness --shallow`: depth 4, "
+        f"20 + 20 epochs by EM, and λ = {SHALLOW_STRENGTH:g} for every split whatever rows it sees "
+        '(`penalty_share="none"`), as in the paper.',
+        "",
         "| data | training | λ | seeds | test, hard | test, soft | greedy, hard | training rows, hard | "
         "neighbours' correlation |",
         "|" + " --- |" * 9,
@@ -172,12 +197,13 @@ def page(results: Path) -> str:
         lines.append(f"| {name} | {way} | {roughness:g} | {len(found)} | {' | '.join(scores)} | {correlation:.2f} |")
     lines += ["", *_chosen(results), "", *_windows(results.parent / "segmentation")]
     for name in sorted({name for name, *_ in groups}):
-        picture = f"weights-{name.replace('_', '-')}.png"
         lines += [
             "",
             f"## {name}",
             "",
-            f"![Weights of the first splits, smooth above, plain below](../images/{picture})",
+            f"![Weights of the clearest splits, with the penalty above, without below](../images/{picture_of(name)})",
+            "",
+            "*The splits at every depth whose weights most resemble the difference of the images that they part.*",
         ]
     return "\n".join([*lines, ""])
 
@@ -232,6 +258,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=list(LOADERS), help=f"of {', '.join(LOADERS)}")
     parser.add_argument("--seeds", default="0,1,2", help="with commas")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--shallow", action="store_true", help="only the shallow trees, and their pictures")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--commit", default=None, help="what to record where git cannot say it")
     given = parser.parse_args()

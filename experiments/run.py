@@ -1,6 +1,7 @@
 """Run the experiments: ``python -m experiments.run [configuration ...]``.
 
-Finished cells are never run again; interrupt and repeat the command to go on.
+Finished cells are never run again; interrupt and repeat the command to go on. ``--jobs`` runs several processes,
+``--dry-run`` says what there is to do and about how long it takes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from crisptree.datasets import LOADERS, DataFormatError, DataNotFoundError, Dataset
-from experiments import configs, ours, provenance, rivals
+from crisptree.datasets import DataFormatError, DataNotFoundError, Dataset
+from experiments import configs, ours, parallel, provenance, rivals
 from experiments.methods import METHODS
 from experiments.progress import Progress
 from experiments.session import Filter, Session
+from experiments.standins import LOADERS
 from experiments.store import store_of
 from experiments.trees import Shelf
 
@@ -35,11 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     try:
         try:
-            wanted = [configs.read(path) for path in configs.find(given.configs)]
+            wanted = [(configs.read(path), path) for path in configs.find(given.configs)]
         except ValueError as error:
             console.print(str(error), markup=False)
             return 2
-        for config in wanted:
+        if given.jobs > 1 or given.dry_run:
+            return _run_side_by_side(wanted, given, console)
+        for config, _ in wanted:
             status |= _run(config, given, console)
     except KeyboardInterrupt:
         console.print("Interrupted. What is finished stays; the same command goes on from here.")
@@ -61,6 +65,40 @@ def _run(config: configs.Config, given: argparse.Namespace, console: Console) ->
     return 0
 
 
+def _run_side_by_side(wanted: list[tuple[configs.Config, Path]], given: argparse.Namespace, console: Console) -> int:
+    """All data sets together, so that no core waits for the last unit of one of them."""
+    there, status = [], 0
+    for config, path in wanted:
+        try:
+            LOADERS[config.data]()
+        except (DataNotFoundError, DataFormatError) as error:
+            console.print(f"{config.title} is left out: {error}", markup=False)
+            status |= int(isinstance(error, DataFormatError))
+        else:
+            there.append((config, path))
+    asked = Filter(given.methods, given.depths, given.seeds)
+    by_data = [parallel.waves(config, path, asked) for config, path in there]
+    planned = [[unit for waves in by_data for unit in waves[number]] for number in range(4)]
+    if given.stage == "choose":
+        planned = planned[:2]
+    if given.dry_run:
+        parallel.describe(planned, given.results, given.jobs, console)
+        return status
+    commit = given.commit or provenance.commit(given.results)
+    shared = [
+        "--device",
+        given.device,
+        "--results",
+        str(given.results),
+        "--trees",
+        str(given.trees),
+        "--commit",
+        commit,
+    ]
+    shared += ["--time-cap", str(given.time_cap)] if given.time_cap is not None else []
+    return status | parallel.run(planned, given.jobs, given.results, shared, console)
+
+
 def _run_all(
     config: configs.Config, data: Dataset, commit: str, trees: Path, given: argparse.Namespace, console: Console
 ) -> None:
@@ -74,6 +112,7 @@ def _run_all(
         device=given.device,
         filter=Filter(given.methods, given.depths, given.seeds),
         time_cap=given.time_cap,
+        trains=given.stage == "all",
     )
     session.progress.expect(ours.count(session) + rivals.count(session))
     with session.progress:
@@ -91,6 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--trees", type=Path, default=TREES, help="where grown trees are kept for a resumed run")
     parser.add_argument("--commit", help="what to record where git cannot say it")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, each with its share of the cores")
+    parser.add_argument("--dry-run", action="store_true", help="say what there is to do and about how long it takes")
+    parser.add_argument("--stage", choices=("all", "choose"), default="all", help="only choices on validation rows")
     parser.add_argument("--time-cap", type=float, help="seconds for a rival's growth, a rival's training, a soft tree")
     return parser
 

@@ -48,6 +48,7 @@ class Session:
     device: str = "auto"
     filter: Filter = field(default_factory=Filter)
     time_cap: float | None = None
+    trains: bool = True
 
     @cached_property
     def _rows(self) -> dict[str, Rows]:
@@ -66,6 +67,14 @@ class Session:
         depths = self.config.depths if depths is None else depths
         every = (Cell(name, depth, seed) for seed in seeds for depth in depths for name in names)
         return [cell for cell in every if self.filter.wants(cell)]
+
+    def choosing(self, names: Iterable[str], seeds: Iterable[int]) -> list[Cell]:
+        """The trials that cells rest on: of all their seeds, or, where only choices are made, of those asked for."""
+        asked = self.filter.seeds if not self.trains else None
+        depths = [depth for depth in self.config.depths if self.filter.depths is None or depth in self.filter.depths]
+        names = [name for name in names if self.filter.methods is None or name in self.filter.methods]
+        seeds = [seed for seed in seeds if asked is None or seed in asked]
+        return [Cell(name, depth, seed) for seed in seeds for depth in depths for name in names]
 
     def describe(self, model: CrispTreeClassifier, part: str = "all", **more: Any) -> dict[str, Any]:
         """The configuration of a result: two results with the same one are the same experiment."""

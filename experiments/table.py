@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,10 @@ import numpy as np
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import METHODS, STAGES
+from experiments.methods import METHODS, SEARCHES, STAGES
 from experiments.store import store_of
 
-MISSING = "—"
+MISSING, EARLIER = "—", "†"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Summary:
 
     values: tuple[float, ...]
     asked: int = 0
+    known_spread: float | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -42,7 +44,9 @@ class Summary:
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation between seeds (n − 1)."""
+        """The standard deviation between seeds (n − 1), or what a source says."""
+        if self.known_spread is not None:
+            return self.known_spread
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     def __str__(self) -> str:
@@ -51,29 +55,35 @@ class Summary:
 
 @dataclass(frozen=True)
 class Results:
-    """The cells of one data set, and which of them there should be."""
+    """The cells of one data set, and which of them there should be.
+
+    ``choices`` counts the seeds whose trials chose the epochs of a method and depth.
+    """
 
     config: Config
     done: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
     given_up: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
+    choices: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, config: Config, found: Iterable[dict[str, Any]]) -> Results:
+    def of(cls, config: Config, records: Iterable[dict[str, Any]]) -> Results:
         """Cells that the configuration asks for; others are left out."""
+        records = list(records)
+        found = [record for record in records if record["kind"] == cells.CELL]
+        trials = [record for record in records if record["kind"] == cells.SELECTION]
         wanted = {(method, depth, seed) for method, depth, seed in expected(config)}
         done, given_up = defaultdict(list), defaultdict(list)
         for cell in found:
             if (cell["method"], cell["depth"], cell["seed"]) in wanted:
                 kind = done if cell["status"] == cells.DONE else given_up
                 kind[cell["method"], cell["depth"]].append(cell)
-        for group in done.values():
-            _check_alike(group)
-        return cls(config, dict(done), dict(given_up))
+        choices = Counter((trial["method"], trial["depth"]) for trial in trials)
+        return cls(config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices)
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
         """The results in a folder that holds one file per data set."""
-        return cls.of(config, store_of("paper", folder, config.data).records(kind=cells.CELL))
+        return cls.of(config, store_of("paper", folder, config.data).records())
 
     @property
     def methods(self) -> list[str]:
@@ -92,9 +102,23 @@ class Results:
         """The cell of a table: mean ± spread, how many seeds are not there yet, or why there is nothing."""
         summary = self.get(method, depth, metric)
         if summary is None:
-            capped = self.given_up.get((method, depth))
-            return f"{MISSING} (time cap)" if capped else MISSING
-        return summary.with_seeds
+            return f"{MISSING} ({self.reason(method, depth)})"
+        return summary.with_seeds + (f" {EARLIER}" if self.is_earlier(method, depth) else "")
+
+    def reason(self, method: str, depth: int) -> str:
+        """Why there is no cell."""
+        if self.given_up.get((method, depth)):
+            return "time cap"
+        return "not run" if any((method, depth) == (name, at) for name, at, _ in expected(self.config)) else "not asked"
+
+    def is_earlier(self, method: str, depth: int) -> bool:
+        """Whether the cell comes from an earlier set-up of a rival, which the next run replaces."""
+        return any(map(_is_earlier, self.done.get((method, depth), [])))
+
+    def epochs(self, method: str, depth: int) -> int | None:
+        """The epochs that a method was trained with at a depth."""
+        group = self.done.get((method, depth))
+        return group[0].get("epochs") if group else None
 
     def counted(self) -> tuple[int, int, int]:
         """How many cells are finished, ran into a time cap, and are asked for."""
@@ -115,37 +139,33 @@ class Results:
         return sorted(found)
 
 
-def _check_alike(group: list[dict[str, Any]]) -> None:
-    """A mean over seeds must be one over runs that differ in nothing else."""
-    settings = []
+def _alike(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The largest part of a group that comes from one configuration: only its seeds have a mean.
+
+    While a run is under way some seeds may still have records of an earlier configuration.
+    """
+    settings: dict[str, list[dict[str, Any]]] = {}
     for cell in group:
         parameters = {name: value for name, value in cell["config"]["parameters"].items() if name != "random_state"}
-        settings.append(cell["config"] | {"parameters": parameters, "seed": None})
-    other = next((cell for cell, found in zip(group, settings, strict=True) if found != settings[0]), None)
-    if other is not None:
-        first = group[0]
-        raise ValueError(
-            f"the cells of {first['data']}, {first['method']}, depth {first['depth']} must come from one "
-            f"configuration; seeds {first['seed']} and {other['seed']} do not. Run them again: "
-            f"python -m experiments.run {first['data']}"
-        )
+        config = cell["config"] | {"parameters": parameters, "seed": None}
+        settings.setdefault(json.dumps(config, sort_keys=True), []).append(cell)
+    return max(settings.values(), key=lambda part: (not _is_earlier(part[0]), len(part)))
+
+
+def _is_earlier(cell: dict[str, Any]) -> bool:
+    return bool(cell["config"].get("search") != SEARCHES.get(cell["method"]))
 
 
 def expected(config: Config) -> list[tuple[str, int, int]]:
     """All cells of a configuration as (method, depth, seed)."""
-    names: list[tuple[str, tuple[int, ...], int]] = []
-    deepest = config.depths[-1]
+    every: list[tuple[str, int, int]] = []
     if config.ours:
-        every = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
-        names += [(name, config.ours.seeds, deepest) for name in every]
+        names = [f"{stage}_{algorithm}" for algorithm in config.ours.algorithms for stage in STAGES]
+        every += [(name, depth, seed) for name in names for depth in config.depths for seed in config.ours.seeds]
     if config.rivals:
-        names += [(name, config.rivals.seeds, deepest) for name in config.rivals.methods]
-    if config.soft:
-        names.append(("soft", config.soft.seeds, config.soft.max_depth))
-    return [
-        (name, depth, seed)
-        for name, seeds, limit in names
-        for depth in config.depths
-        if depth <= limit
-        for seed in seeds
-    ]
+        for name in config.rivals.methods:
+            every += [(name, depth, seed) for depth in config.depths for seed in config.rivals.seeds_at(depth)]
+    if soft := config.soft:
+        depths = [depth for depth in config.depths if depth <= soft.max_depth]
+        every += [("soft", depth, seed) for depth in depths for seed in soft.seeds]
+    return every

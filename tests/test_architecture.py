@@ -38,7 +38,7 @@ ALLOWED = {
         *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
         *("scaling", "blocks", "native", "warning", "one_thread"),
     },
-    "baselines": {"structure", "tree", "splits", "equations", "learning"},
+    "baselines": {"structure", "tree", "splits", "equations", "learning", "native"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
     "tables": {"labels", "libsvm", "npz", "files", "limits"},
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},

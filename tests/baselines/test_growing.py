@@ -129,7 +129,7 @@ def test_more_random_directions_gain_more():
 
 def test_coordinate_descent_gains_over_its_starts_and_over_the_axis():
     X, y = clouds(300, n_features=10, n_classes=4)
-    still = gains(oc1_splits, X, y, n_coordinates=0, n_jumps=0)
+    still = gains(oc1_splits, X, y, n_tries=0, n_jumps=0)
     assert still >= gains(SEARCHES["axis_aligned"], X, y) - 1e-9
     assert gains(oc1_splits, X, y) > still + 0.01
 

@@ -75,3 +75,19 @@ def test_an_integer_weight_counts_as_so_many_rows():
 def test_equal_scores_have_no_threshold():
     best = best_thresholds(np.ones((2, 6)), np.arange(6) % 2, np.ones(6), 2)
     assert best.gain.tolist() == [-1.0, -1.0]
+
+
+@pytest.mark.skipif(thresholds.training is None, reason="installed without the kernel")
+@pytest.mark.parametrize("least", [Least(), Least(rows=5, weight=6.0)], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 90, 700])
+def test_the_kernel_finds_the_thresholds_of_the_definition(n, weighted, least):
+    rng = np.random.default_rng(n)
+    scores = np.concatenate([rng.normal(size=(9, n)), rng.integers(0, 5, (9, n))]).astype(np.float32)
+    y, weight = rng.integers(0, 3, n), rng.uniform(0.1, 2.0, n) if weighted else np.ones(n)
+    found, definition = (
+        find(scores, y, weight, 3, least) for find in (best_thresholds, thresholds.thresholds_by_numpy)
+    )
+    np.testing.assert_allclose(found.gain, definition.gain, atol=1e-12)
+    possible = definition.gain >= 0
+    np.testing.assert_array_equal(found.place[possible], definition.place[possible])

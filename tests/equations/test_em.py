@@ -35,6 +35,24 @@ def test_the_split_loss_decomposes_the_sum_of_h_log_mu(structure):
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_expected_likelihood_is_a_part_of_the_leaves_and_a_part_of_the_splits(structure):
+    """Q of equation (11): the leaves' closed form maximises its first part, the split loss is minus its second."""
+    scores, tables, y = problem(structure, n=40)
+    log_paths = log_path_probabilities(scores, structure, 1.5)
+    h = responsibilities(log_paths, THREE.evidence(tables, y))
+    counts = THREE.statistics(h, y)
+    best = THREE.update(counts, tables, 0.0)
+    loss = split_loss(scores, *node_masses(h, structure), 1.5)
+
+    def q(leaves):
+        return (h * (THREE.evidence(leaves, y) + log_paths)).sum()
+
+    torch.testing.assert_close(q(best), (h * THREE.evidence(best, y)).sum() - loss)
+    for seed in range(5):
+        assert q(best) >= q(random_tables(structure.n_leaves, 3, seed))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
 def test_masses_are_the_sums_of_the_responsibilities_left_and_right(structure):
     h = torch.rand(4, structure.n_leaves, generator=generator(), dtype=torch.float64)
     left, right = node_masses(h, structure)

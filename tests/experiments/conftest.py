@@ -11,11 +11,14 @@ depths = [1, 2]
 algorithms = ["em", "alternating"]
 seeds = [3, 4]
 epochs = [1, 2]
+choice_seeds = [3, 5]
 
 [rivals]
 methods = ["axis_aligned", "co2", "non_greedy"]
 seeds = [0]
 epochs = 1
+nus = [1, 100]
+rates = [0.02, 0.002]
 time_cap = 100
 
 [soft]

@@ -5,7 +5,8 @@ import pytest
 from experiments.store import store_of
 
 from crisptree.datasets import Dataset
-from experiments import roughness
+from experiments import roughness, weight_images
+from tests.toys import plain_tree
 
 
 @pytest.fixture
@@ -37,9 +38,36 @@ def test_every_fit_becomes_a_record_every_group_a_line_and_none_runs_twice(few, 
     for way in roughness.WAYS:
         assert page.count(f"| toy | {way} | 0 | 2 |") == 1
         assert page.count(f"| toy | {way} |") == 2 + len(roughness.STRENGTHS)
-    assert (few.parents[1] / "weights-toy.png").stat().st_size > 1000
     monkeypatch.setattr(roughness, "measured", None)
     roughness.main()
+
+
+def test_shallow_trees_with_one_strength_for_all_splits_are_drawn(few, monkeypatch):
+    quick = roughness.SHALLOW_SETTINGS | {"epochs": 3, "finetune_epochs": 3, "learning_rate": 0.05, "batch_size": 50}
+    monkeypatch.setattr(roughness, "SHALLOW_SETTINGS", quick)
+    monkeypatch.setattr("sys.argv", ["roughness", "toy", "--shallow", "--seeds", "0", "--results", str(few)])
+    roughness.main()
+    found = store_of("roughness", few, "toy").records()
+    assert [(one["way"], one["part"], one["roughness"]) for one in found] == [
+        ("shallow", "test", 0.0),
+        ("shallow", "test", 0.1),
+    ]
+    assert (few.parents[1] / "weights-toy.png").stat().st_size > 1000
+    assert "| toy | shallow | 0.1 | 1 |" in (few.parent / roughness.PAGE).read_text()
+
+
+def test_the_clearest_splits_resemble_what_they_part():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 36)).astype(np.float32)
+    y = (X[:, 14] + X[:, 15] > X[:, 20] + X[:, 21]).astype(np.int64)
+    model = plain_tree(max_depth=2, image_shape=(6, 6), random_state=0).fit(X, y)
+    clear = weight_images.resemblance(model, (X, y))
+    assert clear[0] > 0.9
+    chosen = weight_images.clearest(model, (X, y))
+    assert chosen[0] == (0, 0)
+    assert [depth for depth, _ in chosen] == [0, 1]
+    _, split = chosen[1]
+    assert clear[split] == max(clear[1:])
 
 
 def test_the_strength_of_the_test_is_the_best_on_validation_rows(few):

@@ -10,7 +10,7 @@ from experiments.table import expected
 from experiments.trees import TimeCapReached
 
 import experiments
-from experiments import cells, configs, ours, provenance, rivals, store
+from experiments import along, cells, configs, ours, provenance, store
 
 
 def cell_of(run, method, depth, seed):
@@ -41,10 +41,38 @@ def test_every_cell_of_a_configuration_becomes_one_record_and_is_not_run_again(t
     assert cell["metrics"]["mean_path_length"] == 2
     assert cell["config"]["rows"] == 1437
     assert cell_of(tiny, "co2", 2, 0)["metrics"]["test_soft"] is None
-    chosen = choice_of(tiny, "finetuned_em", 2, 3)
-    assert chosen["epochs"] == cell["epochs"] == ours.best(chosen["validation_hard"], (1, 2))
-    assert chosen["config"]["rows"] == 1149
-    assert cell_of(tiny, "non_greedy", 2, 0)["nu"] == choice_of(tiny, "non_greedy", 2, 0)["nu"]
+    trials = [choice_of(tiny, "finetuned_em", 2, seed)["validation_hard"] for seed in (3, 5)]
+    assert cell["epochs"] == ours.best({epochs: trials[0][epochs] + trials[1][epochs] for epochs in "12"}, (1, 2))
+    assert choice_of(tiny, "finetuned_em", 2, 3)["config"]["rows"] == 1149
+    for name in ("co2", "non_greedy"):
+        chosen = choice_of(tiny, name, 2, 0)
+        assert {"1", "100"} <= set(chosen["validation_hard"])
+        assert len(chosen["validation_hard"]) == (4 if name == "non_greedy" else 3)
+        cell = cell_of(tiny, name, 2, 0)
+        assert (cell["nu"], cell["config"]["parameters"]["learning_rate"]) == (chosen["nu"], chosen["rate"])
+
+
+def test_deep_trees_have_seeds_of_their_own(tiny):
+    tiny.path.write_text(tiny.path.read_text().replace("seeds = [0]\nepochs = 1\nnus", DEEP + "epochs = 1\nnus"))
+    tiny("--methods", "axis_aligned")
+    assert set(cells_of(tiny)) == {("axis_aligned", 1, seed) for seed in (0, 1)} | {("axis_aligned", 2, 0)}
+    wanted = {key for key in expected(configs.read(tiny.path)) if key[0] == "axis_aligned"}
+    assert set(cells_of(tiny)) == wanted
+
+
+DEEP = "seeds = [0, 1]\ndeep_from = 2\ndeep_seeds = [0]\n"
+
+
+def test_choices_can_be_made_alone_and_the_cells_rest_on_them(tiny):
+    tiny("--stage", "choose", "--methods", "greedy_em", "--seeds", "5")
+    assert not cells_of(tiny)
+    assert {(record["method"], record["seed"]) for record in tiny.store.records()} == {("greedy_em", 5)}
+    tiny("--stage", "choose", "--methods", "co2", "--depths", "1")
+    assert choice_of(tiny, "co2", 2, 0) is None
+    before = choice_of(tiny, "co2", 1, 0)
+    tiny("--methods", "co2", "--depths", "1", "--commit", "later")
+    assert choice_of(tiny, "co2", 1, 0) == before
+    assert cell_of(tiny, "co2", 1, 0)["commit"] == "later"
 
 
 def test_filters_leave_the_rest_for_later_and_give_the_same_cells(tiny):
@@ -62,9 +90,7 @@ def test_a_cell_of_another_configuration_is_run_again(tiny):
     names = ("--methods", "axis_aligned,co2")
     tiny(*names)
     before = cells_of(tiny)
-    tiny.path.write_text(
-        tiny.path.read_text().replace("epochs = 1\ntime_cap = 100\n\n[soft]", "epochs = 2\ntime_cap = 100\n\n[soft]")
-    )
+    tiny.path.write_text(tiny.path.read_text().replace("epochs = 1\nnus", "epochs = 2\nnus"))
     tiny(*names, "--commit", "later")
     assert set(cells_of(tiny)) == set(before)
     assert {cell["commit"] for cell in cells_of(tiny).values()} == {"later"}
@@ -75,7 +101,7 @@ def test_depths_reached_before_the_time_cap_count_and_deeper_ones_are_missing(ti
     def too_slow(*_):
         raise TimeCapReached
 
-    monkeypatch.setattr(rivals, "grow_on", too_slow)
+    monkeypatch.setattr(along, "grow_on", too_slow)
     names = ("--methods", "co2,non_greedy")
     tiny(*names)
     assert [cell_of(tiny, "co2", depth, 0)["status"] for depth in (1, 2)] == [cells.DONE, cells.TIME_CAP]
@@ -103,7 +129,7 @@ def test_an_interruption_leaves_whole_records_and_the_next_run_goes_on(tiny, mon
 
     def interrupted(*paths):
         calls.append(paths)
-        if len(calls) == 12:
+        if len(calls) == 24:
             raise KeyboardInterrupt
         replace(*paths)
 
@@ -135,7 +161,7 @@ def test_data_that_is_not_there_is_named_and_left_out(tmp_path, monkeypatch, cap
     [
         ('"digits"', '"cats"', "`data` must be one of digits"),
         ("depths = [1, 2]", "depths = [2, 1]", "`depths` must rise"),
-        ("time_cap", "cap", "must be among methods, seeds, epochs, time_cap; got cap"),
+        ("time_cap", "cap", "must be among methods, seeds, epochs, time_cap, .*; got cap"),
         ('"axis_aligned"', '"c45"', "`methods` must be among"),
         ("seeds = [3, 4]", "seeds = []", r"`seeds` of \[ours\] must hold a seed"),
     ],

@@ -22,7 +22,7 @@ def few(tmp_path, monkeypatch):
     rows = {name: config | quick for name, config in segmentation.ROWS.items() if name != "forest"}
     rows["forest"] = {"window": 5, "n_estimators": 3, "pixels": 200}
     monkeypatch.setattr(segmentation, "ROWS", rows)
-    for name, path in {"FOLDER": "cells", "PAGE": "page.md", "KEPT": "kept", "FIGURE": "figure.png"}.items():
+    for name, path in {"FOLDER": "cells", "PAGE": "page.md", "KEPT": "kept", "IMAGES": "images"}.items():
         monkeypatch.setattr(segmentation, name, tmp_path / path)
     monkeypatch.setattr("sys.argv", ["segmentation", "--seeds", "0,1"])
     return tmp_path
@@ -39,19 +39,31 @@ def test_every_row_and_seed_becomes_a_record_and_every_row_a_line_and_none_runs_
     record = store.get("stacked", 1)
     assert record["test"]["pixel_accuracy"] > 0.9
     assert record["config"]["stages"] == 2
-    assert (few / "figure.png").stat().st_size > 1000
+    assert (few / "images" / "segmentation-paper.png").stat().st_size > 1000
     monkeypatch.setattr(segmentation, "MODELS", {})
     segmentation.main()
 
 
 def test_a_row_of_another_configuration_is_run_again_and_replaces_its_record(few, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["segmentation", "--which", "greedy"])
+    monkeypatch.setattr("sys.argv", ["segmentation", "--which", "paper"])
     segmentation.main()
-    changed = {"greedy": segmentation.ROWS["greedy"] | {"max_depth": 1}}
+    changed = {"paper": segmentation.ROWS["paper"] | {"max_depth": 1}}
     monkeypatch.setattr(segmentation, "ROWS", segmentation.ROWS | changed)
     segmentation.main()
     (record,) = store_of("segmentation", few / "cells", "isbi").records()
     assert record["config"]["max_depth"] == 1
+
+
+def test_the_papers_sentence_on_leaves_is_judged_under_its_own_protocol(few):
+    store = store_of("segmentation", few / "cells", "isbi")
+    assert "cannot be judged" in segmentation.verdict(store)[2]
+    for row, same in (("paper_sample", 0.3), ("finetuned", 0.8)):
+        store.put({"row": row, "seed": 0, "test": {"same_leaf": same}})
+    said = segmentation.verdict(store)[2]
+    assert "refuted, 0.3000 of the neighbours over 1 seed under its protocol" in said
+    assert "finetuning 0.8000." in said
+    store.put(*({"row": "paper", "seed": seed, "test": {"same_leaf": 0.6}} for seed in (0, 1)))
+    assert "confirmed, 0.6000 ± 0.0000 of the neighbours over 2 seeds" in segmentation.verdict(store)[2]
 
 
 def test_the_numbers_of_a_perfect_model_are_perfect():

@@ -41,6 +41,7 @@ PENALTIES = [
     {"l1": 0.02},
     {"l2": 0.1},
     {"roughness": 0.1, "image_shape": (2, 3)},
+    {"roughness": 0.1, "image_shape": (2, 3), "penalty_share": "none"},
     {"input_noise": 0.7},
     {"input_noise": 0.3, "l2": 0.1},
     {"input_noise": 0.7, "noise_correlation": 0.6, "image_shape": (2, 3), "roughness": 0.1},

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from crisptree.equations.routing import log_likelihoods
+from crisptree.learning.backends.base import penalty_shares
 from crisptree.learning.backends.torch_steps import add_penalty_gradient
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard_score
@@ -187,6 +188,13 @@ def test_a_penalty_counts_beside_the_mean_loss_of_the_rows_that_a_split_sees():
     add_penalty_gradient(trainee.splits, Plan(l2=0.5), trainee.penalty_shares)
     weight = trainee.splits.parameters["weight"]
     torch.testing.assert_close(weight.grad, weight.detach() * trainee.penalty_shares[:, None].to(weight))
+
+
+def test_one_strength_for_all_splits_is_a_choice():
+    trainee = WholeTree(random_tree(FIGURE_1, 5, 3), samples())
+    shared, same = (penalty_shares(trainee, Plan(l2=0.5, penalty_share=share)) for share in ("rows", "none"))
+    assert torch.equal(shared, trainee.penalty_shares)
+    assert same.tolist() == [1] * FIGURE_1.n_splits
 
 
 def test_a_stump_has_its_penalties_to_itself():

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.baselines.bound import NUS, Paths, add_gradient, learning_rate, losses, project
+from crisptree.baselines.bound import NUS, Paths, losses
+from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import GAIN_DIGITS
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.adam import Adam
 from crisptree.learning.batches import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import AbstractSplits, ObliqueSplits
@@ -42,20 +42,31 @@ def trained_stumps(start: ObliqueSplits, task: Task, groups: Groups, nu: float) 
     """Stumps after ``plan.epochs`` epochs; leaf tables are counted anew before each."""
     samples, plan = task.samples, task.plan
     splits = start.trainable()
-    project(splits, nu)
-    adam = Adam(splits, plan.learning_rate)
+    steps = bound_steps(splits, samples, StumpWays(len(groups.sizes)), nu)
     n_cells = len(groups.sizes) * samples.target.n_values
     for epoch in range(plan.epochs):
-        adam.learning_rate = learning_rate(plan.pace(epoch).learning_rate, nu, samples.n_features)
         counts = Stumps(splits, samples.weight.new_zeros(2, n_cells), groups).hard_counts(samples)
-        loss = losses(counts.reshape(2, -1, samples.target.n_values))
+        steps.begin(losses(counts.reshape(-1, samples.target.n_values)), plan.pace(epoch).learning_rate)
         for rows, group in groups.epoch(plan, task.generator):
-            x, weight = samples.batch(rows), samples.weight[rows]
-            paths = stump_paths(splits, x, samples.y[rows], group, loss)
-            adam.zero_grad()
-            adam.step(add_gradient(splits, x, weight, paths))
-            project(splits, nu)
+            steps.take(rows, group)
     return splits.detached()
+
+
+class StumpWays:
+    """Rows that begin each at the stump of its group; the left leaves of all stumps come before the right ones."""
+
+    def __init__(self, n_stumps: int) -> None:
+        self.n_stumps = n_stumps
+        numbers = np.arange(n_stumps, dtype=np.int32)
+        self.left: Children = ~numbers
+        self.right: Children = ~(n_stumps + numbers)
+
+    def paths(self, splits: ObliqueSplits, x: Tensor, y: Tensor, group: Tensor, loss: Tensor) -> Paths:
+        return stump_paths(splits, x, y, group, loss.reshape(2, self.n_stumps, -1))
+
+    def worst(self, loss: Floats) -> Floats:
+        sides = loss.reshape(2, self.n_stumps, -1)
+        return np.concatenate([sides.max(axis=0), loss])
 
 
 def stump_paths(splits: ObliqueSplits, x: Tensor, y: Tensor, group: Tensor, loss: Tensor) -> Paths:

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.baselines.bound import NUS, Paths, add_gradient, bounds, learning_rate, losses, project
+from crisptree.baselines.bound import NUS, Paths, losses
+from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.adam import Adam
+from crisptree.learning.backends.native_steps import best_entries
 from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
@@ -101,16 +102,14 @@ class _Run:
         splits = tree.splits.trainable()
         assert isinstance(splits, ObliqueSplits)
         self.splits = splits
-        project(self.splits, nu)
-        self.adam = Adam(self.splits, plan.learning_rate)
+        self.steps = bound_steps(splits, samples, TreeWays(tree.structure), nu)
 
     def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
         best = NonGreedy(self.start, self.nu, self._score(self.start))
         now, counts = best, hard_counts(self.start, self.samples)
         for epoch in range(self.plan.epochs):
-            now_rate = self.plan.pace(epoch).learning_rate
-            self.adam.learning_rate = learning_rate(now_rate, self.nu, self.samples.n_features)
-            bound = self._epoch(counts)
+            self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
+            bound = self._epoch()
             tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
             counts = hard_counts(tree, self.samples)
             even = torch.full_like(counts, 1 / counts.shape[1])
@@ -126,19 +125,10 @@ class _Run:
     def _score(self, tree: Tree) -> float | None:
         return hard_score(tree, self.samples, self.validation) if self.validation else None
 
-    @torch.no_grad()
-    def _epoch(self, counts: Tensor) -> float:
-        """Steps on all batches with the leaf tables of the counts; the mean bound before each step."""
-        samples, loss = self.samples, losses(counts)
-        total = seen = torch.zeros((), dtype=torch.float64, device=samples.device)
-        for rows, _ in self.groups.epoch(self.plan, self.generator):
-            x, weight = samples.batch(rows), samples.weight[rows]
-            paths = tree_paths(self.splits, self.start.structure, x, samples.y[rows], loss)
-            self.adam.zero_grad()
-            self.adam.step(add_gradient(self.splits, x, weight, paths))
-            project(self.splits, self.nu)
-            total, seen = total + (weight * bounds(paths)).sum(), seen + weight.sum()
-        return float(total / seen)
+    def _epoch(self) -> float:
+        """Steps on all batches; the mean bound before each step."""
+        found = [self.steps.take(rows, group) for rows, group in self.groups.epoch(self.plan, self.generator)]
+        return sum(bound for bound, _ in found) / sum(weight for _, weight in found)
 
     def _record(self, epoch: int, bound: float, score: float | None) -> EpochRecord:
         depth = self.start.structure.depth
@@ -153,6 +143,21 @@ class _Run:
             loss=bound,
             validation_score=score,
         )
+
+
+class TreeWays:
+    """Rows that go down one tree, all from its root."""
+
+    def __init__(self, structure: TreeStructure) -> None:
+        self.structure = structure
+        self.left: Children = structure.left
+        self.right: Children = structure.right
+
+    def paths(self, splits: ObliqueSplits, x: Tensor, y: Tensor, group: Tensor, loss: Tensor) -> Paths:
+        return tree_paths(splits, self.structure, x, y, loss)
+
+    def worst(self, loss: Floats) -> Floats:
+        return best_entries(self.structure, loss)
 
 
 def tree_paths(splits: ObliqueSplits, structure: TreeStructure, x: Tensor, y: Tensor, loss: Tensor) -> Paths:

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from crisptree.baselines.axis_aligned import axis_aligned_hyperplanes
 from crisptree.baselines.task import Hyperplanes, Node, Task
 from crisptree.baselines.thresholds import GAIN_DIGITS, Least, best_crossings, best_thresholds
 from crisptree.learning.batches import Groups
+from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 
 Doubles = npt.NDArray[np.float64]
@@ -26,13 +28,14 @@ Ints = npt.NDArray[np.int64]
 N_STARTS = 5
 """The axis-aligned split and four random directions."""
 
-N_COORDINATES = 50
-"""Coefficients tried, at random, between two random steps: the paper's order "R-50"."""
+N_TRIES = 2000
+"""Coefficients tried at most between two random steps, in a new random order every time; once all of them in a row
+have brought nothing the descent has ended."""
 
 N_JUMPS = 5
 """Random steps that a start may take; one that does not help ends it."""
 
-MAX_ROWS = 2000
+MAX_ROWS = 8000
 """The descent of a larger leaf sees a random choice of so many rows; its thresholds are set on all of them."""
 
 LEAST_IMPROVEMENT = 10.0**-GAIN_DIGITS
@@ -46,7 +49,7 @@ def oc1_splits(
     task: Task,
     groups: Groups,
     n_starts: int = N_STARTS,
-    n_coordinates: int = N_COORDINATES,
+    n_tries: int = N_TRIES,
     n_jumps: int = N_JUMPS,
     max_rows: int = MAX_ROWS,
 ) -> ObliqueSplits:
@@ -57,7 +60,7 @@ def oc1_splits(
     # Drawn before any row is seen, so that a repeated row changes nothing.
     directions = _unit(random.normal(size=(n_starts - 1, n_features)))
     jumps = _unit(random.normal(size=(n_jumps, n_starts, n_features + 1)))
-    picks = random.integers(n_features + 1, size=(n_jumps + 1, n_coordinates, n_nodes, n_starts))
+    coordinates = _orders(n_jumps + 1, n_tries, n_features + 1, random)
     nodes = list(task.nodes(groups))
     found = Hyperplanes.idle(n_nodes, n_features)
     for portion in _portions([min(len(node.y), max_rows) for node in nodes], n_starts):
@@ -65,7 +68,7 @@ def oc1_splits(
         cut = any(len(nodes[number].y) > max_rows for number in portion)
         lines = _Lines(part, task.samples.target.n_values, Least() if cut else task.least)
         lines.start(axis.weight[portion], directions)
-        lines.descend(picks[:, :, portion], jumps)
+        lines.descend(coordinates, jumps)
         for number, weights in zip(portion, lines.directions(), strict=True):
             candidates = np.concatenate([axis.weight[number][None], weights])
             _take_best(found, number, nodes[number], candidates, task)
@@ -90,6 +93,12 @@ def _portions(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
         portion.append(number)
     if portion:
         yield portion
+
+
+def _orders(n_rounds: int, n_tries: int, n: int, random: np.random.Generator) -> Ints:
+    """For every round all of n numbers in one random order after another.  (n_rounds, n_tries)"""
+    orders = [np.concatenate([random.permutation(n) for _ in range(n_tries // n + 1)]) for _ in range(n_rounds)]
+    return np.stack(orders)[:, :n_tries]
 
 
 def _some_rows(node: Node, max_rows: int, random: np.random.Generator) -> Node:
@@ -119,8 +128,10 @@ class _Lines:
         column = np.arange(sizes.max())
         there = column < sizes[:, None]
         self.place = np.where(there, (self.ends - sizes)[:, None] + column, 0)
-        self.y = np.concatenate([node.y for node in nodes])[self.place]
-        self.weight = np.where(there, np.concatenate([node.weight for node in nodes])[self.place], 0.0)
+        self.rows_y = np.concatenate([node.y for node in nodes])
+        self.rows_weight = np.concatenate([node.weight for node in nodes])
+        self.y = self.rows_y[self.place]
+        self.weight = np.where(there, self.rows_weight[self.place], 0.0)
 
     def start(self, axis: npt.NDArray[np.floating], directions: Doubles) -> None:
         """From the axis and from random directions, each at its best threshold."""
@@ -143,34 +154,49 @@ class _Lines:
         self.scores -= best.place[:, None]
         self.gain = best.gain
 
-    def descend(self, picks: Ints, jumps: Doubles) -> None:
+    def descend(self, coordinates: Ints, jumps: Doubles) -> None:
         """Rounds of single coefficients, with a random step between; a line whose step fails stops.
 
-        ``picks`` (n_rounds, n_coordinates, n_nodes, n_starts), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
+        ``coordinates`` (n_rounds, n_tries), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
         """
+        if training is None:
+            self.descend_by_numpy(coordinates, jumps)
+            return
+        rows = (np.ascontiguousarray(self.x.T), self.rows_y, self.rows_weight, self.ends)
+        now = (self.beta, self.scores, self.gain)
+        training.descend(*rows, *now, self.n_classes, coordinates, jumps, tuple(self.least), torch.get_num_threads())
+
+    def descend_by_numpy(self, coordinates: Ints, jumps: Doubles) -> None:
+        """The definition: all lines side by side."""
         active = np.flatnonzero(self.gain >= 0)
-        for number, round_of_picks in enumerate(picks.reshape(*picks.shape[:2], len(self.beta))):
-            if number:
+        for number, order in enumerate(coordinates):
+            if number and len(active):
                 jump = jumps[number - 1]
-                slopes = self.x @ jump[:, :-1].T.astype(np.float32) + jump[:, -1]
+                slopes = self.x.astype(np.float64) @ jump[:, :-1].T + jump[:, -1]
                 start = active % self.n_starts
                 slope = slopes[self.place[active // self.n_starts], start[:, None]]
                 moved, step = self._improve(active, slope)
                 self.beta[moved] += step[:, None] * jump[moved % self.n_starts]
                 active = moved
-            for pick in round_of_picks:
-                if not len(active):
-                    return
-                moved, step = self._improve(active, self._values(active, pick[active]))
-                self.beta[moved, pick[moved]] += step
+            self._round(active, order)
 
-    def _values(self, lines: Ints, coordinate: Ints) -> Doubles:
+    def _round(self, active: Ints, order: Ints) -> None:
+        in_vain = np.zeros(len(self.beta), dtype=np.int64)
+        for coordinate in order:
+            going = active[in_vain[active] < self.beta.shape[1]]
+            if not len(going):
+                return
+            moved, step = self._improve(going, self._values(going, int(coordinate)))
+            self.beta[moved, coordinate] += step
+            in_vain[going] += 1
+            in_vain[moved] = 0
+
+    def _values(self, lines: Ints, coordinate: int) -> Doubles:
         """What a coefficient multiplies in every row; the last coefficient is the bias.  (l, n)"""
-        is_bias = coordinate == self.x.shape[1]
-        feature = np.where(is_bias, 0, coordinate)
-        values = self.x[self.place[lines // self.n_starts], feature[:, None]].astype(np.float64)
-        values[is_bias] = 1.0
-        return values
+        place = self.place[lines // self.n_starts]
+        if coordinate == self.x.shape[1]:
+            return np.ones(place.shape)
+        return self.x[place, coordinate].astype(np.float64)
 
     def _improve(self, lines: Ints, slope: Doubles) -> tuple[Ints, Doubles]:
         """Move the scores of each line along their slopes to the highest gain, if that is higher.
@@ -180,7 +206,7 @@ class _Lines:
         node, scores = lines // self.n_starts, self.scores[lines]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             points = -scores / slope
-        moves = np.isfinite(points)
+        moves = np.isfinite(points) & (self.weight[node] > 0)  # a row that is not there crosses nothing
         right = np.where(moves, slope < 0, scores > 0)
         points[~moves] = np.inf
         best = best_crossings(points, right, self.y[node], self.weight[node], self.n_classes, self.least)

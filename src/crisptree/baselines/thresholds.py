@@ -16,7 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.special import xlogy
+
+from crisptree.native import training
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
@@ -73,6 +76,23 @@ def best_thresholds(
     absent : ndarray of shape (n_lines, n), optional
         Where a line has no row: lines of different lengths may be filled up.
     """
+    if training is not None and absent is None and scores.dtype == np.float32 and np.ndim(y) == np.ndim(weight) == 1:
+        return _natively(scores, y, weight, n_classes, least)
+    return thresholds_by_numpy(scores, y, weight, n_classes, least, absent)
+
+
+def _natively(scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least) -> Best:
+    assert training is not None
+    found = Best(np.zeros(len(scores)), np.full(len(scores), -1.0))
+    lines = (np.ascontiguousarray(scores), np.ascontiguousarray(y, dtype=np.int64), np.ascontiguousarray(weight))
+    training.best_thresholds(*lines, n_classes, tuple(least), *found, torch.get_num_threads())
+    return found
+
+
+def thresholds_by_numpy(
+    scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW, absent: Bools | None = None
+) -> Best:
+    """The definition of ``best_thresholds``."""
     right = np.ones(scores.shape, dtype=bool)
     points = scores if absent is None else np.where(absent, np.inf, scores)
     weight = weight if absent is None else np.where(absent, 0.0, weight)

@@ -169,6 +169,7 @@ class TreeParameters(Declared):
     roughness: float = parameter(
         default=0.0, rule=number(0.0), flag="--roughness", help="Strength of differences of neighbouring pixels."
     )
+    penalty_share: str = parameter(default="rows", rule=one_of("rows", "none"), before="rows")
     input_noise: float | str = parameter(
         default=0.0,
         rule=number(0.0),

@@ -62,6 +62,8 @@ annealing, finetune_steepness, reanneal
         How long and in what steps to train, as in ``CrispTreeClassifier``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
+    penalty_share : {"rows", "none"}, default="rows"
+        Penalties of a split by its share of the rows, or one strength for all, as in ``CrispTreeClassifier``.
     input_noise : float, default=0.0
         Width of noise on the scaled pixels, integrated out, as in ``CrispTreeClassifier``.
     noise_correlation : float, default=0.0

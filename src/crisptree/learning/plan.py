@@ -34,6 +34,7 @@ class Plan:
     l2: float = 0.0
     leaf_prior: float = 0.0
     roughness: float = 0.0
+    penalty_share: str = "rows"
     input_noise: float = 0.0
     noise_correlation: float = 0.0
     image_shape: tuple[int, ...] | None = None

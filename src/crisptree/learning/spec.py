@@ -145,6 +145,7 @@ SAME_NAMES = (
     "l1",
     "l2",
     "roughness",
+    "penalty_share",
     "input_noise",
     "noise_correlation",
     "mass_threshold",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "coordinates.h"
 #include "training.h"
 
 namespace nb = nanobind;
@@ -52,6 +53,16 @@ class Turn {
   std::atomic<bool>& taken_;
 };
 
+using Children = Array<const int32_t, 1>;
+
+// A way down ends: every child comes after its parent, so none leads back.
+void check_children(const Children& left, const Children& right, size_t n_splits) {
+  for (size_t i = 0; i < n_splits; ++i) {
+    const int32_t least = static_cast<int32_t>(i), most = static_cast<int32_t>(n_splits);
+    for (const int32_t child : {left.data()[i], right.data()[i]}) must(child < 0 || (child > least && child < most), "children come after their parents");
+  }
+}
+
 // Where rows come from; the arrays belong to Python and are kept alive here.
 template <class T>
 class Source {
@@ -88,7 +99,7 @@ class Source {
   }
 
   void route(Numbers<1> numbers, Array<int32_t, 1> node, Array<const T, 2> weight, Array<const T, 1> bias,
-             Array<const int32_t, 1> left, Array<const int32_t, 1> right, int n_threads) const {
+             Children left, Children right, int n_threads) const {
     const size_t n_splits = bias.shape(0);
     must_be_aligned(numbers, node, weight, bias, left, right);
     must_be_threads(n_threads);
@@ -97,10 +108,7 @@ class Source {
     must(weight.shape(0) == n_splits && weight.shape(1) == n_features(), "weights must be (n_splits, n_features)");
     must(left.shape(0) == n_splits && right.shape(0) == n_splits, "one child on each side of a split");
     for (size_t i = 0; i < node.shape(0); ++i) must(node.data()[i] < static_cast<int64_t>(n_splits), "a row must begin at a node");
-    for (size_t i = 0; i < n_splits; ++i) {
-      const int32_t least = static_cast<int32_t>(i), most = static_cast<int32_t>(n_splits);
-      for (const int32_t child : {left.data()[i], right.data()[i]}) must(child < 0 || (child > least && child < most), "children come after their parents");
-    }
+    check_children(left, right, n_splits);
     const Turns<T> turns = {weight.data(), bias.data(), left.data(), right.data()};
     nb::gil_scoped_release released;
     Pool pool(n_threads);
@@ -189,8 +197,7 @@ class Trainer {
 
   Result tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
               Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> best,
-              Array<double, 2> counts, double steepness, Array<const int32_t, 1> left, Array<const int32_t, 1> right,
-              double mass_threshold) {
+              Array<double, 2> counts, double steepness, Children left, Children right, double mass_threshold) {
     const Turn turn(taken_);
     const int64_t n = static_cast<int64_t>(bias_.shape(0));
     must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
@@ -205,6 +212,31 @@ class Trainer {
     const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
     return kernel<T>().tree(rows, before, splits_, problem, steepness, *pool_);
+  }
+
+  Result bound(Numbers<1> order, Children start, Children left, Children right, Array<const T, 2> worst, double nu) {
+    const Turn turn(taken_);
+    must_be_aligned(order, start, left, right, worst);
+    const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_nodes = static_cast<int64_t>(worst.shape(0));
+    must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
+    check_children(left, right, bias_.shape(0));
+    for (int64_t i = 0; i < n; ++i) {
+      for (const int32_t child : {left.data()[i], right.data()[i]}) must(child >= 0 || n + ~child < n_nodes, "worst must have a row per node");
+    }
+    must(start.shape(0) == order.shape(0), "one node per row");
+    for (size_t i = 0; i < start.shape(0); ++i) must(start.data()[i] >= 0 && start.data()[i] < n, "a row must begin at a split");
+    must(nu > 0, "nu must be positive");
+    const int64_t first = 0, end = static_cast<int64_t>(order.shape(0));
+    const double once = 1.0;
+    const Batch<T> rows = {source_.rows(), y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1};
+    for (int64_t i = 0; i < end; ++i) {
+      const int64_t row = order.data()[i];
+      source_.must_hold(row);
+      must(y_.data()[row] >= 0 && y_.data()[row] < static_cast<int64_t>(worst.shape(1)), "a label must have a column");
+    }
+    const Paths<T> paths = {left.data(), right.data(), start.data(), worst.data(), n, static_cast<int64_t>(worst.shape(1)), nu};
+    nb::gil_scoped_release released;
+    return kernel<T>().bound(rows, splits_, paths, *pool_);
   }
 
  private:
@@ -269,7 +301,52 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)
-      .def("tree", &Trainer<T>::tree);
+      .def("tree", &Trainer<T>::tree)
+      .def("bound", &Trainer<T>::bound);
+}
+
+void check_labels(const Numbers<1>& y, int64_t n_classes) {
+  for (size_t i = 0; i < y.shape(0); ++i) must(y.data()[i] >= 0 && y.data()[i] < n_classes, "a label must be a class");
+}
+
+void best_thresholds(Array<const float, 2> scores, Numbers<1> y, Doubles weight, int64_t n_classes, std::pair<int64_t, double> keep,
+                     Array<double, 1> place, Array<double, 1> gain, int n_threads) {
+  const size_t n_lines = scores.shape(0), n = scores.shape(1);
+  must(n > 0 && y.shape(0) == n && weight.shape(0) == n, "one label and one weight per score");
+  must_be_aligned(scores, y, weight, place, gain);
+  must_be_threads(n_threads);
+  must(place.shape(0) == n_lines && gain.shape(0) == n_lines, "one place and one gain per line");
+  check_labels(y, n_classes);
+  nb::gil_scoped_release released;
+  Pool pool(n_threads);
+  thresholds(scores.data(), static_cast<int64_t>(n_lines), static_cast<int64_t>(n), y.data(), weight.data(), n_classes, {keep.first, keep.second},
+             place.data(), gain.data(), pool);
+}
+
+void descend_lines(Array<const float, 2> columns, Numbers<1> y, Doubles weight, Numbers<1> ends, Array<double, 2> beta, Array<double, 2> scores,
+                   Array<double, 1> gain, int64_t n_classes, Numbers<2> coordinates, Array<const double, 3> jumps, std::pair<int64_t, double> keep,
+                   int n_threads) {
+  const int64_t n = static_cast<int64_t>(columns.shape(1)), p = static_cast<int64_t>(columns.shape(0)), n_nodes = static_cast<int64_t>(ends.shape(0));
+  const int64_t n_lines = static_cast<int64_t>(gain.shape(0)), width = static_cast<int64_t>(scores.shape(1)), n_rounds = static_cast<int64_t>(coordinates.shape(0));
+  must_be_aligned(columns, y, weight, ends, beta, scores, gain, coordinates, jumps);
+  must_be_threads(n_threads);
+  must(n_nodes > 0 && n_lines > 0 && n_lines % n_nodes == 0 && ends.data()[n_nodes - 1] == n, "every node must have its rows and lines");
+  for (int64_t node = 0; node < n_nodes; ++node) {
+    const int64_t first = node ? ends.data()[node - 1] : 0;
+    must(ends.data()[node] > first && ends.data()[node] - first <= width, "every node must hold a row, and no more than the width");
+  }
+  must(static_cast<int64_t>(y.shape(0)) == n && static_cast<int64_t>(weight.shape(0)) == n, "one label and one weight per row");
+  check_labels(y, n_classes);
+  must(static_cast<int64_t>(beta.shape(0)) == n_lines && static_cast<int64_t>(beta.shape(1)) == p + 1 && static_cast<int64_t>(scores.shape(0)) == n_lines,
+       "one hyperplane and its scores per line");
+  for (size_t i = 0; i < coordinates.size(); ++i) must(coordinates.data()[i] >= 0 && coordinates.data()[i] <= p, "a coordinate must exist");
+  must(n_rounds > 0 && static_cast<int64_t>(jumps.shape(0)) == n_rounds - 1 && (n_rounds == 1 || (static_cast<int64_t>(jumps.shape(1)) == n_lines / n_nodes && static_cast<int64_t>(jumps.shape(2)) == p + 1)),
+       "one jump per start between two rounds");
+  const Lines lines = {columns.data(), y.data(), weight.data(), ends.data(), n_nodes, n_lines / n_nodes, p, n_classes, beta.data(), scores.data(), gain.data(), width};
+  const Tries tries = {coordinates.data(), jumps.data(), n_rounds, static_cast<int64_t>(coordinates.shape(1))};
+  nb::gil_scoped_release released;
+  Pool pool(n_threads);
+  descend(lines, tries, {keep.first, keep.second}, pool);
 }
 
 }  // namespace
@@ -281,6 +358,8 @@ NB_MODULE(_training, m) {
       .def_ro("log_likelihood", &Result::log_likelihood)
       .def_ro("weight", &Result::weight)
       .def_ro("pairs", &Result::pairs);
+  m.def("descend", &descend_lines);
+  m.def("best_thresholds", &best_thresholds);
   bind<float>(m, "SingleRows", "SingleTrainer");
   bind<double>(m, "DoubleRows", "DoubleTrainer");
 }

@@ -85,6 +85,16 @@ struct Tree {
   std::vector<T>* desks;  // for the windows of a piece of a batch; kept from step to step
 };
 
+// Where the rows of a step on the bound go down: one tree, or many stumps. `start` is the node at which each row of the step begins, `worst` is
+// (n_nodes, n_classes): the largest loss of any leaf under a node, splits first.
+template <class T>
+struct Paths {
+  const int32_t *left, *right, *start;
+  const T* worst;
+  int64_t n_splits, n_classes;
+  double nu;
+};
+
 // Hyperplanes between two children each: >= 0 is another hyperplane, < 0 an end.
 template <class T>
 struct Turns {
@@ -102,6 +112,9 @@ template <class T>
 struct TrainingKernel {
   Result (*stumps)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Stumps<T>&, double steepness, Pool& pool);
   Result (*tree)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Tree<T>&, double steepness, Pool& pool);
+
+  // A step on the bound ‖w‖² ≤ ν of the hard loss. The result holds Σ weight · bound, the weight, and how many scores were evaluated.
+  Result (*bound)(const Batch<T>&, const Splits<T>&, const Paths<T>&, Pool& pool);
 
   // The end that each of the rows numbers[0] … numbers[n − 1] reaches from its own node, which it replaces.
   void (*route)(const Rows<T>&, const int64_t* numbers, int64_t n, const Turns<T>&, int32_t* node, Pool& pool);

@@ -136,8 +136,8 @@ def all_finite(splits: AbstractSplits) -> bool:
 
 
 def penalty_shares(trainee: Trainee, plan: Plan) -> Tensor:
-    """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over."""
-    if plan.has_penalties:
+    """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over, or 1."""
+    if plan.has_penalties and plan.penalty_share == "rows":
         return trainee.penalty_shares
     first = next(iter(trainee.splits.parameters.values()))
     return torch.ones(len(first), dtype=torch.float64, device=first.device)

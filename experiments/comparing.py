@@ -1,0 +1,79 @@
+"""One rule for every comparison: higher, tied or lower."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.table import Summary
+
+HIGHER, TIED, LOWER = "higher", "tied", "lower"
+
+RULE = """\
+**One rule for every comparison.** Two accuracies are *tied* where their means differ by no more than the spread of a
+difference between single seeds, √(s² + s′²); otherwise one is *higher*. A method of which one seed has run so far is
+taken to spread as much as the other; of a value that was read off a figure, s is the error of the reading."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our accuracy and another's."""
+
+    ours: Summary
+    theirs: Summary
+    where: str
+    whose: str
+
+    @property
+    def lead(self) -> float:
+        """Points by which ours is better."""
+        return self.ours.mean - self.theirs.mean
+
+    @property
+    def width(self) -> float:
+        """Points within which it is a tie."""
+        spreads = [part.spread for part in (self.ours, self.theirs)]
+        known = [spread for spread in spreads if spread is not None]
+        one, other = (known[-1] if spread is None else spread for spread in spreads) if known else (0.0, 0.0)
+        return float((one**2 + other**2) ** 0.5)
+
+    @property
+    def outcome(self) -> str:
+        """What the rule says of ours."""
+        if abs(self.lead) <= self.width:
+            return TIED
+        return HIGHER if self.lead > 0 else LOWER
+
+    def __str__(self) -> str:
+        numbers = f"{self.ours.with_seeds} against {self.theirs.with_seeds} of {self.whose}"
+        return f"{self.where}: {numbers} ({self.lead:+.2f}, tie within {self.width:.2f})"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many comparisons came out which way."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @classmethod
+    def of(cls, comparisons: Sequence[Comparison]) -> Tally:
+        """Count them."""
+        return cls(tuple(comparisons))
+
+    def __getitem__(self, outcome: str) -> int:
+        return Counter(comparison.outcome for comparison in self.comparisons)[outcome]
+
+    def share(self, outcome: str) -> float:
+        """The part of all comparisons with an outcome."""
+        return self[outcome] / len(self.comparisons)
+
+    def which(self, outcome: str) -> list[Comparison]:
+        """The comparisons with an outcome, the widest first."""
+        found = [comparison for comparison in self.comparisons if comparison.outcome == outcome]
+        return sorted(found, key=lambda comparison: -abs(comparison.lead))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a comparison rests on fewer seeds than are asked for."""
+        return any(part.is_partial for pair in self.comparisons for part in (pair.ours, pair.theirs))

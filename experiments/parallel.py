@@ -1,0 +1,207 @@
+"""The same run in several processes: what rests on nothing first, then what rests on it, longest first.
+
+Every unit is a command of ``experiments.run`` with filters; units never write the same record, and a unit whose records
+are there ends at once, so a run may be broken off and repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from experiments import cells
+from experiments.configs import Config
+from experiments.methods import ALGORITHMS, SEARCHES, SOFT, STAGES
+from experiments.progress import spoken
+from experiments.session import Filter
+from experiments.store import Record, store_of
+from experiments.table import expected
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a data set's run."""
+
+    config: Config
+    path: Path
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    depths: tuple[int, ...]
+    stage: str = "all"
+
+    def __str__(self) -> str:
+        seeds, depths = (", ".join(map(str, numbers)) for numbers in (self.seeds, self.depths))
+        what = "choices of " if self.stage == "choose" else ""
+        return f"{self.config.data}: {what}{', '.join(self.methods)}, seed {seeds}, depth {depths}"
+
+    def arguments(self) -> list[str]:
+        """The filters that make it."""
+        lists = {"--methods": self.methods, "--seeds": self.seeds, "--depths": self.depths}
+        given = [part for name, values in lists.items() for part in (name, ",".join(map(str, values)))]
+        return [str(self.path), *given, "--stage", self.stage]
+
+
+def waves(config: Config, path: Path, wanted: Filter) -> list[list[Unit]]:
+    """Units in four waves: choices; those of non-greedy training; cells; those of non-greedy training."""
+    found: list[list[Unit]] = [[], [], [], []]
+    depths = config.depths
+
+    def add(wave: int, methods: tuple[str, ...], seeds: tuple[int, ...], at: tuple[int, ...], stage: str) -> None:
+        found[wave].append(Unit(config, path, methods, seeds, at, stage))
+
+    if ours := config.ours:
+        for algorithm in ours.algorithms:
+            names = tuple(f"{part}_{algorithm}" for part in STAGES)
+            for seed in ours.choice_seeds if len(ours.epochs) > 1 else ():
+                add(0, names, (seed,), depths, "choose")
+            for seed in ours.seeds:
+                add(2, names, (seed,), depths, "all")
+    for name in config.rivals.methods if config.rivals else ():
+        assert config.rivals is not None
+        first, whole = config.rivals.seeds[:1], name == "non_greedy"
+        if name == "co2":
+            add(0, (name,), first, depths, "choose")
+        for depth in depths if whole else ():
+            add(1, (name,), first, (depth,), "choose")
+        for seed in config.rivals.seeds:
+            mine = tuple(depth for depth in depths if seed in config.rivals.seeds_at(depth))
+            for part in [(depth,) for depth in mine] if whole else [mine]:
+                add(3 if whole else 2, (name,), (seed,), part, "all")
+    if soft := config.soft:
+        at = tuple(depth for depth in depths if depth <= soft.max_depth)
+        add(2, (SOFT,), soft.seeds, at, "all")
+    return [[kept for unit in wave if (kept := _kept(unit, wanted))] for wave in found]
+
+
+def _kept(unit: Unit, wanted: Filter) -> Unit | None:
+    """What a filter leaves of a unit. Choices are made with seeds of their own, whatever cells are wanted."""
+    lists: list[tuple[Any, ...]] = []
+    for values, asked in ((unit.methods, wanted.methods), (unit.seeds, wanted.seeds), (unit.depths, wanted.depths)):
+        is_choice = unit.stage == "choose" and values is unit.seeds
+        lists.append(tuple(value for value in values if asked is None or is_choice or value in asked))
+    methods, seeds, depths = lists
+    return replace(unit, methods=methods, seeds=seeds, depths=depths) if all(lists) else None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the records that there are say of a unit: how many are missing, and about how many seconds they take."""
+
+    missing: int
+    seconds: float | None
+
+
+def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
+    """A rough guess, from cells of the same method and depth; None where there is none of the method.
+
+    A tree is grown once for all its depths; choices take as long as their trials' cells. Whether a choice will change
+    what a cell is trained with cannot be known before.
+    """
+    there = {
+        (record["kind"], record["method"], record["depth"], record["seed"])
+        for record in store_of("paper", results, unit.config.data).records()
+        if _is_current(record)
+    }
+    kind = cells.SELECTION if unit.stage == "choose" else cells.CELL
+    asked = expected(unit.config) if kind == cells.CELL else None
+    every = [(name, depth, seed) for name in unit.methods for depth in unit.depths for seed in unit.seeds]
+    missing = [key for key in every if (asked is None or key in asked) and (kind, *key) not in there]
+    if not missing:
+        return Estimate(0, 0.0)
+    trials = _trials(unit) if unit.stage == "choose" else 1
+    parts = [_seconds(unit.config.data, name, depth, known) for name, depth, _ in missing]
+    if any(part is None for part in parts):
+        return Estimate(len(missing), None)
+    growing = max(part[0] for part in parts if part)
+    return Estimate(len(missing), trials * (growing + sum(part[1] for part in parts if part)))
+
+
+def _trials(unit: Unit) -> int:
+    ours = unit.config.ours
+    if ours and unit.methods[0].endswith(ALGORITHMS):
+        return len(ours.epochs)
+    return len(unit.config.rivals.candidates(unit.methods[0])) if unit.config.rivals else 1
+
+
+def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple[float, float] | None:
+    """Seconds of growth and of what follows it, in the median of like cells: of the data set, else of any."""
+    alike = [record for record in known if record["method"] == name and record["depth"] == depth and record["seconds"]]
+    of_data = [record for record in alike if record["data"] == data]
+    found = of_data or alike
+    if not found:
+        return None
+    growing = [record.get("seconds_growing", record["seconds"] if name != SOFT else 0.0) for record in found]
+    rest = [record["seconds"] - part for record, part in zip(found, growing, strict=True)]
+    return statistics.median(growing), statistics.median(rest)
+
+
+def _is_current(record: Record) -> bool:
+    """Whether a record is of a rival's present set-up; one that was given up at a time cap counts."""
+    return bool(record["config"].get("search") == SEARCHES.get(record["method"]))
+
+
+def known_cells(results: Path, configs: Iterable[Config]) -> list[Record]:
+    """All finished cells of some data sets."""
+    stores = (store_of("paper", results, config.data) for config in configs)
+    return [record for store in stores for record in store.records(kind=cells.CELL) if record["status"] == cells.DONE]
+
+
+def describe(planned: Sequence[Sequence[Unit]], results: Path, jobs: int, console: Console) -> None:
+    """Say which units a run has, what they lack and about how long they take."""
+    known = known_cells(results, {unit.config.data: unit.config for wave in planned for unit in wave}.values())
+    total, longest, unknown = 0.0, 0.0, 0
+    for number, wave in enumerate(planned, start=1):
+        slowest = 0.0
+        for unit in wave:
+            guess = estimate(unit, results, known)
+            if not guess.missing:
+                continue
+            took = "no record to guess from" if guess.seconds is None else f"about {spoken(guess.seconds)}"
+            console.print(f"wave {number}: {unit}: {guess.missing} records to make, {took}", markup=False)
+            unknown += guess.seconds is None
+            total += guess.seconds or 0.0
+            slowest = max(slowest, guess.seconds or 0.0)
+        longest += slowest
+    least = max(total / jobs, longest)
+    more = f", and {unknown} units without a guess" if unknown else ""
+    console.print(f"{spoken(total)} in all, {spoken(least)} with {jobs} at a time{more}.", markup=False)
+
+
+def run(planned: Sequence[Sequence[Unit]], jobs: int, results: Path, shared: Sequence[str], console: Console) -> int:
+    """Run all units, ``jobs`` at a time; 1 where one of them failed."""
+    known = known_cells(results, {unit.config.data: unit.config for wave in planned for unit in wave}.values())
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    environment = os.environ | {"OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join([str(ROOT), *_path()])}
+    failed = 0
+
+    def call(unit: Unit) -> int:
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "experiments.run", *unit.arguments(), *shared]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        last = (done.stdout.strip().splitlines() or [""])[-1]
+        said = f"{last} ({spoken(time.perf_counter() - started)})" if done.returncode == 0 else done.stderr or last
+        console.print(f"{unit}: {said}", markup=False)
+        return done.returncode
+
+    for wave in planned:
+        guesses = {unit: estimate(unit, results, known) for unit in wave}
+        todo = sorted((u for u in wave if guesses[u].missing), key=lambda u: -(guesses[u].seconds or 1e9))
+        with ThreadPoolExecutor(jobs) as pool:
+            failed |= any(list(pool.map(call, todo)))
+    return int(failed)
+
+
+def _path() -> list[str]:
+    return [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]

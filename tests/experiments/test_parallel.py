@@ -1,0 +1,74 @@
+"""A run in several processes: the units, their order, what they lack, and the same records as one process makes."""
+
+from pathlib import Path
+
+import pytest
+from experiments.session import Filter
+from experiments.table import expected
+
+from experiments import cells, configs, parallel
+
+EVERYTHING = Filter()
+
+
+def planned(tiny, wanted=EVERYTHING):
+    return parallel.waves(configs.read(tiny.path), tiny.path, wanted)
+
+
+def test_units_hold_every_cell_once():
+    for path in configs.find([]):
+        config = configs.read(path)
+        units = [unit for wave in parallel.waves(config, path, EVERYTHING) for unit in wave if unit.stage == "all"]
+        found = [(name, d, s) for unit in units for name in unit.methods for d in unit.depths for s in unit.seeds]
+        assert sorted(found) == sorted(expected(config))
+
+
+def test_what_others_rest_on_comes_first(tiny):
+    waves = planned(tiny)
+    assert {unit.stage for wave in waves[:2] for unit in wave} == {"choose"}
+    assert {unit.stage for wave in waves[2:] for unit in wave} == {"all"}
+    assert {unit.methods for unit in waves[1]} == {unit.methods for unit in waves[3]} == {("non_greedy",)}
+    assert ("co2",) in {unit.methods for unit in waves[0]}
+    assert ("co2",) in {unit.methods for unit in waves[2]}
+
+
+def test_a_filter_leaves_choices_their_own_seeds(tiny):
+    waves = planned(tiny, Filter(frozenset({"greedy_em"}), frozenset({1}), frozenset({4})))
+    choices, _, trained, _ = waves
+    assert [unit.seeds for unit in choices] == [(3,), (5,)]
+    assert [(unit.methods, unit.seeds, unit.depths) for unit in trained] == [(("greedy_em",), (4,), (1,))]
+
+
+def test_a_dry_run_makes_nothing_and_guesses_from_records(tiny, capsys):
+    wanted = ("--methods", "axis_aligned,greedy_em", "--dry-run")
+    assert tiny(*wanted) == 0
+    assert "2 records to make, no record to guess from" in capsys.readouterr().out
+    assert not tiny.results.exists()
+    tiny("--methods", "axis_aligned", "--depths", "1")
+    capsys.readouterr()
+    record = tiny.store.get(cells.CELL, "axis_aligned", 1, 0)
+    tiny.store.put(record | {"depth": 2, "seconds": 50.0, "status": cells.DONE, "seed": 9})
+    assert tiny(*wanted, "--jobs", "4") == 0
+    said = capsys.readouterr().out
+    assert "axis_aligned, seed 0, depth 1, 2: 1 records to make, about 50 s" in said
+    assert "with 4 at a time" in said
+
+
+@pytest.mark.slow
+def test_several_processes_make_the_records_of_one(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ("--methods", "axis_aligned,non_greedy", "--depths", "1")
+    assert tiny(*names, "--jobs", "2") == 0
+    together = tiny.store.records()
+    Path(tiny.store.path).unlink()
+    assert tiny(*names) == 0
+    for one, other in zip(together, tiny.store.records(), strict=True):
+        for name in ("kind", "method", "depth", "seed", "config", "metrics", "validation_hard", "nu"):
+            assert one.get(name) == other.get(name)
+
+
+@pytest.mark.slow
+def test_a_unit_that_fails_is_told(tiny, capsys):
+    tiny.path.write_text(tiny.path.read_text().replace("epochs = 1\nnus = [1, 100]", "epochs = -1\nnus = [1]"))
+    assert tiny("--methods", "co2", "--depths", "1", "--jobs", "2") == 1
+    assert "`epochs` must be" in capsys.readouterr().out
