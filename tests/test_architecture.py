@@ -75,7 +75,7 @@ EXCEPTIONS = {
     "estimators/validation.py": {"learning"},
     "estimators/inspecting.py": {"explain", "report"},
 }
-"""Files that may open one more door, and why."""
+"""Files that may import one more part, and why."""
 
 LIBRARIES = {
     "torch": {
@@ -118,7 +118,7 @@ LIBRARIES = {
 }
 
 
-def room_of(path):
+def part_of(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
@@ -140,47 +140,47 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def doors(path):
+def imported_parts(path):
     """The other parts of the package that a file imports."""
     inside = (module.split(".")[1] for module in imports(path) if module.startswith("crisptree."))
-    return {door for door in inside if door in ALLOWED and door != room_of(path)}
+    return {part for part in inside if part in ALLOWED and part != part_of(path)}
 
 
-def test_every_room_has_a_rule():
-    rooms = {room_of(path) for path in FILES} - {"__init__", "__main__"}
-    assert rooms == set(ALLOWED)
+def test_every_part_has_a_rule():
+    parts = {part_of(path) for path in FILES} - {"__init__", "__main__"}
+    assert parts == set(ALLOWED)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_one_way(path):
-    room, name = room_of(path), path.relative_to(ROOT).as_posix()
-    allowed = ALLOWED.get(room)
+    part, name = part_of(path), path.relative_to(ROOT).as_posix()
+    allowed = ALLOWED.get(part)
     if allowed is not None:
-        assert doors(path) <= allowed | EXCEPTIONS.get(name, set())
+        assert imported_parts(path) <= allowed | EXCEPTIONS.get(name, set())
 
 
 def test_every_exception_is_needed():
     for name, further in EXCEPTIONS.items():
-        assert further <= doors(ROOT / name), name
+        assert further <= imported_parts(ROOT / name), name
 
 
 def test_the_rules_have_no_circle():
     order = []
-    waiting = {room: set(allowed or ()) for room, allowed in ALLOWED.items()}
+    waiting = {part: set(allowed or ()) for part, allowed in ALLOWED.items()}
     while waiting:
-        free = sorted(room for room, allowed in waiting.items() if not allowed & waiting.keys())
+        free = sorted(part for part, allowed in waiting.items() if not allowed & waiting.keys())
         assert free, f"these import each other: {sorted(waiting)}"
         order += free
-        waiting = {room: allowed for room, allowed in waiting.items() if room not in free}
+        waiting = {part: allowed for part, allowed in waiting.items() if part not in free}
     assert order.index("estimators") > order.index("inference")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_libraries_stay_in_their_rooms(path):
-    room, name = room_of(path), path.relative_to(ROOT).as_posix()
+def test_libraries_are_imported_only_where_they_belong(path):
+    part, name = part_of(path), path.relative_to(ROOT).as_posix()
     for module in imports(path):
-        homes = LIBRARIES.get(module.split(".")[0])
-        assert homes is None or room in homes or name in homes, f"{name} may not import {module}"
+        places = LIBRARIES.get(module.split(".")[0])
+        assert places is None or part in places or name in places, f"{name} may not import {module}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

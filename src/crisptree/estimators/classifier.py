@@ -113,7 +113,9 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         evaluated nor moved for that row. 0 is exact.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
-        are. "auto" takes one spread for the pixels of images. The scale is folded into the weights after training.
+        are. "auto" takes one spread for the pixels of images and each feature's own for tables, where it also tries one
+        for all on held-out rows if the spreads are not too far apart. The scale is folded into the weights after
+        training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.
     prune : float, "auto" or None, default=None
@@ -125,7 +127,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     shrinkage : float or "auto", default="auto"
         λ, by which the tables of leaves are drawn towards those of the nodes above: a node of λ rows is trusted by
         half. Routing stays as it is; the class of a small leaf may become that of the nodes above it. "auto" takes the
-        λ of the least log loss on held-out rows, which come from where those of ``prune`` come from.
+        λ of the least log loss on the rows that judge the other choices, the median where there are several folds, and
+        0 where nothing is chosen.
     validation_fraction : float, default=0.1
         The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
@@ -216,8 +219,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
-            Rows on which the deterministic tree is scored after every epoch of finetuning, and by which
-            ``early_stopping``, ``prune="auto"`` and ``shrinkage="auto"`` choose.
+            Rows that judge deterministic trees: all choices that a parameter leaves to the fit with "auto" are made by
+            them, and they score every epoch of finetuning, by which ``early_stopping`` goes.
         """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)

@@ -67,8 +67,8 @@ class DistillingMixin:
             Weights of the rows, and of their copies.
         validation : (X, y), default=None
             Rows with true labels that judge what the fit chooses and, with ``early_stopping``, every epoch of
-            finetuning. Without them rows of X are held out where some are needed, and their copies with them; these
-            judge by what the teacher says.
+            finetuning. Without them rows of X are held out where some are needed; their copies are then left out too,
+            and the labels that they judge by are those of the fit.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The segmenter's front door: images, label images and masks are checked here once, with errors that help."""
+"""The segmenter's images, label images and masks are checked here once, with errors that help."""
 
 from __future__ import annotations
 
