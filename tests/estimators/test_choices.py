@@ -6,7 +6,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from crisptree import CrispTreeClassifier
 from crisptree.estimators.choices import closed, is_open
-from crisptree.learning.choosing import Trial, simplest_of_the_best
+from crisptree.learning.choosing import Trial, _shorter, simplest_of_the_best
+from crisptree.learning.plan import Plan
 from tests.toys import clouds
 
 QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}
@@ -118,7 +119,12 @@ def test_the_simplest_within_one_error_of_the_best_wins():
     nearly[np.flatnonzero(right == 0)[:2]] = 1
     worse = right.copy()
     worse[:100] = 0
-    trials = [Trial({"a": 1}, right, 50.0, 9.0), Trial({"a": 2}, nearly, 5.0, 3.0), Trial({"a": 3}, worse, 1.0, 2.0)]
+    even = np.ones(len(right))
+    trials = [
+        Trial({"a": 1}, right, even, 50.0, 9.0),
+        Trial({"a": 2}, nearly, even, 5.0, 3.0),
+        Trial({"a": 3}, worse, even, 1.0, 2.0),
+    ]
     assert simplest_of_the_best(trials).values == {"a": 2}
 
 
@@ -143,3 +149,56 @@ def test_the_choice_between_thresholds_tries_them_as_found_and_trained_together(
     assert any("finetune_epochs" not in values for values in thresholds)
     assert model.chosen_["split"] == "axis"
     assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"min_samples_leaf": 90}, {"min_impurity_decrease": 10.0}, {"min_samples_split": 1000}]
+)
+def test_nothing_to_split_is_no_reason_to_fail(changes):
+    X = np.zeros((100, 3)) if not changes else thresholds(150)[0]
+    model = CrispTreeClassifier(**QUICK, **changes).fit(X, np.arange(len(X)) % 2)
+    assert model.get_n_leaves() <= 2
+
+
+def test_rows_count_by_their_weight_in_the_choice():
+    scores, weights = np.array([1.0, 0.0, 0.0]), np.array([8.0, 1.0, 1.0])
+    one, other = Trial({}, scores, weights, 1.0, 2.0), Trial({}, 0 * scores, weights, 1.0, 2.0)
+    assert one.score == pytest.approx(0.8)
+    even = Trial({}, scores, np.ones(3), 1.0, 2.0), Trial({}, 0 * scores, np.ones(3), 1.0, 2.0)
+    assert even[0].error_against(even[1]) == pytest.approx(scores.std() / np.sqrt(3))
+    assert one.error_against(other) == pytest.approx(np.sqrt(0.8**2 * 0.2**2 + 2 * 0.1**2 * 0.8**2))
+
+
+def test_a_rare_class_does_not_keep_a_fit_from_choosing():
+    X, y = thresholds(150)
+    y[0] = 2
+    assert CrispTreeClassifier(**QUICK).fit(X, y).path_
+
+
+def test_a_few_validation_rows_do_not_judge():
+    X, y = thresholds(200)
+    model = CrispTreeClassifier(**QUICK).fit(X[3:], y[3:], validation=(X[:3], y[:3]))
+    assert len(model.path_[0].row_scores) == 197
+
+
+def test_rows_held_out_for_epochs_that_are_not_trained_come_back():
+    X, y = thresholds(300)
+    model = CrispTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
+    assert model.chosen_["split"] == "axis"
+    n_rows = model.tree_.statistics.node_counts[0].sum()
+    assert n_rows == (300 if model.chosen_.get("finetune_epochs") == 0 else 270)
+
+
+def test_what_is_set_by_now_is_no_longer_chosen():
+    X, y = clouds(150)
+    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique").fit(X, y)
+    assert "input_noise" in model.chosen_
+    assert "input_noise" not in model.set_params(max_depth=3, input_noise=1.0).fit(X, y).chosen_
+
+
+@pytest.mark.parametrize("annealing", ["linear", "geometric"])
+def test_a_short_training_becomes_as_steep(annealing):
+    plan = Plan(epochs=40, annealing=annealing, steepness_step=0.1)
+    short = _shorter(plan, 0.3)
+    assert short.epochs == 12
+    assert short.steepness_at(12) == pytest.approx(plan.steepness_at(40))

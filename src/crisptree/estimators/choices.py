@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.holdout import and_copies, hold_out, own_rows
@@ -37,6 +37,9 @@ little: without any the full training overfits where the short one of a trial di
 
 SHALLOW = 4
 FEWEST_ROWS = 60
+FEWEST_JUDGES = 20
+"""Fewer validation rows than these say nothing; the training rows are cross-validated then."""
+
 ROWS_FOR_ONE_FOLD = 4000
 """With so many rows a single part judges; fewer are cross-validated."""
 
@@ -76,6 +79,14 @@ def scale_of(parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None)
     """What scale="auto" means at first: the pixels of an image have one unit, the columns of a table their own."""
     scale: str | None = parameters["scale"]
     return scale if scale != "auto" else "feature" if image_shape is None else "global"
+
+
+def still_open(chosen: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What was chosen for an earlier tree and holds for a larger one: neither its depth nor what is set by now."""
+    free = {name for name in chosen if _auto(parameters, name)}
+    if _auto(parameters, "split"):
+        free.add("finetune_epochs")
+    return {name: value for name, value in chosen.items() if name in free}
 
 
 def closed(
@@ -228,19 +239,20 @@ class _Search:
             as_found = values | {"finetune_epochs": 0}
             trials = try_depths(as_found, self._spec(as_found), self._folds(values))
             self.trials += trials
-            if self.parameters["finetune_epochs"]:
+            if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
                 self._try(**(values | {"max_depth": best.values["max_depth"]}))
 
     def _scikit_learns_tree(self) -> float:
         """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""
-        scores = []
+        scores, weights = [], []
         for fold in self._folds({}):
             rows, held = fold.problem.training, fold.held
             tree = DecisionTreeClassifier(max_depth=self.depth, criterion="entropy", random_state=self.seed % 2**32)
             tree.fit(rows.X, rows.y, rows.weight)
             scores.append(tree.predict(held.X) == held.y)
-        return float(np.concatenate(scores).mean())
+            weights.append(held.weight)
+        return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))
 
     def choice(self) -> dict[str, Any]:
         """The best of every kind by its score, because noise and scale make no tree simpler; then the simplest kind."""
@@ -271,18 +283,21 @@ class _Search:
 def _folds(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None) -> list[Fold]:
     """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
     part = problem.training
-    if problem.validation is not None:
+    if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:
         kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
         return [Fold(_only(problem, kept), problem.validation)]
     own = own_rows(len(part.y), source)
     n_rows, counts = len(own), np.bincount(part.y[own])
     n_folds = 3 if n_rows < FEW_ROWS else 2
-    if n_rows < FEWEST_ROWS or counts.min() < n_folds or len(counts) < 2:
+    counts = counts[counts > 0]
+    if n_rows < FEWEST_ROWS or len(counts) < 2:
         return []
     if n_rows >= ROWS_FOR_ONE_FOLD:
         pairs = [hold_out(part.y[own], HELD_OUT, seed)]
     else:
-        pairs = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(own, part.y[own]))
+        # A class with fewer rows than folds cannot be in all of them.
+        kind = StratifiedKFold if counts.min() >= n_folds else KFold
+        pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, part.y[own]))
     with_copies = [(_at_most(and_copies(own[kept], source), MOST_ROWS, seed), own[held]) for kept, held in pairs]
     return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
 

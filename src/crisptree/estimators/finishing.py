@@ -19,8 +19,8 @@ def is_judged(parameters: Mapping[str, Any]) -> bool:
 
 
 def unfinished(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a fit that leaves the tree as it was trained."""
-    return {**parameters, "prune": None, "shrinkage": 0.0}
+    """The parameters of a fit that leaves the tree as it was trained, and that nobody hears of."""
+    return {**parameters, "prune": None, "shrinkage": 0.0, "callbacks": None, "verbose": False}
 
 
 def finished(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import row_blocks
-from crisptree.estimators.choices import choose, closed, is_open, scale_of
+from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
@@ -53,6 +53,7 @@ def fit_rows(
 
     ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
     """
+    everything, given = data, validation
     if validation is None and holds_out(parameters):
         data, validation = split_off(data, parameters["validation_fraction"], seed)
 
@@ -68,13 +69,16 @@ def fit_rows(
     n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
     path: list[Trial] = []
     if earlier is not None:
-        # What was found good for the earlier tree holds for the larger one, but for its depth.
-        chosen = {name: value for name, value in chosen.items() if name != "max_depth"}
+        chosen = still_open(chosen, parameters)
     problem = scaled(scale)
     if is_open(parameters) and earlier is None:
         chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source)
     values = closed(parameters, chosen, data.image_shape)
-    if values["scale"] != scale:
+    if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
+        # No epoch is to be judged after all: the rows that were held out for it train too.
+        data, validation = everything, None
+        problem = scaled(values["scale"])
+    elif values["scale"] != scale:
         problem = scaled(values["scale"])
     if validation is None and is_judged(values):
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
@@ -86,13 +90,12 @@ def fit_rows(
 
 
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
-    """Rows of classes; where some have probabilities of classes, all have."""
+    """Rows of classes or, where they have them, of probabilities of classes; those that judge are put like them."""
     n_classes = len(data.classes)
-    if data.y.ndim == 1 and (validation is None or validation.y.ndim == 1):
-        return Problem(data.part, scaling, Classes(n_classes), validation)
-    soft, held = (part and replace(part, y=one_hot(part.y, n_classes)) for part in (data.part, validation))
-    assert soft is not None
-    return Problem(soft, scaling, SoftClasses(n_classes), held)
+    if data.y.ndim == 1:
+        return Problem(data.part, scaling, Classes(n_classes), validation and likeliest(validation))
+    held = validation and replace(validation, y=one_hot(validation.y, n_classes))
+    return Problem(data.part, scaling, SoftClasses(n_classes), held)
 
 
 def _with_labels(problem: Problem) -> Problem:

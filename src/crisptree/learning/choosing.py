@@ -30,6 +30,8 @@ class Trial:
         What was set.
     row_scores : ndarray of shape (n,)
         How good the answer was for every held-out row, fold after fold: for classes 1 or 0.
+    row_weights : ndarray of shape (n,)
+        What these rows weigh.
     weights, leaves : float
         Weights that are not zero, and leaves, in the mean over the folds.
     trees : tuple of CrispTree
@@ -38,19 +40,28 @@ class Trial:
 
     values: dict[str, Any]
     row_scores: Doubles
+    row_weights: Doubles
     weights: float
     leaves: float
     trees: tuple[CrispTree, ...] = ()
 
     @property
     def score(self) -> float:
-        """The mean over the rows."""
-        return float(self.row_scores.mean())
+        """The weighted mean over the rows."""
+        return float(np.average(self.row_scores, weights=self.row_weights))
 
     def error_against(self, other: Trial) -> float:
         """The standard error of the difference between two settings, row by row."""
-        difference = self.row_scores - other.row_scores
-        return float(difference.std() / np.sqrt(len(difference)))
+        return self._error(self.row_scores - other.row_scores)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the score."""
+        return self._error(self.row_scores)
+
+    def _error(self, values: Doubles) -> float:
+        share = self.row_weights / self.row_weights.sum()
+        return float(np.sqrt((share**2 * (values - share @ values) ** 2).sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +103,8 @@ def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold
         scores.append(fold.problem.target.score(*parts).double().numpy())
     weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees if isinstance(tree, FlatTree))
     leaves = sum(tree.structure.n_leaves for tree in trees)
-    return Trial(values, np.concatenate(scores), weights / len(trees), leaves / len(trees), tuple(trees))
+    held = np.concatenate([fold.held.weight for fold in folds])
+    return Trial(values, np.concatenate(scores), held, weights / len(trees), leaves / len(trees), tuple(trees))
 
 
 def simplest_of_the_best(trials: Sequence[Trial]) -> Trial:
@@ -113,5 +125,6 @@ def shortened(spec: Spec, share: float) -> Spec:
 
 def _shorter(plan: Any, share: float) -> Any:
     epochs = max(min(plan.epochs, 2), round(plan.epochs * share))
-    step = plan.steepness_step * plan.epochs / max(epochs, 1) if plan.annealing == "linear" else plan.steepness_step
+    longer = plan.epochs / max(epochs, 1)
+    step = plan.steepness_step * longer if plan.annealing == "linear" else (1 + plan.steepness_step) ** longer - 1
     return replace(plan, epochs=epochs, steepness_step=step, min_updates=round(plan.min_updates * share))

@@ -39,8 +39,8 @@ def read_splits(
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
     try:
         return ModuleSplits.from_arrays(factory, tensors, input_shape)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise ModelFileError(f"{path}: {error}") from error
+    except Exception as error:  # the function that builds modules may be the user's own, and raise anything
+        raise ModelFileError(f"{path} holds split modules that cannot be built: {error}") from error
 
 
 def _described(module: Any, split: Factory | None, path: str | PathLike[str]) -> tuple[Factory, tuple[int, ...]]:

@@ -104,7 +104,7 @@ def _kind(values: Mapping[str, Any], deepest: float) -> str:
 
 def _point(trial: Any) -> tuple[float, float, float]:
     """Weights, accuracy and its standard error, the latter two in %; a single leaf, which has none, stands at 1."""
-    error = trial.row_scores.std() / np.sqrt(len(trial.row_scores))
+    error = trial.error
     return max(trial.weights, 1.0), 100 * trial.score, 100 * error
 
 
