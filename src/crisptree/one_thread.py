@@ -31,7 +31,8 @@ _lock = Lock()
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Torch works on one thread inside, and on as many as before outside; other threads do not notice."""
-    before = torch.get_num_threads()
+    with _lock:  # a thread's first question to torch, asked while another thread sets its number, would hear that one
+        before = torch.get_num_threads()
     if before == 1:
         yield
         return
@@ -58,7 +59,6 @@ def _set_here(number: int) -> None:
     ``torch.set_num_threads`` tells the calling thread, and those that are yet to call torch for the first time. What
     those are told is put back at once: a thread that begins here knows it, and can tell it again.
     """
-    torch.get_num_threads()  # the first call of a thread takes on what new ones are told, and must not come later
     told, changed = Event(), Event()
     for_others = 1
 
@@ -70,6 +70,7 @@ def _set_here(number: int) -> None:
         torch.set_num_threads(for_others)
 
     with _lock:
+        torch.get_num_threads()  # the first call of a thread takes on what new ones are told, and must not come later
         other = Thread(target=ask_and_put_back, daemon=True)
         other.start()
         try:

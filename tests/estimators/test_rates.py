@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from crisptree import CrispTreeClassifier
 from crisptree.learning.spec import Spec
+from tests.toys import plain_tree
 
 QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
 
@@ -31,7 +32,7 @@ def test_the_rate_shrinks_with_the_features_of_a_hyperplane_and_with_nothing_els
 def test_the_automatic_rate_trains_as_the_same_number_does():
     X = np.random.default_rng(0).normal(size=(200, 128)).astype(np.float32)
     y = X[:, 0] > X[:, 1]
-    model = CrispTreeClassifier(**QUICK)
+    model = plain_tree(**QUICK)
     same = clone(model).set_params(learning_rate=0.01)
     np.testing.assert_array_equal(model.fit(X, y).tree_.weight, same.fit(X, y).tree_.weight)
 

@@ -98,6 +98,7 @@ PARAMETERS = {
     "l2": 0.0,
     "leaf_prior": 0.0,
     "roughness": 0.0,
+    "penalty_share": "rows",
     "input_noise": 0.0,
     "mass_threshold": 1e-3,
     "early_stopping": False,
