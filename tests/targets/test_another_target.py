@@ -17,6 +17,7 @@ from crisptree.persistence.trees import known_sections, trees_from_file, trees_t
 from crisptree.scaling import Scaling
 from crisptree.targets import TARGETS, Target
 from crisptree.tree import Tree
+from tests.toys import plain_tree
 
 
 @dataclass(frozen=True)
@@ -75,36 +76,15 @@ class Rates(Target):
         return "not rates" if (tables < 0).any() else None
 
 
-PARAMETERS = {
-    "split": "oblique",
-    "algorithm": "em",
-    "grow": "greedy",
+QUICK = {
     "max_depth": 3,
-    "max_leaf_nodes": None,
-    "min_samples_split": 2,
     "min_samples_leaf": 5,
-    "min_weight_fraction_leaf": 0.0,
-    "min_impurity_decrease": 0.0,
     "epochs": 10,
     "finetune_epochs": 10,
     "min_updates": 100,
-    "learning_rate": "auto",
-    "learning_rate_decay": "linear",
     "batch_size": 64,
-    "steepness": 1.0,
-    "steepness_step": 0.1,
-    "annealing": "linear",
-    "l1": 0.0,
-    "l2": 0.0,
-    "leaf_prior": 0.0,
-    "roughness": 0.0,
-    "penalty_share": "rows",
-    "input_noise": 0.0,
-    "mass_threshold": 1e-3,
-    "early_stopping": False,
-    "device": "cpu",
-    "n_jobs": 1,
 }
+PARAMETERS = plain_tree(**QUICK, device="cpu", n_jobs=1, leaf_prior=0.0).get_params()
 
 
 @pytest.fixture
