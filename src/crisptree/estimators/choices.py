@@ -56,6 +56,9 @@ HELD_OUT = 0.2
 EPOCHS = 0.3
 """The share of the epochs that a trial gets."""
 
+ROWS_FOR_SHORT_TRIALS = 300
+"""Fewer rows are trained on as long in a trial as in the end: that is a matter of seconds, and few updates tell little."""
+
 ALIKE = (1.5, 30.0)
 """Columns whose spreads, but for a tenth at either end, differ by a factor between these may have one unit."""
 
@@ -184,7 +187,7 @@ class _Search:
             image_shape=self.image_shape,
             seed=self.seed,
         )
-        return shortened(spec, EPOCHS)
+        return shortened(spec, EPOCHS) if len(rows.y) >= ROWS_FOR_SHORT_TRIALS else spec
 
     def _try(self, **values: Any) -> None:
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
