@@ -57,7 +57,7 @@ EPOCHS = 0.3
 """The share of the epochs that a trial gets."""
 
 ROWS_FOR_SHORT_TRIALS = 300
-"""Fewer rows are trained on as long in a trial as in the end: that is a matter of seconds, and few updates tell little."""
+"""Fewer rows are trained on as long in a trial as in the end: a matter of seconds, and few updates tell little."""
 
 ALIKE = (1.5, 30.0)
 """Columns whose spreads, but for a tenth at either end, differ by a factor between these may have one unit."""
