@@ -113,5 +113,6 @@ def _type_and_sides(name: str, hint: Any) -> tuple[Any, tuple[str, ...]]:
             return np.float64, ()
         if get_origin(part) is Annotated:
             array, *sides = get_args(part)
-            return get_args(get_args(array)[1])[0], tuple(sides)
+            last = get_args(array)[-1]  # the dtype; where NDArray is an alias of its own (Python 3.12), the scalar type
+            return (get_args(last) or (last,))[0], tuple(sides)
     raise TypeError(f"the field {name!r} must be Annotated with the sides of its array to stand in a file.")
