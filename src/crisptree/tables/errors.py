@@ -10,6 +10,16 @@ class TableError(ValueError):
     """A table, or a value in it, that cannot be used; the message says what to do."""
 
 
+class RefusedColumns(TableError):
+    """Columns that cannot be used as they are: ``reasons`` has a sentence for each, which names a remedy."""
+
+    def __init__(self, table: object, reasons: dict[str, str]) -> None:
+        self.reasons, shown = reasons, [reason.removeprefix(f"{table}: ") for reason in reasons.values()]
+        several = f"{table} has {len(shown)} columns that cannot be used as they are:"
+        super().__init__("\n".join([several, *(f"  {reason}" for reason in shown)]) if len(shown) > 1 else
+                         next(iter(reasons.values())))
+
+
 def listed(names: Iterable[str], most: int = 8) -> str:
     """A few names in quotation marks, and how many more there are.
 
