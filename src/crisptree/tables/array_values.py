@@ -124,7 +124,10 @@ def _of_series(series: Any, dtype: Any, name: str, missing: Collection[str]) -> 
     if kind in "iufb":
         plain = isinstance(dtype, np.dtype)
         return _of_array(series.to_numpy() if plain else _masked(series, kind), name, missing, is_boolean=kind == "b")
-    numbers, different = series.factorize()
+    try:
+        numbers, different = series.factorize()
+    except TypeError as error:
+        raise _of_other_type(name, _odd_type(series.tolist())) from error
     return _of_different(list(different), numbers.astype(np.int64), name, missing)
 
 

@@ -111,6 +111,10 @@ def table_of(X: Any) -> Table:
     >>> table.names, table.num_rows, table.column("color")
     (('age', 'color'), 2, ['red', 'blue'])
     """
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            "X must be dense: sparse input is not supported where columns are looked at one by one. Give X.toarray()."
+        )
     if isinstance(X, Mapping):
         return _of_columns(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
@@ -144,8 +148,6 @@ def _of_columns(columns: Mapping[Any, Any]) -> Table:
 
 
 def _of_array(X: Any) -> Table:
-    if hasattr(X, "toarray"):
-        raise TypeError("X must be dense: sparse input is not supported here, where columns are looked at. Give X.toarray().")
     array = np.asarray(X)
     if array.dtype.kind in "US" and isinstance(X, list | tuple):
         array = np.asarray(X, dtype=object)  # so that numbers beside text stay numbers
