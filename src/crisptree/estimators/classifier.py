@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import route_rows
-
-if TYPE_CHECKING:
-    from crisptree.tables.table_encoder import TableEncoder
 
 
 class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
@@ -191,8 +188,6 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     """
 
     FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_", "chosen_", "path_")
-
-    encoder_: TableEncoder
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:

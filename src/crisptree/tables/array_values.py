@@ -138,9 +138,7 @@ def _masked(series: Any, kind: str) -> npt.NDArray[Any]:
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _of_array(
-    array: npt.NDArray[Any], name: str, missing: Collection[str], *, is_boolean: bool = False
-) -> ArrayValues:
+def _of_array(array: npt.NDArray[Any], name: str, missing: Collection[str], *, is_boolean: bool = False) -> ArrayValues:
     kind = array.dtype.kind
     if kind == "f":
         return _present("boolean" if is_boolean else "number", ~np.isnan(array), array)

@@ -16,8 +16,11 @@ class RefusedColumns(TableError):
     def __init__(self, table: object, reasons: dict[str, str]) -> None:
         self.reasons, shown = reasons, [reason.removeprefix(f"{table}: ") for reason in reasons.values()]
         several = f"{table} has {len(shown)} columns that cannot be used as they are:"
-        super().__init__("\n".join([several, *(f"  {reason}" for reason in shown)]) if len(shown) > 1 else
-                         next(iter(reasons.values())))
+        super().__init__(
+            "\n".join([several, *(f"  {reason}" for reason in shown)])
+            if len(shown) > 1
+            else next(iter(reasons.values()))
+        )
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from crisptree import limits
 from crisptree.files import checked_size
 from crisptree.tables.errors import TableError
-from crisptree.tables.source import MOST_ROWS, Source, TextSource
+from crisptree.tables.source import Source, TextSource
+from crisptree.tables.table import MOST_ROWS
 
 BLOCK = 2**20
 """Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""

@@ -140,7 +140,7 @@ class Preprocessing:
         """
         place = {name: number for number, name in enumerate(self.input_names)}
         places = np.array([place[column.name] for column in self.columns], dtype=np.int64)
-        return np.bincount(places[self.origin], weights=shares, minlength=len(place))
+        return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
 
     def says(self, feature: int, value: float) -> str:
         """What a feature says about a row, in the words of the table.

@@ -120,7 +120,9 @@ def table_of(X: Any) -> Table:
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return Table(_names(list(X.columns)), X.shape[1], len(X), lambda number, rows: X.iloc[rows, number])
     if hasattr(X, "get_columns") and hasattr(X, "with_columns"):
-        return Table(list(X.columns), X.shape[1], len(X), lambda number, rows: _of_polars(X.get_columns()[number][rows]))
+        return Table(
+            list(X.columns), X.shape[1], len(X), lambda number, rows: _of_polars(X.get_columns()[number][rows])
+        )
     if hasattr(X, "column_names") and hasattr(X, "num_rows"):
         return Table(
             list(X.column_names), len(X.column_names), X.num_rows, lambda number, rows: _sliced(X.column(number), rows)

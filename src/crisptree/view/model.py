@@ -58,7 +58,7 @@ class ModelView:
     @property
     def preprocessing(self) -> Any:
         """What becomes of the columns of a table, where the last step before the tree encodes one; else None."""
-        last = self.earlier[-1] if self.earlier else None
+        last: Any = self.earlier[-1] if self.earlier else None
         while hasattr(last, "steps"):
             last = last.steps[-1][1]
         return getattr(last, "preprocessing_", None)
