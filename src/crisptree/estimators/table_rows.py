@@ -23,9 +23,10 @@ def learned_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> Tabl
         return None
     encoder = _encoder(categorical)
     rows = None
-    if sample_weight is not None and np.ndim(sample_weight) == 1:
+    if sample_weight is not None:
         rows = np.asarray(sample_weight) > 0
-        rows = None if len(rows) != table_of(X).num_rows or not rows.any() else rows
+        if rows.shape != (table_of(X).num_rows,) or not rows.any():
+            rows = None  # which is refused where weights are checked
     try:
         encoder._learn(X, rows)
     except RefusedColumns as error:
@@ -92,9 +93,12 @@ def check_no_dates(X: Any, fitting: bool) -> None:
 
 def check_labels_present(y: Any) -> None:
     """Refuse labels of which some are missing; what else may be wrong with y is scikit-learn's to say."""
-    if np.ndim(y) != 1:
+    try:
+        array = np.asarray(y)
+    except (ValueError, TypeError):
         return
-    array = np.asarray(y)
+    if array.ndim != 1:
+        return
     if array.dtype.kind == "O":
         absent = np.array([is_hole(value) for value in array], dtype=bool)
     elif array.dtype.kind == "f":
