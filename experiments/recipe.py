@@ -36,6 +36,13 @@ GOALS = {
 }
 """The lines of the table of the plain defaults, and what was to be reached."""
 
+VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "160 epochs of finetuning": (("mnist", "fashion_mnist", "connect4"), {"finetune_epochs": 160}),
+    "shifts of 1 pixel, 160 epochs": (("mnist",), {"shifts": 1, "finetune_epochs": 160}),
+    "shifts of 1 pixel, 320 epochs": (("mnist",), {"shifts": 1, "finetune_epochs": 320}),
+}
+"""What is put beside the defaults on the test rows: the data sets and the parameters."""
+
 FOLDS = 4
 SEEDS = range(5)
 SMALL_SEEDS = range(3)
@@ -144,13 +151,14 @@ def try_small(data: str, part: str, seed: int, home: Path) -> None:
         store(data, home).put({**key, **measured(parameters, (X[rows], y[rows]), held, seed)})
 
 
-def try_defaults(data: str, seed: int, home: Path) -> None:
-    """The plain defaults on all training rows, judged by the test rows."""
-    key = {"kind": "defaults", "part": "defaults", "seed": seed}
+def try_defaults(data: str, seed: int, home: Path, variant: str = "defaults") -> None:
+    """The plain defaults, or a variant of them, on all training rows, judged by the test rows."""
+    more = VARIANTS[variant][1] if variant in VARIANTS else {}
+    key = {"kind": "variants" if more else "defaults", "part": variant, "seed": seed}
     if store(data, home).get(*key.values()) is None:
         X, y, X_valid, y_valid, X_test, y_test = parts_of(data)
         everything = np.concatenate([X, X_valid]), np.concatenate([y, y_valid])
-        store(data, home).put({**key, **measured(shape_of(data), everything, (X_test, y_test), seed)})
+        store(data, home).put({**key, **measured({**shape_of(data), **more}, everything, (X_test, y_test), seed)})
 
 
 def try_folds(seed: int, home: Path) -> None:
@@ -217,7 +225,7 @@ DEFAULTS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("parts", "small", "defaults", "page"))
+    parser.add_argument("what", choices=("parts", "small", "defaults", "variants", "page"))
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--results", type=Path, default=HOME)
     given = parser.parse_args()
@@ -236,6 +244,10 @@ def main() -> None:
                 try_defaults(data, seed, given.results)
                 if data == "digits":
                     try_folds(seed, given.results)
+        elif given.what == "variants":
+            for variant, (sets, _) in VARIANTS.items():
+                for seed in SEEDS if data in sets else ():
+                    try_defaults(data, seed, given.results, variant)
     if given.what == "page":
         (given.results / "recipe.md").write_text(page(given.results), encoding="utf-8")
 
