@@ -117,7 +117,7 @@ pictures: setup
 	$(BIN)/python docs/pictures.py
 
 segmentation: setup
-	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
+	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which defaults,paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
 
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py
