@@ -1,17 +1,12 @@
 """Prediction from a DataFrame against the same numbers as an array, plus pandas' own way of making them.
 
-    python benchmarks/bench_tables.py
+    OMP_NUM_THREADS=1 python benchmarks/bench_tables.py
 
 10,000 rows of 20 columns: ten of numbers, of which three have holes, two of booleans, eight of text. Both sides predict
 the same classes; the times are the best of several rounds, taken in turn, in one thread.
 """
 
 from __future__ import annotations
-
-import os
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import time
 from collections.abc import Callable
@@ -43,7 +38,7 @@ def table(n_rows: int = N_ROWS, seed: int = 0) -> tuple[pd.DataFrame, Any]:
 def by_pandas(frame: pd.DataFrame, names: list[str], means: pd.Series) -> Any:
     """The encoder's features, made by pandas: indicators of holes, means in their place, dummies."""
     holes = frame[means.index].isna().rename(columns=lambda name: f"{name} is missing")
-    filled = frame.fillna({name: mean for name, mean in means.items()})
+    filled = frame.fillna(means.to_dict())
     dummies = pd.get_dummies(filled, prefix_sep="=", dtype=np.float32)
     return pd.concat([dummies, holes], axis=1).reindex(columns=names, fill_value=0).to_numpy(dtype=np.float32)
 

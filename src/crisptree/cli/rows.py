@@ -49,11 +49,10 @@ def load_classifier(path: Path) -> Any:
 
 def taking_rows(model: Any) -> Any:
     """The model that takes rows of numbers, with its preprocessing beside it: here tables are encoded in pieces."""
-    encoder = model.__dict__.get("encoder_")
-    if encoder is None:
+    if "encoder_" not in model.__dict__:
         return model
-    model, stored = without_encoder(model), encoder.preprocessing_
-    model.__dict__["preprocessing_"] = stored
+    model = without_encoder(model)
+    stored: Preprocessing = model.preprocessing_
     if stored.named:
         model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
     return model

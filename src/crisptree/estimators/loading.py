@@ -78,6 +78,8 @@ def load(
 ) -> CrispTreeClassifier | CrispSegmenter:
     """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
 
+    A model that was trained on a table with text or missing values, here or on the command line, takes such tables.
+
     Parameters
     ----------
     path : str or path

@@ -142,6 +142,18 @@ class Preprocessing:
         places = np.array([place[column.name] for column in self.columns], dtype=np.int64)
         return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
 
+    def features_of(self, name: str) -> tuple[int, ...]:
+        """The numbers of the features that a column has become; none for one that is left out.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number", missing=True), Column("sex", "category", categories=("f", "m")))
+        >>> Preprocessing(columns).features_of("sex")
+        (2, 3)
+        """
+        places = {column.name: place for place, column in enumerate(self.columns)}
+        return tuple(np.flatnonzero(self.origin == places.get(name, -1)).tolist())
+
     def says(self, feature: int, value: float) -> str:
         """What a feature says about a row, in the words of the table.
 

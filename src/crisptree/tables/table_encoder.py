@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """The fitted encoder that does what a preprocessing says."""
         encoder = cls(missing=preprocessing.missing)
-        encoder._preprocessing, encoder._notes = preprocessing, []
+        encoder.__dict__["preprocessing_"], encoder._notes = preprocessing, []
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
 
@@ -102,7 +103,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _learn(self, X: Any, rows: npt.NDArray[np.bool_] | None = None) -> Table:
         """Forget what is known, and learn from the rows that are marked; the table that X is."""
-        for name in ("_survey", "_preprocessing", "_n_rows", "n_features_in_", "feature_names_in_"):
+        for name in ("_survey", "preprocessing_", "_n_rows", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         table = self._add(X, rows)
         _ = self.preprocessing_  # says at once what cannot be used
@@ -131,7 +132,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             part = None if rows is None else rows[start : start + piece.num_rows]
             self._survey.add(piece, self._n_rows + start, part)
         self._n_rows += table.num_rows
-        self.__dict__.pop("_preprocessing", None)
+        self.__dict__.pop("preprocessing_", None)
         return table
 
     def _choices(self, table: Table) -> Choices:
@@ -157,13 +158,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    @property
+    @cached_property
     def preprocessing_(self) -> Preprocessing:
         """What is done to every column; an error names all columns that cannot be used."""
         check_is_fitted(self)
-        if "_preprocessing" not in self.__dict__:
-            self._preprocessing, self._notes = self._survey.preprocessing()
-        return self._preprocessing
+        preprocessing, self._notes = self._survey.preprocessing()
+        return preprocessing
 
     @property
     def notes_(self) -> list[str]:
@@ -255,7 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(preprocessing.feature_names, dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_survey" in self.__dict__ or "_preprocessing" in self.__dict__
+        return "_survey" in self.__dict__ or "preprocessing_" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

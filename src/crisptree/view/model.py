@@ -58,7 +58,7 @@ class ModelView:
     @property
     def preprocessing(self) -> Any:
         """What becomes of the columns of a table, where the last step before the tree encodes one; else None."""
-        last: Any = self.earlier[-1] if self.earlier else None
+        last: Any = self.earlier[-1] if self.earlier else self.estimator
         while hasattr(last, "steps"):
             last = last.steps[-1][1]
         return getattr(last, "preprocessing_", None)
@@ -242,11 +242,12 @@ def parts_of(model: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def without_encoder(estimator: Any) -> Any:
-    """A fitted estimator that takes the rows which its encoder makes."""
+    """A fitted estimator that takes the rows which its encoder makes, with the encoder's preprocessing beside it."""
     twin = copy.copy(estimator)
-    twin.__dict__.pop("encoder_", None)
     twin.__dict__.pop("feature_names_in_", None)
     twin.n_features_in_ = twin.tree_.n_features
+    if "encoder_" in twin.__dict__:
+        twin.__dict__["preprocessing_"] = twin.__dict__.pop("encoder_").preprocessing_
     return twin
 
 
