@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How a sentence is printed: as it is."""
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})\])`")
+REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTED}))*\])`")
 """A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
 
 
@@ -107,7 +107,11 @@ def with_flags(text: str) -> str:
 
     def flag(remedy: re.Match[str]) -> str:
         name, value = f"--{remedy[1].replace('_', '-')}", ast.literal_eval(remedy[2])
-        word = str(value[0] if isinstance(value, list) else value).replace("\t", "\\t")
-        return name if value is True else f"{name} {quote(word)}"
+        if value is True:
+            return name
+        words = value if isinstance(value, list) else [str(value)]
+        if len(words) > 1 and not any("," in word for word in words):
+            words = [",".join(words)]
+        return " ".join(f"{name} {quote(word)}" for word in words).replace("\t", "\\t")
 
     return REMEDY.sub(flag, text)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from crisptree import limits
 from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError, counted, listed, meant
+from crisptree.tables.number_texts import hint
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.source import Source
 from crisptree.tables.values import Values, values_of
@@ -48,7 +49,7 @@ class Encoder:
         place = 0
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):
             width = len(column.features)
-            values = values_of(batch.column(name), name, self.missing)
+            values = values_of(batch.column(name), name, self.missing, self.source.written)
             part = X[:, place : place + width]
             if column.kind == "category":
                 self._encode_category(column, values, part)
@@ -95,8 +96,8 @@ class Encoder:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
             raise TableError(
-                f"{shown} must hold {what}, as in training; row {row} has {value!r}. If that means a missing value, "
-                f"say `missing={[value]}`."
+                f"{shown} must hold {what}, as in training; row {row} has {value!r}. {hint(value, values.written)}If "
+                f"that means a missing value, say `missing={[value]}`."
             )
         missing = ~values.present
         if missing.any() and np.isnan(column.mean):

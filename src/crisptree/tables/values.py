@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crisptree.tables.errors import TableError
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
-COMMAS = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+$|^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
-"""Numbers as people write them, 1.234,5 and 1,234.5, but not tables."""
-
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
 BOOLEANS = ("false", "true")
 
@@ -29,25 +27,29 @@ class Values:
     """A piece of a column.
 
     Its ``kind`` is "number", "boolean", "text" or "date"; ``array`` has the values that are not missing, ``present``
-    marks the rows that have one, and ``where`` has the places of those rows in the batch.
+    marks the rows that have one, and ``where`` has the places of those rows in the batch; ``written`` says how numbers
+    are written in text.
     """
 
     kind: str
     array: pa.Array
     present: Mask
     where: npt.NDArray[np.intp]
+    written: NumberTexts = PLAIN
 
     def only(self, rows: Mask) -> Values:
         """Some of the rows; the others count neither as present nor as missing."""
         kept = rows[self.present]
-        return Values(self.kind, self.array.filter(pa.array(kept)), self.present[rows], self.where[kept])
+        array = self.array.filter(pa.array(kept))
+        return Values(self.kind, array, self.present[rows], self.where[kept], self.written)
 
     def numbers(self) -> npt.NDArray[np.float64] | None:
         """The present values as numbers, or None where one of them is none; text such as 'inf' is no number."""
         if self.kind == "date":
             return None
+        array = self.written.plain(self.array) if self.kind == "text" else self.array
         try:
-            result = _numpy(self.array.cast(pa.float64(), safe=self.kind == "text"))
+            result = _numpy(array.cast(pa.float64(), safe=self.kind == "text"))
         except pa.ArrowInvalid:
             return None
         # Arrow takes "inf" and "nan" for numbers; here they are text, so that whether a value is a number does not
@@ -56,13 +58,14 @@ class Values:
 
     def number_mask(self) -> Mask:
         """Which of the present texts are numbers, and not too large for one."""
-        mask = self.matching(NUMBER)
-        mask[mask] = np.isfinite(_numpy(self.array.filter(pa.array(mask))).astype(np.float64))
+        plain = self.written.plain(self.array)
+        mask = _matching(plain, NUMBER)
+        mask[mask] = np.isfinite(_numpy(plain.filter(pa.array(mask))).astype(np.float64))
         return mask
 
     def matching(self, pattern: str) -> Mask:
         """Which of the present texts match."""
-        return _numpy(pc.match_substring_regex(self.array, pattern)).astype(bool)
+        return _matching(self.array, pattern)
 
     def booleans(self) -> npt.NDArray[np.float64] | None:
         """The present values as 0 and 1, or None where one of them is not true or false."""
@@ -93,7 +96,7 @@ class Values:
         return start + int(self.where[place]) + 1, self.array[place].as_py()
 
 
-def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
+def values_of(array: pa.Array, name: str, missing: Collection[str], written: NumberTexts = PLAIN) -> Values:
     """The values of one column of a batch. Text is trimmed; NaN counts as missing.
 
     Examples
@@ -116,7 +119,7 @@ def values_of(array: pa.Array, name: str, missing: Collection[str]) -> Values:
         absent = pc.is_null(array, nan_is_null=True)
     present = ~_numpy(absent).astype(bool)
     found = array if present.all() else array.filter(pa.array(present))
-    return Values(kind, found, present, np.flatnonzero(present))
+    return Values(kind, found, present, np.flatnonzero(present), written)
 
 
 def _kind(kind: pa.DataType, name: str) -> str:
@@ -133,6 +136,10 @@ def _kind(kind: pa.DataType, name: str) -> str:
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
         f"Leave it out with `drop={[name]}`."
     )
+
+
+def _matching(texts: pa.Array, pattern: str) -> Mask:
+    return _numpy(pc.match_substring_regex(texts, pattern)).astype(bool)
 
 
 def _numpy(array: pa.Array) -> npt.NDArray[Any]:
