@@ -87,9 +87,7 @@ def test_a_remedy_that_is_followed_makes_the_column_one_of_numbers(tmp_path):
 
 def test_a_word_among_numbers_written_otherwise_is_named_beside_them(tmp_path):
     path = table(tmp_path / "t.csv", "1,5", "2,5", "n/a", "3,25")
-    with pytest.raises(
-        TableError, match=r"row 1 has '1,5'. Say `decimal=','`. Besides, row 3 has 'n/a'. If that means"
-    ):
+    with pytest.raises(TableError, match=r"row 1 has '1,5'. Say `decimal=','`. Besides, row 3 has 'n/a'. If"):
         surveyed(path)
     column = surveyed(path, NumberTexts(decimal=","), missing=["n/a"]).columns[0]
     assert (column.kind, column.missing) == ("number", True)

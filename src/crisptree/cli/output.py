@@ -37,8 +37,10 @@ class Output:
         self.stdout, self.stderr = Console(), Console(stderr=True)
 
     def note(self, text: str) -> None:
-        """Something that the user should know, on stderr; JSON holds it as well."""
+        """Something that the user should know, once, on stderr; JSON holds it as well."""
         text = with_flags(text)
+        if text in self.notes:
+            return
         self.notes.append(text)
         self.stderr.print(f"note: {visible(text)}", **PLAIN)
 

@@ -103,7 +103,7 @@ def remedy(texts: Iterable[str], now: NumberTexts) -> str:
     >>> remedy(["1,234"], PLAIN)
     "Say `thousands=','` if the mark parts thousands, `decimal=','` if a fraction follows it"
     """
-    decimals, marks, unclear, units = set(), set(), set(), dict[str, None]()
+    decimals, marks, unclear, units = set[str](), set[str](), set[str](), dict[str, None]()
     for text in texts:
         parts = re.fullmatch(rf"[+-]?(\D*?)[+-]?(\d[\d.,'’_{SPACES}]*?)(\D*)", text.strip())
         if not parts:
