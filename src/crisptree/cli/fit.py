@@ -55,9 +55,7 @@ def fit(
     ] = False,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
-    categorical: Annotated[
-        list[str], column_option(help="Columns of numbers that are names of categories: a,b. May be repeated.")
-    ] = [],  # noqa: B006
+    categorical: options.Categorical = [],  # noqa: B006
     missing: options.Missing = [],  # noqa: B006
     max_categories: Annotated[
         int, typer.Option(min=2, help="Most values of a category.", rich_help_panel=TABLE)

@@ -66,6 +66,10 @@ Missing = Annotated[
     ),
 ]
 Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: a,b. May be repeated.")]
+Categorical = Annotated[
+    list[str],
+    column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
+]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
