@@ -90,7 +90,7 @@ def test_sizes_count_what_decides():
     ("options", "code", "said"),
     [
         (("--holdout", "0"), 2, "--holdout must lie between 0 and 1"),
-        (("--folds", "1"), 2, "'--folds': 1 is not in the range"),
+        (("--folds", "1"), 2, "Invalid value for '--folds'"),
         (("--folds", "90"), 1, "--folds 90 needs as many rows of every class; class 'no' has 80."),
     ],
 )
