@@ -12,12 +12,12 @@ QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0", "--holdout", "0
 
 
 def run(*arguments, stdin=None):
-    """``said`` is all that was printed with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
+    """``seen`` is all that was printed, ``said`` that with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
     result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    said = " ".join(result.output.split())
-    return SimpleNamespace(code=result.exit_code, said=said, raw=result.stdout, notes=result.stderr)
+    said, raw, notes = " ".join(result.output.split()), result.stdout, result.stderr
+    return SimpleNamespace(code=result.exit_code, seen=result.output, said=said, raw=raw, notes=notes)
 
 
 def _without_overruled(arguments):

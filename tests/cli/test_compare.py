@@ -15,7 +15,7 @@ from tests.cli.running import QUICK, done, run
 from tests.tables.writers import customers, text, write
 from tests.toys import clouds, plain_tree
 
-NAMES = [OURS, "majority", "linear", "tree", "tree, as small", "forest"]
+NAMES = [OURS, "majority", "linear", "tree", "small tree", "forest"]
 JUDGED = ("--holdout", "0.25")
 
 
@@ -43,7 +43,7 @@ def test_all_models_are_judged_by_the_same_rows_that_none_of_them_saw(table):
         assert found["accuracy"] == twin.fit(X[~held], y[~held]).score(X[held], y[held])
         assert [found["leaves"], found["weights"]] == list(size(twin))
     ours = said["models"][OURS]
-    assert said["models"]["tree, as small"]["leaves"] <= ours["leaves"]
+    assert said["models"]["small tree"]["leaves"] <= ours["leaves"]
     assert said["models"]["majority"]["accuracy"] == 0.5
 
 

@@ -137,16 +137,17 @@ def _show(out: Output, document: dict[str, Any]) -> None:
     out.show(f"{counted(document['rows'], 'row')} · {counted(document['features'], 'feature')} · judged by {by}")
     lines = []
     for name, found in models.items():
-        spread = "" if found["accuracy_spread"] is None else f" ± {found['accuracy_spread']:.3f}"
+        accuracy, spread = found["accuracy"], found["accuracy_spread"]
         times = [_ratio(found[kind], ours[kind]) for kind in ("fit_seconds", "predict_seconds")]
         loss = "infinite" if found["log_loss"] is None else f"{found['log_loss']:.3f}"
         leaves = "–" if found["leaves"] is None else f"{found['leaves']:,.0f}"
-        lines.append([name, f"{found['accuracy']:.4f}{spread}", loss, *times, leaves, f"{found['weights']:,.0f}"])
+        right = f"{accuracy:.4f}" if spread is None else f"{accuracy:.3f} ± {spread:.3f}"
+        lines.append([name, right, loss, *times, leaves, f"{found['weights']:,.0f}"])
     out.show(table_of(("model", "accuracy", "log loss", "fit", "predict", "leaves", "weights"), lines))
     out.show(LEGEND)
     out.show(
         f"Accuracy is hard. Times are ratios: crisptree takes {ours['fit_seconds']:.2g} s to fit and "
-        f"{1000 * ours['predict_seconds']:.2g} ms to predict the rows that judge (the best of {REPEATS})."
+        f"{1000 * ours['predict_seconds']:.2g} ms to predict a thousand rows, of many (the best of {REPEATS} runs)."
     )
 
 

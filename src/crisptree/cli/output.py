@@ -114,6 +114,12 @@ def with_flags(text: str) -> str:
         words = value if isinstance(value, list) else [str(value)]
         if len(words) > 1 and not any("," in word for word in words):
             words = [",".join(words)]
-        return " ".join(f"{name} {quote(word)}" for word in words).replace("\t", "\\t")
+        return " ".join(f"{name} {_typed(word)}" for word in words)
 
     return REMEDY.sub(flag, text)
+
+
+def _typed(word: str) -> str:
+    """A word as one types it in a shell; a mark alone in quotation marks, so that it is no part of the sentence."""
+    word = word.replace("\t", "\\t")
+    return quote(word) if re.search(r"\w", word) or "'" in word else f"'{word}'"

@@ -49,6 +49,8 @@ def on_disk(data: Path) -> Iterator[Path]:
 def _copied(folder: Path) -> Path:
     """All of stdin, as long as it is no larger than a file may be."""
     n_bytes, most, stream = 0, limits.current(), sys.stdin.buffer
+    if sys.stdin.isatty():
+        print("The table is read from the keyboard; end it as the end of a file is typed here.", file=sys.stderr)
     first = stream.read(PIECE)
     ending = next((ending for begin, ending in ENDINGS.items() if first.startswith(begin)), "")
     path = folder / f"stdin{ending or ('.libsvm' if LIBSVM.match(first) else '.csv')}"

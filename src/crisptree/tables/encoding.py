@@ -95,10 +95,8 @@ class Encoder:
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
-            raise TableError(
-                f"{shown} must hold {what}, as in training; row {row} has {value!r}. {hint(value, values.written)}If "
-                f"that means a missing value, say `missing={[value]}`."
-            )
+            how = hint(value, values.written) or f"If that means a missing value, say `missing={[value]}`."
+            raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
         missing = ~values.present
         if missing.any() and np.isnan(column.mean):
             raise TableError(

@@ -90,7 +90,7 @@ PLAIN = NumberTexts()
 def hint(text: str, now: NumberTexts) -> str:
     """A sentence for a text that is a number written otherwise, or nothing."""
     alike = pc.match_substring_regex(pa.array([text]), AS_PEOPLE_WRITE)[0].as_py()
-    return f"{remedy([text], now)}. " if alike else ""
+    return f"{remedy([text], now)}." if alike else ""
 
 
 def remedy(texts: Iterable[str], now: NumberTexts) -> str:
@@ -99,7 +99,7 @@ def remedy(texts: Iterable[str], now: NumberTexts) -> str:
     Examples
     --------
     >>> remedy(["1.234,5 €"], PLAIN)
-    "Say `decimal=','`, `thousands='.'` and `unit=['€']`"
+    "Say `decimal=','` `thousands='.'` `unit=['€']`"
     >>> remedy(["1,234"], PLAIN)
     "Say `thousands=','` if the mark parts thousands, `decimal=','` if a fraction follows it"
     """
@@ -130,10 +130,10 @@ def remedy(texts: Iterable[str], now: NumberTexts) -> str:
         return "Write all numbers of the table in one way"
     if unclear:
         mark = unclear.pop()
-        also = f"; besides, {_and(said)}" if said else ""
+        also = f"; besides, {' '.join(said)}" if said else ""
         either = f"`thousands={mark!r}` if the mark parts thousands, `decimal={mark!r}` if a fraction follows it"
         return f"Say {either}{also}"
-    return f"Say {_and(said)}" if said else "Write all numbers of the table in one way"
+    return f"Say {' '.join(said)}" if said else "Write all numbers of the table in one way"
 
 
 def unit_of(texts: Iterable[str]) -> str | None:
@@ -147,7 +147,3 @@ def unit_of(texts: Iterable[str]) -> str | None:
     parts = [re.fullmatch(r"[+-]?\d[\d.,]*\s*([^\d\s][^\d]*)", text) for text in texts]
     units = {part[1] if part else None for part in parts}
     return units.pop() if len(units) == 1 else None
-
-
-def _and(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
