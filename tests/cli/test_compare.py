@@ -15,6 +15,13 @@ from tests.cli.running import QUICK, done, run
 from tests.tables.writers import customers, text, write
 from tests.toys import clouds, plain_tree
 
+
+@pytest.fixture(autouse=True)
+def _short_times(monkeypatch):
+    monkeypatch.setattr("crisptree.cli.rivals.ROWS_TIMED", 10)
+    monkeypatch.setattr("crisptree.cli.rivals.REPEATS", 1)
+
+
 NAMES = [OURS, "majority", "linear", "tree", "small tree", "forest"]
 JUDGED = ("--holdout", "0.25")
 

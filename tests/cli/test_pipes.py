@@ -134,6 +134,6 @@ def test_columns_are_dropped_with_commas_and_all_that_are_refused_are_named_at_o
     answer = run("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
     assert answer.code == 1
     first, *_, last = answer.notes.splitlines()
-    assert first == f"error: {data}: 2 columns cannot be used as they are:"
+    assert first == f"error: {data} has 2 columns that cannot be used as they are:"
     assert last == "All of them are left out with --drop id,since."
     done("fit", data, "-t", "buys", "--drop", "id,since", "-o", tmp_path / "m.crisp", *QUICK)

@@ -125,7 +125,7 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     with pytest.raises(TableError) as error:
         survey(source, list(source.names), Choices())
     first, *others, last = str(error.value).splitlines()
-    assert first == f"{path}: 4 columns cannot be used as they are:"
+    assert first == f"{path} has 4 columns that cannot be used as they are:"
     assert [line.split("'")[1] for line in others] == ["id", "since", "x", "large"]
     assert last == "All of them are left out with `drop=['id', 'since', 'x', 'large']`."
 

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from crisptree.tables.errors import TableError
 
@@ -19,10 +17,10 @@ THOUSANDS = {",": ",", ".": ".", " ": SPACES, "'": "'’", "_": "_"}
 NO_NUMBER = "?"
 """What stands in the place of a text that is no number."""
 
-_UNIT = r"(?:\p{Sc}|%|‰|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.?|zł)"
+_UNIT = r"(?:[$¢£¤¥₠-₿]|%|‰|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.?|zł)"
 _BODY = rf"(?:\d{{1,3}}(?:[.,'’_{SPACES}]\d{{3}})+|\d+)(?:[.,]\d+)?"
 AS_PEOPLE_WRITE = rf"^[+-]?(?:{_UNIT}[{SPACES}]?)?[+-]?{_BODY}(?:[{SPACES}]?{_UNIT})?$"
-"""Numbers with marks of thousands, commas and signs of currencies, in the regular expressions of Arrow."""
+"""Numbers with marks of thousands, commas and signs of currencies, for Arrow's regular expressions and Python's."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,7 @@ class NumberTexts:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> german = NumberTexts(decimal=",", thousands=".", units=("€",))
     >>> german.plain(pa.array(["1.234,50 €", "-7", "1.5", "rot"])).to_pylist()
     ['1234.50', '-7', '?', '?']
@@ -72,10 +71,12 @@ class NumberTexts:
             return f"^[+-]?{number}$"
         return f"^(?:(?:{unit}){space})?[+-]?(?:(?:{unit}){space})?{number}(?:{space}(?:{unit}))?$"
 
-    def plain(self, texts: pa.Array) -> pa.Array:
-        """Trimmed texts with numbers as Python writes them, and ``NO_NUMBER`` for all others."""
+    def plain(self, texts: Any) -> Any:
+        """An array of Arrow's with trimmed texts: numbers as Python writes them, and ``NO_NUMBER`` for all others."""
         if self == PLAIN:
             return texts
+        import pyarrow.compute as pc
+
         result = texts
         for unit in sorted(self.units, key=len, reverse=True):
             result = pc.replace_substring(result, unit.strip(), "")
@@ -89,8 +90,7 @@ PLAIN = NumberTexts()
 
 def hint(text: str, now: NumberTexts) -> str:
     """A sentence for a text that is a number written otherwise, or nothing."""
-    alike = pc.match_substring_regex(pa.array([text]), AS_PEOPLE_WRITE)[0].as_py()
-    return f"{remedy([text], now)}." if alike else ""
+    return f"{remedy([text], now)}." if re.search(AS_PEOPLE_WRITE, text) else ""
 
 
 def remedy(texts: Iterable[str], now: NumberTexts) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.files import reading
-from crisptree.tables.errors import TableError, counted, listed
+from crisptree.tables.errors import TableError, listed
 from crisptree.tables.number_texts import AS_PEOPLE_WRITE, remedy, unit_of
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.source import Source
@@ -244,7 +244,7 @@ def _all_at_once(refused: dict[str, TableError], source: Source) -> TableError:
     """One error for all columns that cannot be used, so that one look at the table answers it."""
     if len(refused) == 1:
         return next(iter(refused.values()))
-    said = [f"{source.path}: {counted(len(refused), 'column')} cannot be used as they are:"]
+    said = [f"{source.path} has {len(refused)} columns that cannot be used as they are:"]
     for error in list(refused.values())[:MOST_REFUSED_SHOWN]:
         said.append("  " + str(error).removeprefix(f"{source.path}: "))
     if len(refused) > MOST_REFUSED_SHOWN:
