@@ -217,7 +217,16 @@ TARGETS: dict[str, Target] = {
     ),
     "csv.xz": Target("x.csv.xz", lambda: lzma.compress(_csv()), mutations.changed_bytes, _read_table),
     "csv.bz2": Target("x.csv.bz2", lambda: bz2.compress(_csv()), mutations.changed_bytes, _read_table),
-    "csv in utf-16": Target("x.csv", _foreign_csv, mutations.changed_bytes, _read_foreign_table),
+    "csv in utf-16": Target(
+        "x.csv",
+        _foreign_csv,
+        mutations.packed_anew(
+            lambda data: data.decode("utf-16").encode(),
+            lambda data: data.decode("utf-8", "replace").encode("utf-16"),
+            mutations.changed_words,
+        ),
+        _read_foreign_table,
+    ),
     "parquet": Target("x.parquet", _parquet, mutations.changed_bytes, _read_table),
     "libsvm": Target("x.libsvm", _libsvm, mutations.changed_words, _read_table),
     "libsvm.bz2": Target(
