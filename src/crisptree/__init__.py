@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = [
     "CrispTreeClassifier",
     "CrispSegmenter",
+    "TableEncoder",
     "CrispTreeWarning",
     "StopTraining",
     "ModelFileError",
@@ -29,6 +30,7 @@ __all__ = [
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispSegmenter": "crisptree.estimators.segmenter",
+    "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
     "StopTraining": "crisptree.learning.history",
     "ModelFileError": "crisptree.persistence.errors",
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
     from crisptree.persistence.errors import ModelFileError
+    from crisptree.tables.table_encoder import TableEncoder
     from crisptree.warning import CrispTreeWarning
 
 

@@ -123,6 +123,7 @@ def test_without_pyarrow_models_load_and_the_command_says_what_to_install(shop, 
     result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, env=environment)
     assert result.returncode == 1
     assert result.stderr == "the command line needs pyarrow; install it with: pip install 'crisptree[cli]'\n"
-    code = "import crisptree, sys; print(crisptree.load(sys.argv[1]).preprocessing_.target, 'torch' in sys.modules)"
+    code = "import crisptree, sys; model = crisptree.load(sys.argv[1])\n"
+    code += "print(model.encoder_.preprocessing_.target, 'torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code, shop.model], capture_output=True, text=True, env=environment)
     assert result.stdout == "buys False\n"

@@ -12,6 +12,7 @@ from rich.table import Table
 import crisptree
 from crisptree.cli import options
 from crisptree.cli.output import Output, shown, table_of
+from crisptree.cli.rows import taking_rows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import counted, listed
@@ -40,7 +41,7 @@ def inspect(
 
 def described(path: Path, top: int) -> dict[str, Any]:
     """What a file holds, as plain values."""
-    model = crisptree.load(path)
+    model = taking_rows(crisptree.load(path))
     tree: CrispTree = model.tree_
     parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     structure, counts = tree.structure, tree.statistics.node_counts

@@ -19,6 +19,7 @@ from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
+from crisptree.view.model import without_encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,21 @@ def load_classifier(path: Path) -> Any:
         raise crisptree.ModelFileError(
             f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
+    model = taking_rows(model)
     names = model.__dict__.pop("feature_names_in_", None)
     model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.tree_.n_features, names))
+    return model
+
+
+def taking_rows(model: Any) -> Any:
+    """The model that takes rows of numbers, with its preprocessing beside it: here tables are encoded in pieces."""
+    encoder = model.__dict__.get("encoder_")
+    if encoder is None:
+        return model
+    model, stored = without_encoder(model), encoder.preprocessing_
+    model.__dict__["preprocessing_"] = stored
+    if stored.named:
+        model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
     return model
 
 

@@ -7,6 +7,7 @@
 
 from collections.abc import Callable
 
+from crisptree.datasets.churn import make_churn
 from crisptree.datasets.connect4 import load_connect4
 from crisptree.datasets.dataset import Dataset
 from crisptree.datasets.digits import load_digits
@@ -38,4 +39,5 @@ __all__ = [
     "load_mnist",
     "load_protein",
     "load_sensit",
+    "make_churn",
 ]

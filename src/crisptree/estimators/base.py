@@ -19,6 +19,7 @@ from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
+    from crisptree.tables.table_encoder import TableEncoder
 
 
 class TreeEstimator(BaseEstimator):
@@ -32,6 +33,7 @@ class TreeEstimator(BaseEstimator):
     classes_: npt.NDArray[Any]
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
+    encoder_: TableEncoder
     history_: list[EpochRecord]
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.inference import route_rows
-
-if TYPE_CHECKING:
-    pass
 
 
 class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
@@ -105,6 +102,11 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         The most pixels that an image is shifted while it trains, up or down and left or right, by other random numbers
         in every epoch; what comes in from outside repeats the border. Needs ``image_shape``, and scales all pixels
         alike. Rows that judge and final leaf tables are those of the images as they are.
+    categorical : "auto", None, list of columns or TableEncoder, default="auto"
+        What is done to an X that is not all numbers. "auto" encodes text, categories and missing values by a
+        ``TableEncoder``, and leaves rows of finite numbers as they are. A list names columns of numbers that are
+        categories, by name or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
+        but finite numbers. See docs/tables.md.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
@@ -166,8 +168,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         The ν of algorithm="non_greedy"; other algorithms have none, and a model file does not keep it.
     image_shape_ : tuple of int or None
         The image that a row is, from ``image_shape`` or from X.
+    encoder_ : TableEncoder
+        What makes numbers of a table, where X needed it; the tree's features are those that leave it.
     n_features_in_ : int
-        Number of features.
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, where X had some.
     history_ : list of EpochRecord
@@ -212,7 +216,9 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; they become float32 first. Or images (n_samples, height, width[, channels]).
+            Numbers; they become float32 first. A DataFrame, a table of pyarrow or a dictionary of columns may hold
+            text and categories too, and values may be missing; see ``categorical``. Or images (n_samples, height,
+            width[, channels]).
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
             class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
@@ -279,7 +285,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
         known = self.__dict__
-        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names="feature_names_in_" in known)
+        has_names = "feature_names_in_" in known or "encoder_" in known
+        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names=has_names)
         if leaves is not None:
             return leaves
         check_is_fitted(self, "tree_")
@@ -288,6 +295,12 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
 
             return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes = self.categorical is not None
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
+        return tags
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""

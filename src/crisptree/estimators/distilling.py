@@ -17,7 +17,9 @@ from sklearn.utils.validation import (
 
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
+from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers
+from crisptree.tables.table import table_of
 
 Doubles = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -28,6 +30,7 @@ class DistillingMixin:
 
     if TYPE_CHECKING:
         random_state: Any
+        categorical: Any
         fit: Any
 
     def distill(
@@ -50,7 +53,8 @@ class DistillingMixin:
         teacher : classifier
             Fitted, with ``classes_`` and ``predict_proba`` or ``predict``: a forest, a Pipeline, anything of the kind.
         X : array-like of shape (n_samples, n_features)
-            Rows, all numbers. They need no labels; those that the teacher learned from will do.
+            Rows. They need no labels; those that the teacher learned from will do. A table that is not all
+            numbers, or has holes, must do without copies.
         y : array-like of shape (n_samples,), default=None
             True labels of the rows, to be mixed with what the teacher says of them. Copies have none.
         copies : int, default=4
@@ -89,7 +93,7 @@ class DistillingMixin:
                 "y, or leave trust None."
             )
         classes = _classes(teacher)
-        values = _numbers(X, teacher)
+        values = _numbers(X, teacher, self.categorical, copies if noise > 0 else 0)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -152,8 +156,16 @@ def _classes(teacher: Any) -> npt.NDArray[Any]:
     return np.asarray(classes)
 
 
-def _numbers(X: Any, teacher: Any) -> npt.NDArray[np.float32]:
-    """The rows as the tree will see them, if the teacher can have learned from such rows."""
+def _numbers(X: Any, teacher: Any, categorical: Any, n_copies: int) -> npt.NDArray[np.float32]:
+    """The rows as the tree will see them, if the teacher can have learned from such rows; of a table no columns."""
+    if needs_encoder(categorical, X):
+        if n_copies:
+            raise ValueError(
+                f"`copies` must be 0 for a table with text or missing values, because noise goes with numbers; got "
+                f"{n_copies}. Set copies=0, or distill from numbers, with the teacher in a Pipeline behind what makes "
+                "them."
+            )
+        return np.zeros((table_of(X).num_rows, 0), dtype=np.float32)
     values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
     known = getattr(teacher, "n_features_in_", None)
     if known is not None and values.ndim == 2 and values.shape[1] != known:

@@ -60,7 +60,7 @@ class InspectingMixin:
         from crisptree.explain import feature_importances
 
         try:
-            return feature_importances(self.tree_)
+            return feature_importances(self)
         except TypeError as error:  # so that hasattr says no for trees with modules
             raise AttributeError(str(error)) from error
 

@@ -17,6 +17,7 @@ from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
 from crisptree.estimators.parameters import NEVER, Parameter, check_argument
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
+from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
 from crisptree.images import WindowView
 from crisptree.inference import CrispTree
@@ -28,12 +29,13 @@ from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
 from crisptree.tables.errors import TableError
 from crisptree.tables.preprocessing import Preprocessing
+from crisptree.tables.table_encoder import TableEncoder
 
 TREE, GREEDY, STAGE = "tree", "greedy", "stage"
 """The tree that predicts, the one before finetuning, and those of a segmenter's earlier stages, with their numbers."""
 
 PREPROCESSING = "preprocessing"
-"""What the command line did to a table before the tree saw it; whoever has rows of numbers does without."""
+"""What is done to a table before the tree sees it; whoever has rows of numbers does without."""
 
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE))}
 
@@ -47,6 +49,9 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see ``load``."""
     known, parameters = estimator.__dict__, estimator.get_params(deep=False)
     names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")
+    if "encoder_" in known:
+        preprocessing = known["encoder_"].preprocessing_
+        names = preprocessing.feature_names if preprocessing.named else None  # those that the tree sees
     trees = {TREE: estimator.tree_, GREEDY: estimator.greedy_tree_}
     trees |= {f"{STAGE}_{number}": tree for number, tree in enumerate(known.get("earlier_trees_", []))}
     sections = trees_to_sections(trees, parameters["split"], optional=(GREEDY,))
@@ -115,7 +120,7 @@ def _estimator(
     if header.get("feature_names") is not None:
         model.feature_names_in_ = _feature_names(header["feature_names"], model.tree_)
     if PREPROCESSING in file.sections:
-        model.__dict__["preprocessing_"] = _preprocessing(file, model.tree_)
+        _take_up_preprocessing(model, _preprocessing(file, model.tree_))
     return model
 
 
@@ -169,6 +174,14 @@ def _window_view(model: CrispSegmenter) -> WindowView:
     return WindowView(model.window, tuple(model.scales), seen_channels(model))
 
 
+def _take_up_preprocessing(model: TreeEstimator, preprocessing: Preprocessing) -> None:
+    """Let the model take the tables that it was trained on; images and rows of numbers need nothing done to them."""
+    if model.image_shape_ is None and (preprocessing.named or not preprocessing.keeps_numbers):
+        take_up_encoder(model, TableEncoder.of(preprocessing))
+    else:
+        model.__dict__["preprocessing_"] = preprocessing
+
+
 def _preprocessing(file: ModelFile, tree: CrispTree) -> Preprocessing:
     section = file.section(PREPROCESSING)
     try:
@@ -212,6 +225,8 @@ def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
             plain[name] = scalar
         elif isinstance(scalar, tuple | list) and all(isinstance(side, int | np.integer) for side in scalar):
             plain[name] = [int(side) for side in scalar]
+        elif isinstance(scalar, tuple | list) and all(isinstance(column, str | int | np.integer) for column in scalar):
+            plain[name] = [_item(column) for column in scalar]
         elif isinstance(scalar, dict):
             plain[name] = {"pairs": [[_item(key), _item(weight)] for key, weight in scalar.items()]}
     return plain

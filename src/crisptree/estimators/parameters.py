@@ -14,7 +14,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-from crisptree.estimators.rules import Rule, number, one_of, true_or_false, whole, whole_numbers, word_or
+from crisptree.estimators.rules import Rule, is_whole, number, one_of, true_or_false, whole, whole_numbers, word_or
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
 MOST_STAGES = 8
@@ -110,6 +110,19 @@ def split_rule(*names: str) -> Rule:
         ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
         names,
     )
+
+
+def columns_or_encoder() -> Rule:
+    """What is done to tables that are not rows of numbers."""
+
+    def holds(value: Any) -> bool:
+        if value is None or hasattr(value, "encoded"):
+            return True
+        if isinstance(value, str):
+            return value == "auto"
+        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
+
+    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
 
 
 class TreeParameters(Declared):
@@ -283,6 +296,7 @@ class ClassifierParameters(TreeParameters):
         help="Most pixels that images are shifted while they train.",
         before=0,
     )
+    categorical: Any = parameter(default="auto", rule=columns_or_encoder(), before="auto")
     nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
     warm_start: bool = parameter(default=False, rule=true_or_false())
 

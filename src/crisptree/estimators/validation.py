@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +22,10 @@ from sklearn.utils.validation import (
 from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
+from crisptree.estimators.table_rows import check_labels_present, check_no_dates, learned_encoder, refusal
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
+from crisptree.tables.table_encoder import TableEncoder
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -56,9 +60,28 @@ class TrainingData:
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    encoder = estimator.__dict__.get("encoder_")
+    if encoder is not None:
+        rows: npt.NDArray[np.float32] = encoder.encoded(X)
+        return rows
+    check_no_dates(X, fitting=reset)
     X = as_rows(X, estimator.image_shape_)
-    with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
+    with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
+
+
+@contextmanager
+def _naming_columns(estimator: Any, X: Any, *, fitting: bool = False) -> Iterator[None]:
+    """Where rows are no finite numbers, name the column and the row, which scikit-learn does not."""
+    try:
+        yield
+    except ValueError as error:
+        found = None
+        if re.search(r"NaN|infinity|could not convert|datetime|Timestamp", str(error)):
+            found = refusal(X, estimator.__dict__.get("feature_names_in_"), fitting)
+        if found is None:
+            raise
+        raise ValueError(found) from error
 
 
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
@@ -78,10 +101,25 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     X = as_rows(X, image_shape)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
-    with np.errstate(over="ignore"):
+    if columns is None:
+        check_labels_present(y)
+    encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
+    if encoder is not None:
+        X = encoder.encoded(X)
+    else:
+        check_no_dates(X, fitting=reset)
+    with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
         X, y = validate_data(
-            estimator, X, y, dtype=np.float32, order="C", reset=reset, multi_output=columns is not None
+            estimator,
+            X,
+            y,
+            dtype=np.float32,
+            order="C",
+            reset=reset or encoder is not None,
+            multi_output=columns is not None,
         )
+    if encoder is not None:
+        take_up_encoder(estimator, encoder)
     check_image_shape(image_shape, X.shape[1])
     if columns is None:
         check_classification_targets(y)
@@ -104,6 +142,24 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     label_type(np.asarray(y))
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
+
+
+def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:
+    """What makes numbers of X: learned from it, or kept for a warm start; None where they are numbers already."""
+    known = estimator.__dict__
+    if not reset:
+        kept: TableEncoder | None = known.get("encoder_")
+        return kept
+    known.pop("encoder_", None)
+    return None if image_shape is not None else learned_encoder(estimator.categorical, X, sample_weight)
+
+
+def take_up_encoder(estimator: Any, encoder: TableEncoder) -> None:
+    """Let an estimator take the tables that an encoder takes, whose columns are its own then."""
+    estimator.encoder_, estimator.n_features_in_ = encoder, encoder.n_features_in_
+    estimator.__dict__.pop("feature_names_in_", None)
+    if hasattr(encoder, "feature_names_in_"):
+        estimator.feature_names_in_ = encoder.feature_names_in_
 
 
 def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:

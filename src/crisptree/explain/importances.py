@@ -15,7 +15,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 def feature_importances(model: Any) -> Doubles:
-    """How much of the information gain each feature brings: non-negative, sum 1.  (n_features,)
+    """How much of the information gain each feature brings: non-negative, sum 1.  (n_features_in_,)
 
     The gain of a split, times its share of the training rows, is shared out by influence, |w_j| · spread_j: how far a
     feature moves the score when it moves by its own spread. Correlated features share what either could bring alone;
@@ -25,7 +25,8 @@ def feature_importances(model: Any) -> Doubles:
     ----------
     model : CrispTreeClassifier, Pipeline or FlatTree
         A fitted estimator with linear splits, a fitted Pipeline that ends in one, or its tree; of a Pipeline the
-        features that reach the tree. Without any gain all importances are zero.
+        features that reach the tree. Of an estimator that encodes a table by itself, the columns of the table: the
+        features of one category, and that of a missing value, count together. Without any gain all are zero.
 
     Examples
     --------
@@ -41,6 +42,9 @@ def feature_importances(model: Any) -> Doubles:
     True
     """
     tree = _hyperplanes(model, "explain.feature_importances")
+    encoder = getattr(model, "__dict__", {}).get("encoder_")
+    if encoder is not None:
+        return np.asarray(encoder.preprocessing_.by_input(feature_importances(tree)))
     shares = influence(tree)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     passing = tree.meaning.weight(tree.statistics.node_counts[: tree.structure.n_splits])

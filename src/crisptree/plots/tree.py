@@ -185,7 +185,7 @@ def _draw_sample(sheet: Sheet, view: ModelView, layout: Layout, row: npt.NDArray
         shown = np.arange(min(3, row.shape[1]))
         if isinstance(view.tree, FlatTree) and view.tree.structure.n_splits:
             shown = most_influential(effects(view.tree, 0), 3)
-        values = [f"{view.feature_names[number]} = {row[0, number]:.4g}" for number in shown]
+        values = [view.says(int(number), float(row[0, number])) for number in shown]
         draw_lines(sheet, outline, values, **frame)
     _, right, lower, upper = outline
     root, middle = float(layout.x[0]) - max(layout.width[0] / 2, 0.5), (lower + upper) / 2

@@ -8,49 +8,52 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from crisptree import limits
 from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError, counted, listed, meant
 from crisptree.tables.number_texts import hint
 from crisptree.tables.preprocessing import Column, Preprocessing
-from crisptree.tables.source import Source
+from crisptree.tables.table import AnyTable
 from crisptree.tables.values import Values, values_of
 
 Rows = npt.NDArray[np.float32]
 
 
 class Encoder:
-    """Applies a preprocessing to one file, and counts what training did not know.
+    """Applies a preprocessing to one table, and counts what training did not know.
 
     ``without`` are columns that are no features, where columns are found by their place; ``missing`` are more texts
-    that mean a missing value.
+    that mean a missing value. With ``fill``, the mean stands in for a value that is missing where none was in training;
+    otherwise that is an error.
     """
 
     def __init__(
         self,
         preprocessing: Preprocessing,
-        source: Source,
+        source: AnyTable,
         *,
         without: Collection[str] = (),
         missing: Collection[str] = (),
+        fill: bool = True,
     ) -> None:
-        self.preprocessing, self.source = preprocessing, source
+        self.preprocessing, self.source, self.fill = preprocessing, source, fill
         self.missing = {*preprocessing.missing, *missing}
         self.names = _matched(preprocessing, source, without)
         self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.filled: Counter[str] = Counter()
 
-    def encode(self, batch: pa.RecordBatch, start: int) -> Rows:
-        """The rows of a batch whose first one is row ``start`` of the file, counted from 0.  (n, n_features)"""
+    def encode(self, batch: Any, start: int) -> Rows:
+        """The rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
+        start += self.source.first_row
         X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
         place = 0
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):
             width = len(column.features)
             values = values_of(batch.column(name), name, self.missing, self.source.written)
             part = X[:, place : place + width]
+            if not (self.fill or column.missing or values.present.all()):
+                self._refuse_holes(column, values, start)
             if column.kind == "category":
                 self._encode_category(column, values, part)
             else:
@@ -95,35 +98,49 @@ class Encoder:
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
-            how = hint(value, values.written) or f"If that means a missing value, say `missing={[value]}`."
+            in_memory = self.source.kind == "table"
+            how = "" if in_memory else hint(value, self.source.written)
+            how = how or f"If that means a missing value, say `missing={[value]}`."
             raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
         missing = ~values.present
         if missing.any() and np.isnan(column.mean):
             raise TableError(
                 f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
-                f"row {start + int(missing.argmax()) + 1} has none."
+                f"row {start + int(missing.argmax())} has none."
             )
         with np.errstate(over="ignore"):
-            part[missing, 0], part[values.present, 0] = column.mean, found
+            if missing.any():
+                part[missing, 0], part[values.present, 0] = column.mean, found
+            else:
+                part[:, 0] = found
         not_finite = ~np.isfinite(part[:, 0])
         if not_finite.any():
             raise TableError(
                 f"{shown} must hold finite numbers that single precision can hold; "
-                f"row {start + int(not_finite.argmax()) + 1} does not."
+                f"row {start + int(not_finite.argmax())} does not."
             )
 
     def _encode_category(self, column: Column, values: Values, part: Rows) -> None:
-        found = values.texts()
-        places = pc.index_in(found, pa.array(column.categories, pa.string()))
-        known = np.asarray(pc.is_valid(places).to_numpy(zero_copy_only=False), dtype=bool)
-        part[values.where[known], np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)] = 1
-        for entry in found.filter(pa.array(~known)).value_counts().to_pylist():
+        places, unknown = values.places(column.categories)
+        if unknown:
+            known = places >= 0
+            part[values.where[known], places[known]] = 1
+        else:
+            part[values.where, places] = 1
+        for text, count in unknown.items():
             counts = self.unknown[column.name]
             # A column of ids would otherwise be kept whole.
-            counts[entry["values"] if entry["values"] in counts or len(counts) < 1000 else "…"] += entry["counts"]
+            counts[text if text in counts or len(counts) < 1000 else "…"] += count
+
+    def _refuse_holes(self, column: Column, values: Values, start: int) -> None:
+        raise TableError(
+            f"{self.source.path}: column {column.name!r} must have a value in every row, because none was missing in "
+            f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
+            "with rows in which it is missing."
+        )
 
 
-def unused(preprocessing: Preprocessing, source: Source) -> list[str]:
+def unused(preprocessing: Preprocessing, source: AnyTable) -> list[str]:
     """Columns of the file that are neither used nor were known in training."""
     if not preprocessing.named or source.matrix:
         return []
@@ -131,7 +148,7 @@ def unused(preprocessing: Preprocessing, source: Source) -> list[str]:
     return [name for name in source.names if name not in known]
 
 
-def _matched(preprocessing: Preprocessing, source: Source, without: Collection[str]) -> list[str]:
+def _matched(preprocessing: Preprocessing, source: AnyTable, without: Collection[str]) -> list[str]:
     """The file's column for every column of the preprocessing."""
     wanted = [column.name for column in preprocessing.columns]
     if preprocessing.named and not source.matrix:

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from crisptree.files import reading
 from crisptree.labels import class_numbers
+from crisptree.tables.arrow_values import ArrowValues, values_of
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
-from crisptree.tables.values import WHOLE, Values, values_of
+from crisptree.tables.values import WHOLE
 
 Labels = npt.NDArray[np.object_]
 
@@ -97,7 +98,7 @@ def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> np
     return np.concatenate(blocks)
 
 
-def _values(source: Source, name: str, missing: Collection[str]) -> Iterator[Values]:
+def _values(source: Source, name: str, missing: Collection[str]) -> Iterator[ArrowValues]:
     """A column, piece by piece."""
     with reading(source.path, TableError, source.kind):
         for batch in source.batches([name]):

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from crisptree import limits
 from crisptree.files import checked_size
 from crisptree.tables.errors import TableError
-from crisptree.tables.source import MOST_ROWS, Source, TextSource
+from crisptree.tables.source import Source, TextSource
+from crisptree.tables.table import MOST_ROWS
 from crisptree.tables.transcoding import Transcoded, text_encoding
 
 BLOCK = 2**20

@@ -78,6 +78,8 @@ class Preprocessing:
         The column that was learned.
     left_out : dict
         Columns of the training table that are not used, and why.
+    inputs : tuple of str
+        All columns that the training table had, in its order, those that are left out among them; empty in older files.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Preprocessing:
     missing: tuple[str, ...] = MISSING
     target: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
 
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
@@ -115,6 +118,50 @@ class Preprocessing:
         """The number of the column that every feature comes from.  (n_features,)"""
         return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
 
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The columns of the table, those that are left out too where they are known."""
+        return self.inputs or tuple(column.name for column in self.columns)
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether every column stays the number that it is, so that rows of numbers need nothing done to them."""
+        plain = all(column.kind != "category" and not column.missing for column in self.columns)
+        return plain and len(self.input_names) == len(self.columns)
+
+    def by_input(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What the features of every column of the table add up to, 0 for one that is left out.  (n_inputs,)
+
+        Examples
+        --------
+        >>> columns = (Column("sex", "category", categories=("f", "m")), Column("age", "number"))
+        >>> Preprocessing(columns, inputs=("id", "sex", "age")).by_input(np.array([0.25, 0.25, 0.5])).tolist()
+        [0.0, 0.5, 0.5]
+        """
+        place = {name: number for number, name in enumerate(self.input_names)}
+        places = np.array([place[column.name] for column in self.columns], dtype=np.int64)
+        return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
+
+    def says(self, feature: int, value: float) -> str:
+        """What a feature says about a row, in the words of the table.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number", mean=40, missing=True), Column("sex", "category", categories=("f", "m")))
+        >>> [Preprocessing(columns).says(feature, value) for feature, value in enumerate([40, 1, 0, 1])]
+        ['age = 40', 'age is missing', 'sex is not f', 'sex is m']
+        """
+        origin = int(self.origin[feature])
+        column = self.columns[origin]
+        place = feature - int(np.searchsorted(self.origin, origin))
+        if column.kind == "category" and place < len(column.categories):
+            return f"{column.name} is {'' if value else 'not '}{column.categories[place]}"
+        if place > 0 or column.kind == "category":
+            return f"{column.name} is {'' if value else 'not '}missing"
+        if column.kind == "boolean" and value in (0, 1):
+            return f"{column.name} is {'true' if value else 'false'}"
+        return f"{column.name} = {value:.6g}"
+
     def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What a model file keeps: a JSON object and arrays."""
         columns = [
@@ -125,8 +172,8 @@ class Preprocessing:
         content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
         mean = np.array([column.mean for column in self.columns], dtype=np.float64)
         missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
-        left_out = dict(self.left_out)
-        return {**content, "left_out": left_out, "columns": columns}, {"mean": mean, "missing": missing}
+        further = {"left_out": dict(self.left_out), "inputs": list(self.inputs), "columns": columns}
+        return {**content, **further}, {"mean": mean, "missing": missing}
 
     @classmethod
     def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
@@ -152,6 +199,7 @@ class Preprocessing:
                 missing=tuple(_of_type(text, str) for text in content["missing"]),
                 target=_of_type(content["target"], str | None),
                 left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
+                inputs=_inputs(content.get("inputs", []), columns),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(
@@ -166,6 +214,14 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
     if math.isinf(mean) or len(set(categories)) < len(categories):
         raise TypeError(f"the column {entry['name']!r}")
     return Column(_of_type(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+
+
+def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """The names of all columns of the training table, among which are those that are used; none in older files."""
+    inputs = tuple(_of_type(name, str) for name in _of_type(names, list))
+    if inputs and (len(set(inputs)) < len(inputs) or not {column.name for column in columns} <= set(inputs)):
+        raise TypeError("the table's columns must be different, and those that are used among them")
+    return inputs
 
 
 def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:

@@ -19,10 +19,9 @@ from crisptree import limits
 from crisptree.files import PIECE, Bounded, checked_size, reading
 from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.number_texts import PLAIN
+from crisptree.tables.table import FEWEST_ROWS, MOST_ROWS, VALUES_AT_ONCE
 from crisptree.tables.transcoding import Transcoded
 
-VALUES_AT_ONCE = 2**22
-MOST_ROWS, FEWEST_ROWS = 2**16, 2**8
 UNPACK: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -38,6 +37,7 @@ class Source(ABC):
     target: str | None = None
     image_shape: tuple[int, ...] | None = None
     n_read = 0
+    first_row = 1  # people count the lines of a file from 1
     written = PLAIN
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.files import reading
-from crisptree.tables.errors import TableError, listed
+from crisptree.tables.errors import RefusedColumns, TableError, listed
 from crisptree.tables.number_texts import AS_PEOPLE_WRITE, remedy, unit_of
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
-from crisptree.tables.source import Source
+from crisptree.tables.table import AnyTable
 from crisptree.tables.values import DATE, Values, values_of
 
 MAX_CATEGORIES = 100
@@ -23,8 +23,6 @@ FEWEST_FOR_AN_ID = 20
 
 LEFT_OUT = {"constant": "constant", "no values": "without any value"}
 """Why a column is left out, and how a note says so."""
-
-MOST_REFUSED_SHOWN = 20
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -45,7 +43,7 @@ class _ColumnSurvey:
     """All that was seen of one column so far."""
 
     name: str
-    source: Source
+    source: AnyTable
     choices: Choices
     n_values: int = 0
     n_missing: int = 0
@@ -58,6 +56,7 @@ class _ColumnSurvey:
     n_otherwise: int = 0
     otherwise: tuple[int, Any] | None = None
     bad: tuple[int, Any] | None = None
+    refusal: TableError | None = None
     hardly_any_twice: bool = True
     all_boolean: bool = True
     all_dates: bool = True
@@ -69,11 +68,12 @@ class _ColumnSurvey:
         self.drop, self.categorical = f"`drop={[self.name]}`", f"`categorical={[self.name]}`"
 
     def add(self, values: Values, start: int) -> None:
-        self.n_missing += len(values.present) - len(values.array)
-        if not len(values.array):
+        self.n_missing += len(values.present) - len(values)
+        self.as_category = self.as_category or values.is_category
+        if not len(values):
             return
         self.kinds.add(values.kind)
-        self.n_values += len(values.array)
+        self.n_values += len(values)
         found = values.numbers()
         if values.kind == "text" or self.as_category:
             self._count_texts(values)
@@ -90,10 +90,9 @@ class _ColumnSurvey:
         """Count the different values, while they are not too many; that is all one needs to know then."""
         if len(self.counts) > self.most:
             return
-        counts = values.texts().value_counts()
-        self.hardly_any_twice = self.hardly_any_twice and len(counts) == len(values.array)
-        for entry in counts[: self.most + 1].to_pylist():
-            self.counts[entry["values"]] += entry["counts"]
+        n_different, counts = values.counts(self.most + 1)
+        self.hardly_any_twice = self.hardly_any_twice and n_different == len(values)
+        self.counts.update(counts)
 
     def _add_texts(self, values: Values, start: int) -> None:
         self.all_boolean = self.all_boolean and values.booleans() is not None
@@ -109,12 +108,13 @@ class _ColumnSurvey:
 
     def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
         too_large = np.abs(found) > LARGEST
-        if too_large.any() and not self.as_category:
-            raise TableError(
+        if too_large.any() and not self.as_category and self.refusal is None:
+            self.refusal = TableError(
                 f"{self.shown} must hold finite numbers that single precision can hold; row "
                 f"{values.first(too_large, start)[0]} has {found[int(np.argmax(too_large))]}. Correct it"
                 + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
             )
+            return
         self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
         if self.n_numbers and self.high + 1 != found[0]:
             self.is_row_number = False
@@ -124,6 +124,8 @@ class _ColumnSurvey:
 
     def column(self) -> Column | str:
         """The column as it will be used, or why it is left out."""
+        if self.refusal is not None:
+            raise self.refusal
         keep = self.choices.keep_constant
         if not self.n_values:
             return Column(self.name, "number", mean=0.0, missing=True) if keep else "no values"
@@ -156,7 +158,8 @@ class _ColumnSurvey:
         if_missing = f"means a missing value, say `missing={[self.bad[1]]}`; " if self.bad else ""
         if self.otherwise is not None:
             row, value = self.otherwise
-            how = remedy([value, *self.counts], self.source.written)
+            in_memory = self.source.kind == "table"
+            how = "Write them so" if in_memory else remedy([value, *self.counts], self.source.written)
             said = f"must hold numbers such as 1234{self.source.written.decimal}5; row {row} has {value!r}"
             more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
             raise TableError(f"{self.shown} {said}{more}{if_names}")
@@ -173,7 +176,7 @@ class _ColumnSurvey:
         if many or rare:
             what = "hardly any value twice" if rare else f"more than {self.most} different values"
             more = "" if rare else f", or allow so many features with `max_categories={10 * self.most}`"
-            unit = unit_of(self.counts)
+            unit = None if self.source.kind == "table" else unit_of(self.counts)
             numbers = f"If these are numbers, say `unit={[unit]}`. " if unit and not self.as_category else ""
             raise TableError(
                 f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. {numbers}Leave it "
@@ -182,8 +185,62 @@ class _ColumnSurvey:
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
 
+class Survey:
+    """What was seen of a table so far, piece by piece; ``features`` are the columns that may be used."""
+
+    def __init__(self, source: AnyTable, features: list[str], choices: Choices) -> None:
+        self.source, self.choices = source, choices
+        self.missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
+        self.seen = {name: _ColumnSurvey(name, source, choices) for name in features}
+
+    def add(self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None) -> None:
+        """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all."""
+        for name, what in self.seen.items():
+            try:
+                values = values_of(batch.column(name), name, self.missing, self.source.written)
+            except TableError as error:
+                what.refusal = what.refusal or TableError(f"{self.source.path}: {error}")
+                continue
+            what.add(values if rows is None else values.only(rows), start)
+
+    def preprocessing(self, target: str | None = None) -> tuple[Preprocessing, list[str]]:
+        """The preprocessing that the table needs, and what its owner should know; or all that cannot be used."""
+        source, left_out = self.source, dict.fromkeys(self.choices.drop, "dropped")
+        columns, notes, refused = [], [], {}
+        for name, what in self.seen.items():
+            try:
+                column = what.column()
+            except TableError as error:
+                refused[name] = str(error)
+                continue
+            if isinstance(column, str):
+                left_out[name] = column
+                continue
+            columns.append(column)
+            if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
+                how = "" if source.matrix else f" with {what.drop}"
+                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
+        if refused:
+            raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
+        if not columns:
+            reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
+            reason = ", ".join(reasons) or "it has none"
+            raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
+        inputs = tuple(name for name in source.names if name in self.seen or name in left_out)
+        preprocessing = Preprocessing(tuple(columns), not source.matrix, self.missing, target, left_out, inputs)
+        twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
+        if twice:
+            raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
+        for why, said in LEFT_OUT.items():
+            if names := [name for name, reason in left_out.items() if reason == why]:
+                notes.append(f"left out, {said}: {listed(names)}.")
+        if incomplete := [column.name for column in columns if column.missing]:
+            notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
+        return preprocessing, notes
+
+
 def survey(
-    source: Source,
+    source: AnyTable,
     features: list[str],
     choices: Choices,
     *,
@@ -196,59 +253,11 @@ def survey(
     ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``target`` is
     kept for later, and ``on_batch`` is called after every piece.
     """
-    missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
-    seen = {name: _ColumnSurvey(name, source, choices) for name in features}
-    refused: dict[str, TableError] = {}
+    seen = Survey(source, features, choices)
     with reading(source.path, TableError, source.kind):
         for batch in source.batches(features):
             start = source.n_read
-            for name in [name for name in features if name not in refused]:
-                try:
-                    values = values_of(batch.column(name), name, missing, source.written)
-                    seen[name].add(values if rows is None else values.only(rows[start : start + batch.num_rows]), start)
-                except TableError as error:
-                    refused[name] = error
+            part = None if rows is None else rows[start : start + batch.num_rows]
+            seen.add(batch, start + source.first_row, part)
             on_batch()
-    columns, left_out, notes = [], dict.fromkeys(choices.drop, "dropped"), []
-    for name, what in seen.items():
-        try:
-            column = "refused" if name in refused else what.column()
-        except TableError as error:
-            refused[name], column = error, "refused"
-        if isinstance(column, str):
-            left_out[name] = column
-            continue
-        columns.append(column)
-        if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-            how = "" if source.matrix else f" with {what.drop}"
-            notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
-    if refused:
-        raise _all_at_once({name: refused[name] for name in features if name in refused}, source)
-    if not columns:
-        reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
-        reason = ", ".join(reasons) or "it has none"
-        raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
-    preprocessing = Preprocessing(tuple(columns), not source.matrix, missing, target, left_out)
-    twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
-    if twice:
-        raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
-    for why, said in LEFT_OUT.items():
-        if names := [name for name, reason in left_out.items() if reason == why]:
-            notes.append(f"left out, {said}: {listed(names)}.")
-    if incomplete := [column.name for column in columns if column.missing]:
-        notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
-    return preprocessing, notes
-
-
-def _all_at_once(refused: dict[str, TableError], source: Source) -> TableError:
-    """One error for all columns that cannot be used, so that one look at the table answers it."""
-    if len(refused) == 1:
-        return next(iter(refused.values()))
-    said = [f"{source.path} has {len(refused)} columns that cannot be used as they are:"]
-    for error in list(refused.values())[:MOST_REFUSED_SHOWN]:
-        said.append("  " + str(error).removeprefix(f"{source.path}: "))
-    if len(refused) > MOST_REFUSED_SHOWN:
-        said.append(f"  and {len(refused) - MOST_REFUSED_SHOWN} more.")
-    if not source.matrix:
-        said.append(f"All of them are left out with `drop={list(refused)}`.")
-    return TableError("\n".join(said))
+    return seen.preprocessing(target)

@@ -56,6 +56,21 @@ class ModelView:
         return np.asarray(self.estimator.classes_)
 
     @property
+    def preprocessing(self) -> Any:
+        """What becomes of the columns of a table, where the last step before the tree encodes one; else None."""
+        last: Any = self.earlier[-1] if self.earlier else None
+        while hasattr(last, "steps"):
+            last = last.steps[-1][1]
+        return getattr(last, "preprocessing_", None)
+
+    def says(self, feature: int, value: float) -> str:
+        """What a feature says about a row: "age = 41", or "plan is basic" where the features are those of a table."""
+        table = self.preprocessing
+        if table is None or list(table.feature_names) != self.feature_names:
+            return f"{self.feature_names[feature]} = {value:.4g}"
+        return names.on_one_line([table.says(feature, value)])[0]
+
+    @property
     def image_shape(self) -> tuple[int, int, int] | None:
         """(height, width, channels) where a row is an image."""
         shape = self.estimator.image_shape_
@@ -210,13 +225,29 @@ def linear(tree: CrispTree, purpose: str) -> FlatTree:
 
 
 def parts_of(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """What stands before the estimator, and the estimator. A Pipeline may end in another one."""
+    """What stands before the estimator, and the estimator. A Pipeline may end in another one.
+
+    An estimator that encodes tables by itself is seen as its encoder and an estimator of the rows that leave it.
+    """
     earlier = []
     while hasattr(model, "named_steps"):
         if len(model.steps) > 1:
             earlier.append(model[:-1])
         model = model.steps[-1][1]
+    encoder = getattr(model, "__dict__", {}).get("encoder_")
+    if encoder is not None:
+        earlier.append(encoder)
+        model = without_encoder(model)
     return tuple(earlier), model
+
+
+def without_encoder(estimator: Any) -> Any:
+    """A fitted estimator that takes the rows which its encoder makes."""
+    twin = copy.copy(estimator)
+    twin.__dict__.pop("encoder_", None)
+    twin.__dict__.pop("feature_names_in_", None)
+    twin.n_features_in_ = twin.tree_.n_features
+    return twin
 
 
 def _refusal(model: Any, estimator: Any, purpose: str) -> Exception:

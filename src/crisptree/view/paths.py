@@ -31,12 +31,15 @@ class Push:
         Its value in the row that is explained.
     amount : float
         What it adds: to the score of a split (above zero pushes right, below zero left), or to the row's own value.
+    says : str
+        What it says about the row in the words of a table, such as "plan is basic".
     """
 
     feature: int
     name: str
     value: float
     amount: float
+    says: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ class Path:
             turn = "right" if step.goes_right else "left"
             lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
             for side, sign in (("right", 1), ("left", -1)):
-                named = [f"{p.name} = {p.value:.4g} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
+                named = [f"{p.says} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
             lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
@@ -164,7 +167,9 @@ def walk(view: ModelView, row: Singles, top: int) -> Path:
 def largest_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:
     """What some features of a row add: those of the largest sizes, largest first, without those that add nothing."""
     chosen, names = most_influential(sizes, top), view.feature_names
-    return tuple(Push(int(j), names[j], float(row[j]), float(amounts[j])) for j in chosen)
+    return tuple(
+        Push(int(j), names[j], float(row[j]), float(amounts[j]), view.says(int(j), float(row[j]))) for j in chosen
+    )
 
 
 def contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:

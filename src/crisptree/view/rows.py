@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     from sklearn.utils.validation import validate_data
 
     for transformer in earlier:
-        X = transformer.transform(X)
+        X = transformer.encoded(X) if hasattr(transformer, "encoded") else transformer.transform(X)
     n_features = estimator.tree_.n_features
     if not hasattr(X, "columns") and not _is_sparse(X):
         X = np.asarray(X)
@@ -34,11 +34,17 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
     """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
     from sklearn.utils.validation import check_array
 
+    if isinstance(x, Mapping) and earlier:
+        x = {key: value if np.ndim(value) else [value] for key, value in x.items()}
+        rows = many_rows(estimator, earlier, x)
+        if len(rows) == 1:
+            return rows
+        raise ValueError(f"{name} must be one row; got {len(rows)}.")
     if hasattr(x, "to_frame") and hasattr(x, "index"):  # a row taken out of a frame carries its names as its index
         x = x.to_frame().T
         x = x.infer_objects() if earlier else x.astype(np.float64)
     if not hasattr(x, "columns") and not _is_sparse(x):
-        x = np.asarray(x)
+        x = np.asarray(x, dtype=object if earlier and isinstance(x, list | tuple) else None)
         n_features, shape = estimator.tree_.n_features, estimator.image_shape_
         if earlier:  # whose first step knows best what its rows are
             fits, what = x.ndim == 1 or x.shape[:1] == (1,), "as the first step of the Pipeline takes it"

@@ -1,0 +1,149 @@
+"""Which X is a table that numbers must be made of first, the encoder that does it, and what is wrong with a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from crisptree.tables.errors import RefusedColumns, TableError
+from crisptree.tables.table import table_of
+from crisptree.tables.table_encoder import TableEncoder
+from crisptree.tables.values import values_of
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def learned_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> TableEncoder | None:
+    """The encoder that X needs, learned from the rows whose weight is not zero; None where X is rows of numbers."""
+    if not needs_encoder(categorical, X):
+        return None
+    encoder = _encoder(categorical)
+    rows = None
+    if sample_weight is not None and np.ndim(sample_weight) == 1:
+        rows = np.asarray(sample_weight) > 0
+        rows = None if len(rows) != table_of(X).num_rows or not rows.any() else rows
+    try:
+        encoder._learn(X, rows)
+    except RefusedColumns as error:
+        names = list(error.reasons)
+        raise TableError(
+            f"{error}\n`drop`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
+            f"CrispTreeClassifier(categorical=TableEncoder(drop={names}))."
+        ) from None
+    return encoder
+
+
+def _encoder(categorical: Any) -> TableEncoder:
+    if hasattr(categorical, "encoded"):
+        found: TableEncoder = clone(categorical)
+        return found
+    return TableEncoder(categorical=() if isinstance(categorical, str) else categorical)
+
+
+def needs_encoder(categorical: Any, X: Any) -> bool:
+    """Whether X holds anything but numbers, or holes, or is to be encoded because the caller says so."""
+    if categorical is None or hasattr(X, "toarray") or len(getattr(X, "shape", (0, 0))) != 2:
+        return False
+    if not isinstance(categorical, str) and (hasattr(categorical, "encoded") or len(categorical)):
+        return True
+    if isinstance(X, Mapping) or hasattr(X, "column_names"):
+        return True
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        columns = [X.iloc[:, number] for number in range(X.shape[1])]
+        return any(column.dtype.kind not in "biuf" or bool(column.isna().any()) for column in columns)
+    if hasattr(X, "get_columns"):
+        return any(_is_odd_polars(column) for column in X.get_columns())
+    if not isinstance(X, np.ndarray | list | tuple):
+        return False
+    return _is_odd_array(X)
+
+
+def _is_odd_polars(column: Any) -> bool:
+    dtype = column.dtype
+    if column.null_count() or not (dtype.is_numeric() or str(dtype) == "Boolean"):
+        return True
+    return bool(dtype.is_float() and column.is_nan().any())
+
+
+def _is_odd_array(X: Any) -> bool:
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind in "OUST":
+            array = array.astype(np.float64)
+    except (ValueError, TypeError):
+        return bool(np.ndim(np.asarray(X, dtype=object)) == 2)  # otherwise its rows are not of one length
+    if array.ndim != 2:
+        return False
+    # The least number is NaN where one is: a pass over the rows, and no copy of them.
+    return array.dtype.kind in "mM" or (array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array.min())))
+
+
+def check_no_dates(X: Any, fitting: bool) -> None:
+    """Refuse dates, which NumPy would take for numbers of nanoseconds where there is nothing else in X."""
+    dtypes = getattr(X, "dtypes", None)
+    kinds = [X.dtype] if isinstance(X, np.ndarray) else [] if dtypes is None or callable(dtypes) else list(dtypes)
+    if any(getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration")) for kind in kinds):
+        raise ValueError(refusal(X, None, fitting) or "X must hold finite numbers; it holds dates.")
+
+
+def check_labels_present(y: Any) -> None:
+    """Refuse labels of which some are missing; what else may be wrong with y is scikit-learn's to say."""
+    if np.ndim(y) != 1:
+        return
+    array = np.asarray(y)
+    if array.dtype.kind == "O":
+        absent = np.array([value is None or (type(value).__name__ == "NAType") or value != value for value in array])
+    elif array.dtype.kind == "f":
+        absent = np.isnan(array)
+    else:
+        return
+    if absent.any():
+        raise ValueError(
+            f"y must have a label in every row; row {int(absent.argmax())} has none (Input y contains NaN). Leave such "
+            "rows out of X and y."
+        )
+
+
+def refusal(X: Any, names: Any, fitting: bool) -> str | None:
+    """What keeps rows from being finite numbers: the column, the row and what to do; None where that is not found."""
+    try:
+        table = table_of(X)
+    except (TableError, TypeError, ValueError):
+        return None
+    if table.matrix and names is not None and len(names) == len(table.names):
+        table = table.renamed([str(name) for name in names])
+    for name in table.names:
+        try:
+            wrong = _wrong(values_of(table.column(name), name, ()), fitting)
+        except TableError as error:
+            return f"X: {error}"
+        if wrong:
+            return f"X: column {name!r} must hold finite numbers; {wrong}"
+    return None
+
+
+def _wrong(values: Any, fitting: bool) -> str | None:
+    """What is wrong with a column of numbers."""
+    if values.kind == "date":
+        return "it holds dates. Make numbers of them first (a year, a weekday, days since an event), or leave it out."
+    found = values.numbers()
+    if found is None:
+        row, value = values.first(~values.number_mask(), 0)
+        remedy = "Leave `categorical` at 'auto', which encodes text" if fitting else "The model was trained on numbers"
+        return f"row {row} has {value!r}. {remedy}."
+    if not values.present.all():
+        row = int(values.present.argmin())
+        remedy = (
+            "Leave `categorical` at 'auto', which takes missing values, or fill it"
+            if fitting
+            else "None was missing there in training: fill it, or train with rows in which it is missing"
+        )
+        return f"row {row} has none (NaN). {remedy}."
+    too_large = ~(np.abs(found) <= LARGEST)
+    if too_large.any():
+        row, value = values.first(too_large, 0)
+        return f"row {row} has {value}, infinity or a number beyond single precision. Correct it or leave the row out."
+    return None

@@ -1,0 +1,291 @@
+"""Tables to rows of numbers as scikit-learn does it: the preprocessing of the command line as a transformer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from crisptree.tables.encoding import Encoder
+from crisptree.tables.errors import TableError, listed, meant
+from crisptree.tables.preprocessing import Column, Preprocessing
+from crisptree.tables.survey import MAX_CATEGORIES, Choices, Survey
+from crisptree.tables.table import Table, piece_rows, table_of
+from crisptree.warning import CrispTreeWarning
+
+Rows = npt.NDArray[np.float32]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turns tables of numbers, categories and holes into rows of numbers, as the command line does.
+
+    A number stays a number; where it is missing the mean of training stands in, and if any was missing in training one
+    more feature says so. True and false become 1 and 0. Text, and pandas' categories, become one feature per value seen
+    in training. Dates, and text that hardly ever repeats, are refused, all such columns at once and each with what
+    to do. A DataFrame of pandas or polars, a table of pyarrow, a dictionary of columns and an array will do.
+
+    ``CrispTreeClassifier`` uses one by itself where a table needs it, and keeps it as ``encoder_``.
+
+    Parameters
+    ----------
+    categorical : list of str, default=()
+        Columns of numbers that are names of categories.
+    drop : list of str, default=()
+        Columns to leave out: ids, dates, what is not known when one predicts.
+    missing : list of str, default=()
+        Texts that mean a missing value, beside "", "nan" and "NaN".
+    max_categories : int, default=100
+        The most values that a category may have.
+    keep_constant : bool, default=True
+        Keep columns that have one value only. The command line leaves them out.
+
+    Attributes
+    ----------
+    preprocessing_ : Preprocessing
+        What is done to every column; model files keep it.
+    notes_ : list of str
+        What one should know about the table: columns that count the rows, that are left out, that have holes.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where they have some. Columns are then found by name, in any order; others are ignored.
+
+    Examples
+    --------
+    >>> from crisptree import TableEncoder
+    >>> table = {"age": [41, None, 12], "plan": ["basic", "gold", "basic"]}
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age is missing', 'plan=basic', 'plan=gold']
+    >>> encoder.transform({"plan": ["gold"], "age": [30]}).tolist()
+    [[30.0, 0.0, 0.0, 1.0]]
+    >>> encoder.inverse_transform(encoder.transform(table))["plan"].tolist()
+    ['basic', 'gold', 'basic']
+    """
+
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+
+    def __init__(
+        self,
+        *,
+        categorical: Collection[str | int] = (),
+        drop: Collection[str | int] = (),
+        missing: Collection[str] = (),
+        max_categories: int = MAX_CATEGORIES,
+        keep_constant: bool = True,
+    ) -> None:
+        self.categorical = categorical
+        self.drop = drop
+        self.missing = missing
+        self.max_categories = max_categories
+        self.keep_constant = keep_constant
+
+    @classmethod
+    def of(cls, preprocessing: Preprocessing) -> TableEncoder:
+        """The fitted encoder that does what a preprocessing says."""
+        encoder = cls(missing=preprocessing.missing)
+        encoder._preprocessing, encoder._notes = preprocessing, []
+        encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
+        return encoder
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find out what the columns hold; see ``partial_fit`` for tables that come in pieces."""
+        self._learn(X)
+        return self
+
+    def _learn(self, X: Any, rows: npt.NDArray[np.bool_] | None = None) -> Table:
+        """Forget what is known, and learn from the rows that are marked; the table that X is."""
+        for name in ("_survey", "_preprocessing", "_n_rows", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        table = self._add(X, rows)
+        _ = self.preprocessing_  # says at once what cannot be used
+        return table
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Look at one more piece of a table. What cannot be used is told when all is seen, by ``transform``."""
+        self._add(X, None)
+        return self
+
+    def _add(self, X: Any, rows: npt.NDArray[np.bool_] | None) -> Table:
+        table = _with_rows(table_of(X), self)
+        if "_survey" not in self.__dict__:
+            choices = self._choices(table)
+            self._survey = Survey(table.heading(), table.features(choices.drop), choices)
+            self._n_rows = 0
+            self._take_names(None if table.matrix else table.names, len(table.names))
+        self._check_width(table)
+        if table.names != self._survey.source.names:
+            raise TableError(
+                f"X must have the columns of the pieces before, {listed(self._survey.source.names)}; it has "
+                f"{listed(table.names)}."
+            )
+        for piece in table.batches(table.names):
+            start = table.n_read
+            part = None if rows is None else rows[start : start + piece.num_rows]
+            self._survey.add(piece, self._n_rows + start, part)
+        self._n_rows += table.num_rows
+        self.__dict__.pop("_preprocessing", None)
+        return table
+
+    def _choices(self, table: Table) -> Choices:
+        def names(given: Collection[str | int], parameter: str) -> list[str]:
+            if isinstance(given, str):
+                raise TypeError(f"`{parameter}` must be a list of columns; got the text {given!r}. Say [{given!r}].")
+            found = [f"x{name}" if table.matrix and not isinstance(name, str) else str(name) for name in given]
+            for name in found:
+                if name not in table.names:
+                    raise TableError(
+                        f"`{parameter}` must name columns of X; there is no {name!r} among {listed(table.names)}."
+                        f"{meant(name, table.names)}"
+                    )
+            return found
+
+        drop, categorical = names(self.drop, "drop"), names(self.categorical, "categorical")
+        if isinstance(self.missing, str):
+            raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
+        return Choices(drop, categorical, list(self.missing), self.max_categories, self.keep_constant)
+
+    def _take_names(self, names: Collection[str] | None, number: int) -> None:
+        self.n_features_in_ = number
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    @property
+    def preprocessing_(self) -> Preprocessing:
+        """What is done to every column; an error names all columns that cannot be used."""
+        check_is_fitted(self)
+        if "_preprocessing" not in self.__dict__:
+            self._preprocessing, self._notes = self._survey.preprocessing()
+        return self._preprocessing
+
+    @property
+    def notes_(self) -> list[str]:
+        """What one should know about the table."""
+        _ = self.preprocessing_
+        return self._notes
+
+    def transform(self, X: Any) -> Rows:
+        """Rows of float32 features.  (n, n_columns) → (n, n_features)
+
+        A value that is missing where none was in training is an error; one of a category that training did not know
+        warns, and all features of its column are 0.
+        """
+        return self.encoded(X)
+
+    def encoded(self, X: Any) -> Rows:
+        """The same, whatever ``set_output`` says."""
+        preprocessing = self.preprocessing_
+        table = self._matched(_with_rows(table_of(X), self), preprocessing)
+        encoder = Encoder(replace(preprocessing, named=True), table, fill=False)
+        step = piece_rows(preprocessing.n_features)
+        if table.num_rows <= step:
+            rows = encoder.encode(table, 0)
+        else:  # so that what lies in between stays small
+            rows = np.empty((table.num_rows, preprocessing.n_features), dtype=np.float32)
+            for piece in table.batches(preprocessing.feature_names):
+                rows[table.n_read : table.n_read + piece.num_rows] = encoder.encode(piece, table.n_read)
+        for note in encoder.notes():
+            warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=3)
+        return rows
+
+    def _matched(self, table: Table, preprocessing: Preprocessing) -> Table:
+        """The table under the names of training: columns without names are found by their place."""
+        if preprocessing.named and not table.matrix:
+            return table
+        self._check_width(table)
+        if preprocessing.named:
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+        return table.renamed(preprocessing.input_names)
+
+    def _check_width(self, table: Table) -> None:
+        if len(table.names) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The table that rows of features stand for: a dictionary of columns, or an array where those have no names.
+
+        Missing numbers are NaN, missing and unknown categories None; of several features of a category the largest
+        counts. Columns that are left out are not there; in an array they are missing.
+        """
+        preprocessing = self.preprocessing_
+        rows = np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != preprocessing.n_features:
+            raise ValueError(f"X must be rows of {preprocessing.n_features} features; got the shape {rows.shape}.")
+        parts = np.split(rows, np.flatnonzero(np.diff(preprocessing.origin)) + 1, axis=1)
+        columns = {c.name: _decoded(c, part) for c, part in zip(preprocessing.columns, parts, strict=True)}
+        if preprocessing.named:
+            return columns
+        plain = all(column.dtype.kind != "O" for column in columns.values())
+        table = np.full((len(rows), self.n_features_in_), np.nan, dtype=np.float64 if plain else object)
+        for number, name in enumerate(preprocessing.input_names):
+            if name in columns:
+                table[:, number] = columns[name]
+        return table
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """The names of the features: 'age', 'age is missing', 'plan=basic', …
+
+        Where the columns have no names, ``input_features`` names them.
+        """
+        preprocessing = self.preprocessing_
+        if input_features is not None:
+            given = [str(name) for name in input_features]
+            known = getattr(self, "feature_names_in_", None)
+            if known is not None and given != list(known):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != self.n_features_in_:
+                raise ValueError(f"input_features should have length equal to {self.n_features_in_}; got {len(given)}.")
+            called = dict(zip(preprocessing.input_names, given, strict=True))
+            columns = tuple(replace(column, name=called[column.name]) for column in preprocessing.columns)
+            preprocessing = Preprocessing(columns)
+        return np.array(preprocessing.feature_names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_survey" in self.__dict__ or "_preprocessing" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _with_rows(table: Table, encoder: TableEncoder) -> Table:
+    """The table, unless it is empty."""
+    for number, what, least in ((table.num_rows, "sample", "n_samples"), (len(table.names), "feature", "n_features")):
+        if not number:
+            shape = (table.num_rows, len(table.names))
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required by "
+                f"{type(encoder).__name__}: X must have rows and columns ({least}=0)."
+            )
+    return table
+
+
+def _decoded(column: Column, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values of a column from its features."""
+    missing = part[:, -1] > 0.5 if column.missing else np.zeros(len(part), dtype=bool)
+    if column.kind == "category":
+        own = part[:, : len(column.categories)]
+        found = np.array([*column.categories, None], dtype=object)
+        best = own.argmax(axis=1) if own.shape[1] else np.zeros(len(part), dtype=np.intp)
+        unknown = missing | ~(own > 0).any(axis=1)
+        return found[np.where(unknown, len(column.categories), best)]
+    values = part[:, 0].astype(np.float64)
+    if column.kind == "boolean" and not missing.any():
+        return values > 0.5
+    return np.where(missing, np.nan, values)
