@@ -41,7 +41,7 @@ def typed(command):
 
 
 def without_times(lines):
-    """Words and numbers that are the same each time: no seconds, no ratios of times, no frames of tables."""
+    """What is the same each time: no seconds and ratios of times, no bytes of a file, no frames of tables."""
     result, timed = [], set()
     for line in lines:
         if not re.sub(r"[━─┏┓┗┛┳┻┡┩╇└┘┴┌┐┬├┤┼ ]", "", line):
@@ -50,7 +50,7 @@ def without_times(lines):
         if line.startswith("┃"):
             timed = {place for place, cell in enumerate(cells) if cell in TIMED}
         cells = ["…" if place in timed else cell for place, cell in enumerate(cells)]
-        result.append(re.sub(r"\d[\d.e+-]* (m?s)\b", r"… \1", " | ".join(cells)))
+        result.append(re.sub(r"\d[\d.,e+-]* (m?s|bytes)\b", r"… \1", " | ".join(cells)))
     return result
 
 
