@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from crisptree.tables.array_values import is_hole
 from crisptree.tables.errors import RefusedColumns, TableError
 from crisptree.tables.table import table_of
 from crisptree.tables.table_encoder import TableEncoder
@@ -95,7 +96,7 @@ def check_labels_present(y: Any) -> None:
         return
     array = np.asarray(y)
     if array.dtype.kind == "O":
-        absent = np.array([value is None or (type(value).__name__ == "NAType") or value != value for value in array])
+        absent = np.array([is_hole(value) for value in array], dtype=bool)
     elif array.dtype.kind == "f":
         absent = np.isnan(array)
     else:

@@ -159,7 +159,7 @@ def _of_array(array: npt.NDArray[Any], name: str, missing: Collection[str], *, i
 
 def _of_different(different: list[Any], numbers: Integers, name: str, missing: Collection[str]) -> ArrayValues:
     """What a column of Python's objects holds, by the types of its different values; −1 stands for none."""
-    known = [not _is_hole(value) for value in different]
+    known = [not is_hole(value) for value in different]
     if not all(known):
         numbers = np.array([number if fits else -1 for number, fits in enumerate(known)] + [-1])[numbers]
     values = [value for value, fits in zip(different, known, strict=True) if fits]
@@ -228,7 +228,7 @@ def _is_date(value: Any) -> bool:
     )
 
 
-def _is_hole(value: Any) -> bool:
+def is_hole(value: Any) -> bool:
     """None, NaN, NaT and pandas' NA, which is not equal to itself either but will not say so."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
