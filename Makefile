@@ -43,7 +43,7 @@ $(DOCS_READY): $(READY)
 	@touch $(DOCS_READY)
 
 demo: setup
-	$(BIN)/python -m crisptree demo
+	$(BIN)/python -m crisptree demo --force
 
 check: setup
 	$(BIN)/python -m ruff check .

@@ -1,5 +1,6 @@
 """The command in this process, and what it said."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 from typer.testing import CliRunner
@@ -7,29 +8,29 @@ from typer.testing import CliRunner
 from crisptree.cli.app import app
 
 QUICK = ("--depth", "2", "--epochs", "2", "--finetune-epochs", "2", *["--split", "oblique", "--algorithm", "em"])
-QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0")
+QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0", "--holdout", "0")
 
 
-def run(*arguments):
-    """``said`` is all that was printed with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
-    result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]))
+def run(*arguments, stdin=None):
+    """``seen`` is all that was printed, ``said`` that with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
+    result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    said = " ".join(result.output.split())
-    return SimpleNamespace(code=result.exit_code, said=said, raw=result.stdout, notes=result.stderr)
+    said, raw, notes = " ".join(result.output.split()), result.stdout, result.stderr
+    return SimpleNamespace(code=result.exit_code, seen=result.output, said=said, raw=raw, notes=notes)
 
 
 def _without_overruled(arguments):
     """Where a test sets a flag of ``QUICK`` itself, its own value counts."""
-    for flag in QUICK[::2]:
+    for flag, value in zip(QUICK[::2], QUICK[1::2], strict=True):
         if arguments.count(flag) > 1:
-            last = len(arguments) - 1 - arguments[::-1].index(flag)
-            del arguments[last : last + 2]
+            ours = next(place for place, pair in enumerate(pairwise(arguments)) if pair == (flag, value))
+            del arguments[ours : ours + 2]
     return arguments
 
 
-def done(*arguments):
+def done(*arguments, stdin=None):
     """The same, for a command that must succeed."""
-    answer = run(*arguments)
+    answer = run(*arguments, stdin=stdin)
     assert answer.code == 0, answer.said
     return answer

@@ -82,7 +82,7 @@ def test_json_is_one_document_with_scores_hard_and_soft(shop, tmp_path):
     )
     said = json.loads(answer.raw)
     assert set(said["accuracy"]) == {"training", "held out", "validation"}
-    assert set(said["accuracy"]["held out"]) == {"hard", "soft"}
+    assert set(said["accuracy"]["held out"]) == {"rows", "hard", "soft", "majority"}
     assert said["rows"] == 120
     assert said["left_out"] == {"id": "dropped"}
     assert any("missing values in 'age'" in note for note in said["notes"])
@@ -96,10 +96,9 @@ def test_held_out_rows_are_scored_by_a_model_that_never_saw_them(tmp_path):
     )
     model = crisptree.load(tmp_path / "m.crisp")
     assert model.tree_.statistics.node_counts[0].sum() == said["rows"] == 30
-    assert (
-        "30 rows · 2 columns"
-        in done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK, "--holdout", "0.5").said
-    )
+    again = done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", "--force", *QUICK, "--holdout", "0.5").said
+    assert "30 rows · 2 columns" in again
+    assert "The model that is saved is the one judged: it never saw the 30 rows held out." in again
 
 
 def test_images_in_npz_keep_their_shape_and_labels_their_type(tmp_path):
@@ -201,7 +200,7 @@ def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, 
     ("options", "said"),
     [
         ([], "name the column to learn with --target"),
-        (["-t", "y", "--holdout", "1.5"], "--holdout must lie between 0 and 1"),
+        (["-t", "y", "--holdout", "1.5"], "--holdout must be 0, for none, or lie between 0 and 1"),
         (["-t", "y", "--image-shape", "28"], "--image-shape HxW[xC] must be None, (height, width) or"),
         (["-t", "y", "--algorithm", "magic"], "is not one of 'em'"),
         (["-t", "y", "--depth", "-1"], "--depth must be a whole number of at least 0"),
@@ -288,7 +287,7 @@ def test_the_shell_completes_columns_and_choices(shop):
         assert result.stdout.split() == expected
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "plot", "report"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "inspect", "plot", "report"])
 def test_every_command_has_help_with_examples(command):
     assert done(command, "-h").said == done(command, "--help").said
     answer = done(command, "--help")

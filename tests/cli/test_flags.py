@@ -17,6 +17,10 @@ from crisptree.tables.errors import TableError
         ("max_categories=1000", "--max-categories 1000"),
         (r"delimiter='\t'", r"--delimiter '\t'"),
         ("unverified=True", "--unverified"),
+        ("drop=['id', 'the date']", "--drop 'id,the date'"),
+        ("drop=['a,b', 'c']", "--drop a,b --drop c"),
+        ("decimal=','", "--decimal ','"),
+        ("unit=['%']", "--unit '%'"),
     ],
 )
 def test_a_remedy_is_a_parameter_in_the_library_and_a_flag_in_the_shell(remedy, flag):

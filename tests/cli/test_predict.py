@@ -142,7 +142,9 @@ def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, mo
     monkeypatch.setattr(source_module, "FEWEST_ROWS", 2)
     rows = text(tmp_path / "t.csv", "age,income,color,member", *["30,2e4,rot,true"] * 5, "x,2e4,rot,true")
     (tmp_path / "out.csv").write_text("precious")
-    assert run("predict", shop.model, rows, "-o", tmp_path / "out.csv").code == 1
+    answer = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")
+    assert answer.code == 1
+    assert "row 6 has 'x'" in answer.notes
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -168,10 +170,10 @@ def test_a_model_of_the_python_interface_takes_numbers_by_place_or_by_name(tmp_p
     done("predict", tmp_path / "named.crisp", table, "-o", tmp_path / "o.csv")
     assert csv(tmp_path / "o.csv")["prediction"] == expected
     in_place = write(pa.table({"label": y, **columns}), tmp_path / "u.csv")
-    done("predict", tmp_path / "plain.crisp", in_place, "--drop", "label", "-o", tmp_path / "o.csv")
+    done("predict", tmp_path / "plain.crisp", in_place, "--drop", "label", "-o", tmp_path / "o.csv", "--force")
     assert csv(tmp_path / "o.csv")["prediction"] == expected
     np.savez(tmp_path / "t.npz", X=X)
-    done("predict", tmp_path / "plain.crisp", tmp_path / "t.npz", "-o", tmp_path / "o.csv")
+    done("predict", tmp_path / "plain.crisp", tmp_path / "t.npz", "-o", tmp_path / "o.csv", "--force")
     assert csv(tmp_path / "o.csv")["prediction"] == expected
 
 

@@ -30,7 +30,7 @@ def test_an_interrupt_leaves_no_half_written_file_and_gives_code_130(shop, large
     out = tmp_path / "out.csv"
     out.write_text("earlier")
     process = subprocess.Popen(
-        [*COMMAND, "predict", shop.model, large, "--explain", "-o", out], stderr=subprocess.PIPE, text=True
+        [*COMMAND, "predict", shop.model, large, "--explain", "-o", out, "--force"], stderr=subprocess.PIPE, text=True
     )
     limit = time.monotonic() + 60
     while len(list(tmp_path.iterdir())) == 1 and time.monotonic() < limit:

@@ -65,6 +65,17 @@ def test_labels_probabilities_and_leaves_are_written_under_the_names_of_the_imag
         assert np.array_equal(grey, np.round(255 * model.leaf_image(picture.array)))
 
 
+def test_labels_that_are_there_are_kept_unless_the_user_says_force(scans, tmp_path):
+    (tmp_path / "s1.png").write_text("precious")
+    command = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path)
+    answer = run(*command)
+    assert answer.code == 1
+    assert answer.notes == f"error: {tmp_path / 's1.png'} is there already, and is kept. Say --force to replace it.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["s1.png"]
+    done(*command, "--force")
+    assert (tmp_path / "s1.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
     labels = tmp_path / "labels"
     labels.mkdir()

@@ -65,14 +65,22 @@ def _asked(model: Any) -> Any:
     return 100 * rng.normal(size=(3, model.n_features_in_)).astype(np.float32)
 
 
-def _read_table(path: Path) -> None:
+def _read_foreign_table(path: Path) -> None:
+    """A table of another encoding, with numbers written otherwise."""
+    from crisptree.tables.number_texts import NumberTexts
+
+    written = NumberTexts(decimal=",", thousands=".", units=("€",))
+    _read_table(path, delimiter=";", encoding="utf-16", written=written)
+
+
+def _read_table(path: Path, **how: Any) -> None:
     """As ``crisptree fit`` reads a table."""
     from crisptree.tables.encoding import Encoder
     from crisptree.tables.labels import classes_of, read_labels
     from crisptree.tables.reading import open_table
     from crisptree.tables.survey import Choices, survey
 
-    source = open_table(path)
+    source = open_table(path, **how)
     target = source.target or source.names[-1]
     labels = read_labels(source, target)
     preprocessing, _ = survey(source, source.features([target]), Choices(keep_constant=True), target=target)
@@ -135,6 +143,12 @@ def _csv() -> bytes:
         f"{row[0]},{row[1]},{'red' if row[2] > 0 else 'blue'},{row[3]},{label}" for row, label in zip(X, y, strict=True)
     ]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _foreign_csv() -> bytes:
+    lines = [f"{1000 * row[0]:,.2f} €;{row[1]};{label}" for row, label in zip(*_rows(), strict=True)]
+    text = "\n".join(lines).translate(str.maketrans(".,", ",."))
+    return f"price;x;y\n{text}\n".encode("utf-16")
 
 
 def _parquet() -> bytes:
@@ -203,6 +217,16 @@ TARGETS: dict[str, Target] = {
     ),
     "csv.xz": Target("x.csv.xz", lambda: lzma.compress(_csv()), mutations.changed_bytes, _read_table),
     "csv.bz2": Target("x.csv.bz2", lambda: bz2.compress(_csv()), mutations.changed_bytes, _read_table),
+    "csv in utf-16": Target(
+        "x.csv",
+        _foreign_csv,
+        mutations.packed_anew(
+            lambda data: data.decode("utf-16").encode(),
+            lambda data: data.decode("utf-8", "replace").encode("utf-16"),
+            mutations.changed_words,
+        ),
+        _read_foreign_table,
+    ),
     "parquet": Target("x.parquet", _parquet, mutations.changed_bytes, _read_table),
     "libsvm": Target("x.libsvm", _libsvm, mutations.changed_words, _read_table),
     "libsvm.bz2": Target(

@@ -159,7 +159,7 @@ def test_dates_are_refused_with_two_ways_out(tmp_path, values):
 def test_numbers_with_commas_are_refused_rather_than_taken_for_words(tmp_path, values):
     path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
     source = open_table(path, delimiter=";")
-    with pytest.raises(TableError, match=r"'a' must hold numbers with a point.*; row . has '.*categorical=\['a'\]"):
+    with pytest.raises(TableError, match=r"'a' must hold numbers such as 1234.5; row . has '.*categorical=\['a'\]"):
         survey(source, ["a"], Choices())
     assert survey(source, ["a"], Choices(categorical=["a"]))[0].columns[0].kind == "category"
 

@@ -118,7 +118,7 @@ def test_libsvm_rows_are_read_a_piece_at_a_time(tmp_path, monkeypatch):
         ("t.csv", b"\n\n", "is empty; the first line of a table must name its columns"),
         ("t.csv", b"a,b,a\n1,2,3\n", "has two columns named 'a'"),
         ("t.csv", b"a,b\n1,2\n3\n", "cannot be read as a table: Row #3: Expected 2 columns, got 1"),
-        ("t.csv", b"a,b\n1,\xff\xfe\n", "must be UTF-8 text; it is not"),
+        ("t.csv", b"a,b\n1,\xff\xfe\n", "line 2 must be text in UTF-8; it is not"),
         ("t.csv", b'a,b\n1,"' + b"x" * 2**21, "a quotation mark that is never closed"),
         ("t.csv.gz", b"no gzip", "is damaged or not a .gz file"),
         ("t.csv.bz2", b"no bzip", "is damaged or not a .bz2 file"),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import crisptree
+from crisptree.cli.compare import compare
 from crisptree.cli.data import app as data
 from crisptree.cli.demo import demo
 from crisptree.cli.errors import CommandGroup
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (fit, predict, evaluate, inspect, plot, report, demo):
+for command in (fit, predict, evaluate, compare, inspect, plot, report, demo):
     app.command()(command)
 app.add_typer(segment)
 app.add_typer(data)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import crisptree
+from crisptree.cli import options
 from crisptree.cli.output import table_of
 from crisptree.cli.rows import accuracies
 from crisptree.datasets import Dataset, load_digits
@@ -24,6 +25,7 @@ def demo(
     ),
     depth: Annotated[int, typer.Option(min=1, max=8, help="Largest number of splits on a path.")] = 4,
     seed: Annotated[int, typer.Option(help="Makes the run repeatable.")] = 0,
+    force: options.Force = False,
 ) -> None:
     """Train a tree on 8 × 8 digits, print how well it does, save it and draw it.
 
@@ -32,6 +34,7 @@ def demo(
     from crisptree.plots import plot_tree
     from crisptree.plots.style import save_figure
 
+    options.check_free((output / name for name in ("digits.crisp", "tree.png")), force)
     console, digits = Console(), load_digits()
     X, y = digits.all_but_test()
     console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")

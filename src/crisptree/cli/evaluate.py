@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.cli import options
+from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled
 
@@ -18,13 +19,15 @@ PROBABILITIES = {"log_loss": "log loss", "brier_score": "Brier score", "calibrat
 """Functions of ``crisptree.metrics``, and how people call them."""
 
 
+@with_dialect
 def evaluate(
     model: options.Model,
     data: options.Data,
+    *,
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
     drop: options.Drop = [],  # noqa: B006
-    delimiter: options.Delimiter = None,
+    dialect: Dialect,
     as_json: options.Json = False,
 ) -> None:
     """Compare predictions and probabilities with the truth.
@@ -43,7 +46,7 @@ def evaluate(
         data,
         out,
         target=target,
-        delimiter=delimiter,
+        dialect=dialect,
         missing=missing,
         drop=drop,
         unknown="counted as errors",

@@ -10,17 +10,30 @@ import typer
 
 import crisptree
 from crisptree.cli import options
+from crisptree.cli.dialect import Dialect, with_dialect
+from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
-from crisptree.cli.rows import accuracies
-from crisptree.cli.training import Request, TrainingTable, class_weights, read_training, read_validation, train
+from crisptree.cli.stdin import on_disk
+from crisptree.cli.training import (
+    Request,
+    Scored,
+    TrainingTable,
+    class_weights,
+    held_rows,
+    read_training,
+    read_validation,
+    train,
+)
 from crisptree.estimators.parameters import ClassifierParameters
+from crisptree.estimators.progress import ProgressDisplay
 from crisptree.tables.errors import counted
 from crisptree.tables.survey import MAX_CATEGORIES, Choices
 
 
 @with_parameters(ClassifierParameters)
+@with_dialect
 def fit(
     data: options.Data,
     output: Annotated[Path, output_option("The model file to write (.crisp).")],
@@ -34,18 +47,21 @@ def fit(
         Path | None, option(help="A table of validation rows, scored after every epoch.", panel=TABLE)
     ] = None,
     holdout: Annotated[
-        float | None, option(help="A share of the rows to leave out and score at the end.", panel=TABLE)
+        float | None,
+        option(help="A share of the rows to keep out and score at the end, by default 0.2; 0 for none.", panel=TABLE),
     ] = None,
+    refit: Annotated[
+        bool, option("--refit", help="After judging, train the model that is saved on all rows.", panel=TABLE)
+    ] = False,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
-    categorical: Annotated[
-        list[str], column_option(help="A column of numbers that are names of categories. May be repeated.")
-    ] = [],  # noqa: B006
+    categorical: options.Categorical = [],  # noqa: B006
     missing: options.Missing = [],  # noqa: B006
     max_categories: Annotated[
         int, typer.Option(min=2, help="Most values of a category.", rich_help_panel=TABLE)
     ] = MAX_CATEGORIES,
-    delimiter: options.Delimiter = None,
+    dialect: Dialect,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Train a tree on a table and write it, with its preprocessing, to a model file.
@@ -55,49 +71,76 @@ def fit(
     Examples:
       crisptree fit iris.csv --target species -o iris.crisp
 
-      crisptree fit train.parquet -t label --drop id --holdout 0.2 --depth 6 -o model.crisp
+      crisptree fit train.parquet -t label --drop id,date --depth 6 --refit -o model.crisp
+
+      crisptree fit kunden.csv -t churn --delimiter ';' --decimal , --encoding cp1252 -o model.crisp
 
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
     """
-    options.check_output(output, (".crisp",))
-    if holdout is not None and not 0 < holdout < 1:
-        raise typer.BadParameter(f"--holdout must lie between 0 and 1; got {holdout}.")
+    options.check_output(output, (".crisp",), force)
+    options.check_share(holdout)
     choices = Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters)
-    request = Request(data, target, weights, choices, delimiter, holdout, seed=parameters["random_state"])
-    out = Output(as_json)
-    with out.progress() as progress:
-        table = read_training(request, out, progress)
-        judges = None if validation is None else read_validation(validation, table, request, out)
-        parameters = {"image_shape": table.image_shape, **parameters}
-        parameters["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
+    out, seed = Output(as_json), parameters["random_state"]
+
+    def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay) -> tuple[Any, float]:
+        chosen = {"image_shape": table.image_shape, **parameters}
+        chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
         make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
-        model = make(**parameters)
+        model = make(**chosen)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
-        seconds = train(model, out, progress, table.X, table.y, table.weight, validation=rows)
+        return model, train(model, out, progress, table.X, table.y, table.weight, validation=rows)
+
+    with out.progress() as progress, on_disk(data) as path:
+        request = Request(path, target, weights, choices, dialect, seed)
+        rows = read_training(request, progress)
+        share = share_to_hold_out(holdout, len(rows.y), validation is not None)
+        if refit and not share:
+            raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
+        table = rows.part(held_rows(rows.y, share, seed), out, progress)
+        judges = None if validation is None else read_validation(validation, table, request, out)
+        model, seconds = trained(table, judges, progress)
+        scores = scores_of(model, table, {"validation": judges, "held out": table.held_out})
+        out.note_all(remarks(scores, majority_class(table)))
+        if refit:
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
+            judges = None if validation is None else read_validation(validation, table, request, out)
+            model, more = trained(table, judges, progress)
+            seconds += more
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
     model.__dict__["preprocessing_"] = table.preprocessing
     model.save(output)
-    model.__dict__.pop("feature_names_in_", None)  # scikit-learn would warn of rows that have none
-    scored = {"training": (table.X, table.truth), "validation": judges, "held out": table.held_out}
-    scores = {name: accuracies(model, *rows) for name, rows in scored.items() if rows is not None}
     _show(out, model, table, scores, seconds, output)
 
 
-def _show(
-    out: Output, model: Any, table: TrainingTable, scores: dict[str, dict[str, float]], seconds: float, output: Path
-) -> None:
-    shown = [[name, f"{score['hard']:.4f}", f"{score['soft']:.4f}"] for name, score in scores.items()]
+def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds: float, output: Path) -> None:
+    numbers = ("hard", "soft", "majority")
+    shown = [
+        [name, f"{score['rows']:,}", *(f"{score[number]:.4f}" for number in numbers)] for name, score in scores.items()
+    ]
     columns, n_features = table.preprocessing.columns, table.X.shape[1]
     out.show(
         f"{counted(len(table.y), 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
         f"{len(model.classes_)} classes · trained in {seconds:.1f} s"
     )
-    out.show("hard: one path per row, as it predicts · soft: all leaves, for comparison")
-    out.show(table_of(("accuracy on", "hard", "soft"), shown))
+    majority = f"majority: always {str(majority_class(table))!r}"
+    out.show(f"hard: one path per row, as it predicts · soft: all leaves, for comparison · {majority}")
+    out.show(table_of(("accuracy on", "rows", *numbers), shown))
+    out.show(_what_was_judged(scores, len(table.y)))
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
     names = [column.name for column in columns]
     document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
     document |= {"classes": model.classes_.tolist(), "left_out": table.preprocessing.left_out}
     document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, "accuracy": scores}
     out.finish(document)
+
+
+def _what_was_judged(scores: Scores, n_rows: int) -> str:
+    """Which model the scores are of, and which one is saved."""
+    if "held out" not in scores:
+        few = f" of fewer than {FEWEST_TO_HOLD_OUT}" if n_rows < FEWEST_TO_HOLD_OUT else ""
+        return f"No rows{few} were held out: how well the model does on others is not known."
+    held = counted(scores["held out"]["rows"], "row")
+    if n_rows > scores["training"]["rows"]:
+        return f"Judged without the {held} held out; the model that is saved was then trained on all {n_rows:,} rows."
+    return f"The model that is saved is the one judged: it never saw the {held} held out. --refit trains on all rows."

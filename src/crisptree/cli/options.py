@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,17 +45,8 @@ def column_option(*names: str, help: str) -> Any:
     return option(*names, help=help, panel=TABLE, autocompletion=column_names)
 
 
-def _delimiter(delimiter: str | None) -> str | None:
-    """One character, or a tab written out."""
-    if delimiter == "\\t":
-        return "\t"
-    if delimiter is not None and len(delimiter.encode()) != 1:
-        raise typer.BadParameter(f"--delimiter must be one character; got {delimiter!r}.")
-    return delimiter
-
-
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
-Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}.", show_default=False)]
+Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
 Target = Annotated[
     str | None,
     column_option(
@@ -74,16 +65,18 @@ Missing = Annotated[
         panel=TABLE,
     ),
 ]
-Drop = Annotated[list[str], column_option("--drop", help="A column to leave out. May be repeated.")]
-Delimiter = Annotated[
-    str | None, option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE, callback=_delimiter)
+Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: a,b. May be repeated.")]
+Categorical = Annotated[
+    list[str],
+    column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
 ]
+Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
-def check_output(path: Path, endings: Sequence[str]) -> Path:
-    """Refuse a place that cannot be written to before any work is done."""
+def check_output(path: Path, endings: Sequence[str], force: bool) -> Path:
+    """Refuse a place that cannot be written to, or where something is, before any work is done."""
     if path.suffix.lower() not in endings:
         raise typer.BadParameter(f"-o must end in {' or '.join(endings)}; got {str(path)!r}.")
     if path.is_dir():
@@ -92,4 +85,19 @@ def check_output(path: Path, endings: Sequence[str]) -> Path:
         raise TableError(f"there is no folder {path.parent} for {path.name}. Make it first.")
     if not os.access(path.parent, os.W_OK):
         raise TableError(f"the folder {path.parent} cannot be written to.")
+    check_free([path], force)
     return path
+
+
+def check_share(holdout: float | None) -> None:
+    """What --holdout may be."""
+    if holdout is not None and not 0 <= holdout < 1:
+        raise typer.BadParameter(f"--holdout must be 0, for none, or lie between 0 and 1; got {holdout}.")
+
+
+def check_free(paths: Iterable[Path], force: bool) -> None:
+    """Refuse to replace what is there, unless the user says so."""
+    there = [] if force else [path for path in paths if path.exists()]
+    if there:
+        more = f" (and {len(there) - 1} more)" if len(there) > 1 else ""
+        raise TableError(f"{there[0]}{more} is there already, and is kept. Say --force to replace it.")

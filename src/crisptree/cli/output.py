@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How a sentence is printed: as it is."""
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})\])`")
+REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTED}))*\])`")
 """A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
 
 
@@ -37,8 +37,10 @@ class Output:
         self.stdout, self.stderr = Console(), Console(stderr=True)
 
     def note(self, text: str) -> None:
-        """Something that the user should know, on stderr; JSON holds it as well."""
+        """Something that the user should know, once, on stderr; JSON holds it as well."""
         text = with_flags(text)
+        if text in self.notes:
+            return
         self.notes.append(text)
         self.stderr.print(f"note: {visible(text)}", **PLAIN)
 
@@ -107,7 +109,17 @@ def with_flags(text: str) -> str:
 
     def flag(remedy: re.Match[str]) -> str:
         name, value = f"--{remedy[1].replace('_', '-')}", ast.literal_eval(remedy[2])
-        word = str(value[0] if isinstance(value, list) else value).replace("\t", "\\t")
-        return name if value is True else f"{name} {quote(word)}"
+        if value is True:
+            return name
+        words = value if isinstance(value, list) else [str(value)]
+        if len(words) > 1 and not any("," in word for word in words):
+            words = [",".join(words)]
+        return " ".join(f"{name} {_typed(word)}" for word in words)
 
     return REMEDY.sub(flag, text)
+
+
+def _typed(word: str) -> str:
+    """A word as one types it in a shell; a mark alone in quotation marks, so that it is no part of the sentence."""
+    word = word.replace("\t", "\\t")
+    return quote(word) if re.search(r"\w", word) or "'" in word else f"'{word}'"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter as Argument
-from inspect import Signature, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
 from crisptree.cli.options import TRAINING, TREE
+from crisptree.cli.signatures import in_the_place_of
 from crisptree.estimators.parameters import Declared, Parameter
 from crisptree.estimators.rules import Rule, is_whole, whole
 
@@ -118,15 +118,7 @@ def with_parameters(
                     error.args = (said, *error.args[1:])
                 raise
 
-        hints = get_type_hints(command, include_extras=True)
-        arguments: list[Argument] = []
-        for argument in signature(command).parameters.values():
-            if argument.name == "parameters":
-                arguments += [option.argument for option in options.values()]
-            else:
-                arguments.append(argument.replace(kind=Argument.KEYWORD_ONLY, annotation=hints[argument.name]))
-        run.__annotations__ = {argument.name: argument.annotation for argument in arguments}
-        run.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+        in_the_place_of("parameters", [option.argument for option in options.values()], command, run)
         return run
 
     return decorate

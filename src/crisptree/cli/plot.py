@@ -9,6 +9,7 @@ import typer
 
 import crisptree
 from crisptree.cli import options
+from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import load_classifier, read_labelled
@@ -20,9 +21,11 @@ Kind = Literal["tree", "weights", "confusion", "regions"]
 NEEDS_ROWS = ("confusion", "regions")
 
 
+@with_dialect
 def plot(
     model: options.Model,
     output: Annotated[Path, output_option("The .svg, .png or .pdf to write.")],
+    *,
     kind: Annotated[
         Kind,
         typer.Option(
@@ -35,7 +38,8 @@ def plot(
     data: Annotated[Path | None, option("--data", help=f"The table for --kind {' and '.join(NEEDS_ROWS)}.")] = None,
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
-    delimiter: options.Delimiter = None,
+    dialect: Dialect,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Draw a model.
@@ -47,7 +51,7 @@ def plot(
 
       crisptree plot iris.crisp --kind confusion --data test.csv -o confusion.pdf
     """
-    options.check_output(output, (".svg", ".png", ".pdf"))
+    options.check_output(output, (".svg", ".png", ".pdf"), force)
     if (kind in NEEDS_ROWS) != (data is not None):
         raise typer.BadParameter(f"--kind {' and '.join(NEEDS_ROWS)} go with --data, and no others; got {kind}.")
     if kind != "tree" and max_depth is not None:
@@ -56,7 +60,7 @@ def plot(
     estimator = load_classifier(model) if kind in NEEDS_ROWS else crisptree.load(model)
     labelled = None
     if data is not None:
-        labelled = read_labelled(estimator, data, out, target=target, delimiter=delimiter, missing=missing)
+        labelled = read_labelled(estimator, data, out, target=target, dialect=dialect, missing=missing)
     if kind == "weights" and not (isinstance(estimator.tree_, FlatTree) and estimator.tree_.structure.n_splits):
         raise TableError(f"--kind weights needs splits that are hyperplanes; {model} has none. Draw the tree instead.")
     from crisptree.plots.style import save_figure

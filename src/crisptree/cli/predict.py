@@ -16,21 +16,24 @@ import pyarrow as pa
 import typer
 
 from crisptree.cli import options
+from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, load_classifier
+from crisptree.cli.stdin import on_disk
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
 from crisptree.tables.named_columns import DELIMITERS
-from crisptree.tables.reading import open_table
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
 from crisptree.visible import visible
 
 
+@with_dialect
 def predict(
     model: options.Model,
     data: options.Data,
+    *,
     output: Annotated[
         str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
@@ -39,14 +42,15 @@ def predict(
     explain: Annotated[
         bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
     ] = False,
-    keep: Annotated[list[str], option(help="A column of the table to copy. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
+    keep: Annotated[list[str], option(help="Columns of the table to copy: a,b. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
     csv_guard: Annotated[
         bool,
         option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT),
     ] = False,
     missing: options.Missing = [],  # noqa: B006
     drop: options.Drop = [],  # noqa: B006
-    delimiter: options.Delimiter = None,
+    dialect: Dialect,
+    force: options.Force = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
 ) -> None:
@@ -60,18 +64,16 @@ def predict(
       crisptree predict model.crisp new.parquet --proba --keep id -o out.parquet
 
       crisptree predict model.crisp new.csv --explain | head
+
+      zcat new.csv.gz | crisptree predict model.crisp - > classes.csv
     """
     out = Output(as_json)
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
-    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
+    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS), force)
     if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
     estimator = load_classifier(model)
-    source = open_table(data, delimiter=delimiter, n_features=len(estimator.preprocessing_.columns))
-    encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
-    for name in keep:
-        source.column(name, "--keep")
 
     def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
         """The columns that the user asked for."""
@@ -86,22 +88,25 @@ def predict(
         if explain:
             from crisptree.cli.path_text import path_text
 
-            columns["path"] = pa.array([path_text(estimator, row, encoder.preprocessing) for row in X], pa.string())
+            columns["path"] = pa.array([path_text(estimator, row, estimator.preprocessing_) for row in X], pa.string())
         return columns
 
     empty = predicted(np.zeros((0, estimator.tree_.n_features), np.float32))
-    taken = set(keep) & set(empty)
-    if taken:
-        raise TableError(f"--keep cannot copy {sorted(taken)[0]!r}: a column of the output has that name. Rename it.")
     n_rows = 0
-    with out.progress() as progress, _writer(path, csv_guard) as writer:
-        for batch in source.batches({*encoder.names, *keep}):
-            X = encoder.encode(batch, n_rows)
-            writer.write({**{name: batch.column(name) for name in keep}, **predicted(X)})
-            n_rows += len(X)
-            progress.update(f"predicting {data.name}", source.fraction_read())
-        if not n_rows:
-            writer.write({**{name: pa.array([], pa.string()) for name in keep}, **empty})
+    with on_disk(data) as file, out.progress() as progress:
+        source = dialect.open(file, len(estimator.preprocessing_.columns))
+        encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
+        copied = source.columns(keep, "--keep")
+        if taken := sorted(set(copied) & set(empty)):
+            raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
+        with _writer(path, csv_guard) as writer:
+            for batch in source.batches({*encoder.names, *copied}):
+                X = encoder.encode(batch, n_rows)
+                writer.write({**{name: batch.column(name) for name in copied}, **predicted(X)})
+                n_rows += len(X)
+                progress.update(f"predicting {file.name}", source.fraction_read())
+            if not n_rows:
+                writer.write({**{name: pa.array([], pa.string()) for name in copied}, **empty})
     out.note_all(encoder.notes())
     if path is not None:
         out.show(f"{counted(n_rows, 'row')} → {path}")

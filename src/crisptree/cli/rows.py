@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 import crisptree
+from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
+from crisptree.cli.stdin import on_disk
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
 from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.reading import open_table
 from crisptree.tables.source import Source
 from crisptree.view.model import without_encoder
 
@@ -64,8 +65,9 @@ def encoder_of(
     """What turns the table into rows, by the model's preprocessing; ``without`` are columns that are no features."""
     preprocessing: Preprocessing = model.preprocessing_
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
+    drop = source.columns(drop, "--drop")
     for name in drop:
-        if source.column(name, "--drop") in needed:
+        if name in needed:
             raise TableError(f"--drop cannot leave out {name!r}: the model was trained on that column.")
     encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
     ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
@@ -74,19 +76,25 @@ def encoder_of(
     return encoder
 
 
-def read_labelled(
+def read_labelled(model: Any, data: Path, out: Output, **how: Any) -> Labelled:
+    """All rows of a table, or of stdin, and their classes."""
+    with on_disk(data) as path:
+        return _read_labelled(model, path, out, **how)
+
+
+def _read_labelled(
     model: Any,
     data: Path,
     out: Output,
     *,
     target: str | None,
-    delimiter: str | None,
+    dialect: Dialect,
     missing: Sequence[str],
     drop: Sequence[str] = (),
     unknown: str = "left out",
 ) -> Labelled:
-    """All rows of a table and their classes; ``unknown`` tells what the command does with rows of other classes."""
-    source = open_table(data, delimiter=delimiter, n_features=len(model.preprocessing_.columns))
+    """``unknown`` tells what the command does with rows of other classes."""
+    source = dialect.open(data, len(model.preprocessing_.columns))
     learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
@@ -97,7 +105,7 @@ def read_labelled(
         raise TableError(f"{data} must have rows; it has none.")
     encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=[name])
     with out.progress() as progress:
-        X = encoder.rows(lambda: progress.update(f"reading {data.name}", source.fraction_read()))
+        X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
     truth = numbers_of(labels, model.classes_)
     others = labels[truth < 0]

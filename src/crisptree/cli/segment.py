@@ -43,6 +43,7 @@ def fit_images(
     holdout: Annotated[
         int, typer.Option(min=0, help="How many of the last images to leave out and score.", rich_help_panel=TRAINING)
     ] = 0,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Train a tree that says of every pixel what it belongs to, from the window around it.
@@ -54,7 +55,7 @@ def fit_images(
 
       crisptree segment fit stack.tif labels.tif --window 21 --scales 1,4 --holdout 5 -o model.crisp
     """
-    options.check_output(output, (".crisp",))
+    options.check_output(output, (".crisp",), force)
     out = Output(as_json)
     pictures, truth = _paired(images, labels)
     n_kept = len(pictures) - holdout
@@ -85,6 +86,7 @@ def predict_images(
     ] = False,
     leaf: Annotated[bool, option("--leaf", help="Also NAME.leaf.png, a grey per leaf.", panel=OUTPUT)] = False,
     jobs: options.Jobs = None,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Label every pixel: one .png per image, whose values are the classes.
@@ -105,6 +107,8 @@ def predict_images(
     if not np.array_equal(values, segmenter.classes_):
         out.note(f"classes are written as 0 … {len(values) - 1}, in the order {segmenter.classes_.tolist()}.")
     pictures = read_images(images)
+    endings = [".png", *([".proba.npy"] if proba else []), *([".leaf.png"] if leaf else [])]
+    options.check_free((output / f"{picture.name}{ending}" for picture in pictures for ending in endings), force)
     output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
     with out.progress() as progress:

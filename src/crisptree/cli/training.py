@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
@@ -19,7 +20,6 @@ from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
 from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.reading import open_table
 from crisptree.tables.source import Source
 from crisptree.tables.survey import Choices, survey
 
@@ -35,8 +35,7 @@ class Request:
     target: str | None
     weights: str | None
     choices: Choices
-    delimiter: str | None
-    holdout: float | None
+    dialect: Dialect
     seed: int
 
 
@@ -58,46 +57,63 @@ class TrainingTable:
         return np.searchsorted(self.classes, self.y)
 
 
-def read_training(request: Request, out: Output, progress: ProgressDisplay) -> TrainingTable:
-    """Labels first, then which rows are held out, then what the columns of the others hold, then all rows."""
-    source = open_table(request.data, delimiter=request.delimiter)
-    choices = request.choices
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table whose classes are known, and whose rows are encoded when it is known which of them are held out."""
+
+    source: Source
+    target: str
+    without: set[str]
+    choices: Choices
+    y: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64] | None
+
+    def part(self, held: npt.NDArray[np.bool_], out: Output, progress: ProgressDisplay) -> TrainingTable:
+        """What the columns of the other rows hold, then all rows, encoded by that."""
+
+        def read() -> None:
+            progress.update(f"reading {self.source.path.name}", self.source.fraction_read())
+
+        kept = ~held
+        rows = kept if held.any() else None
+        features = self.source.features(self.without)
+        preprocessing, notes = survey(self.source, features, self.choices, target=self.target, rows=rows, on_batch=read)
+        out.note_all(notes)
+        encoder = Encoder(preprocessing, self.source, without=self.without)
+        X = encoder.rows(read)
+        out.note_all(encoder.notes())
+        classes = np.unique(self.y[kept])
+        weight = None if self.weight is None else self.weight[kept]
+        scored = None
+        if held.any():
+            X, scored = X[kept], (X[held], np.searchsorted(classes, self.y[held]))
+        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, self.source.image_shape)
+
+
+def read_training(request: Request, progress: ProgressDisplay) -> LabelledTable:
+    """The classes and weights of all rows, and what the user says about the columns, held to the table."""
+    source = request.dialect.open(request.data)
     name = request.target or source.target or ("y" if source.matrix else None)
     if name is None:
         raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
+    choices = _checked(source, request.choices)
     without = {target, *choices.drop}
     if request.weights is not None:
         without.add(source.column(request.weights, "--weights"))
-    _check_columns(source, choices, without)
-
-    def read() -> None:
-        progress.update(f"reading {request.data.name}", source.fraction_read())
-
-    read()
+    both = [name for name in choices.categorical if name in without]
+    if both:
+        raise typer.BadParameter(f"--categorical {both[0]} is also the target, the weights or dropped; it can be one.")
+    progress.update(f"reading {source.path.name}", source.fraction_read())
     y = classes_of(read_labels(source, target, choices.missing), source.path, target)
     weight = None if request.weights is None else read_weights(source, request.weights, choices.missing)
-    held = _held(y, request)
-    kept = ~held
-    choices = replace(choices, keep_constant=choices.keep_constant or bool(source.matrix))
-    rows = kept if held.any() else None
-    preprocessing, notes = survey(source, source.features(without), choices, target=target, rows=rows, on_batch=read)
-    out.note_all(notes)
-    encoder = Encoder(preprocessing, source, without=without)
-    X = encoder.rows(read)
-    out.note_all(encoder.notes())
-    classes = np.unique(y[kept])
-    weight = None if weight is None else weight[kept]
-    scored = None
-    if held.any():
-        X, scored = X[kept], (X[held], np.searchsorted(classes, y[held]))
-    return TrainingTable(preprocessing, X, y[kept], weight, classes, scored, source.image_shape)
+    return LabelledTable(source, target, without, choices, y, weight)
 
 
 def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
     """The rows of another table, encoded alike, and their class numbers."""
     columns = table.preprocessing.columns
-    source = open_table(path, delimiter=request.delimiter, n_features=len(columns))
+    source = request.dialect.open(path, len(columns))
     target = source.target if source.matrix and request.target is None else table.preprocessing.target
     if target is None:
         raise TableError(f"{path} must hold the classes of its rows; it has none.")
@@ -106,7 +122,7 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     if not len(truth) or truth.min() < 0:
         unknown = listed(dict.fromkeys(labels[truth < 0]), 5) or "no rows"
         raise TableError(f"{path} must hold rows of the training's classes; it has {unknown}. Leave such rows out.")
-    encoder = Encoder(table.preprocessing, source, without=[target, *request.choices.drop])
+    encoder = Encoder(table.preprocessing, source, without=[target, *source.columns(request.choices.drop, "--drop")])
     X = encoder.rows()
     out.note_all(encoder.notes())
     return X, truth
@@ -144,24 +160,22 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
     return result
 
 
-def _held(y: npt.NDArray[Any], request: Request) -> npt.NDArray[np.bool_]:
+def held_rows(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Which rows to put aside; never all of a class.  (n,)"""
     held = np.zeros(len(y), dtype=bool)
-    if request.holdout is not None:
-        held[hold_out(y, request.holdout, request.seed, keep_classes=True)[1]] = True
+    if share:
+        held[hold_out(y, share, seed, keep_classes=True)[1]] = True
         if not held.any():
-            raise TableError(
-                f"--holdout {request.holdout:g} must hold out at least one row; of {len(y)} rows it holds out none."
-            )
+            raise TableError(f"--holdout {share:g} must hold out at least one row; of {len(y)} rows it holds out none.")
     return held
 
 
-def _check_columns(source: Source, choices: Choices, without: set[str]) -> None:
-    for option, names in (("--drop", choices.drop), ("--categorical", choices.categorical)):
-        if names and source.matrix:
-            raise typer.BadParameter(f"{option} is for tables with named columns; those of {source.path} have none.")
-        for name in names:
-            source.column(name, option)
-    both = [name for name in choices.categorical if name in without]
-    if both:
-        raise typer.BadParameter(f"--categorical {both[0]} is also the target, the weights or dropped; it can be one.")
+def _checked(source: Source, choices: Choices) -> Choices:
+    """What the user says about the columns, each of them by its own name."""
+    named: dict[str, Any] = {}
+    for name in ("drop", "categorical"):
+        given = getattr(choices, name)
+        if given and source.matrix:
+            raise typer.BadParameter(f"--{name} is for tables with named columns; those of {source.path} have none.")
+        named[name] = source.columns(given, f"--{name}")
+    return replace(choices, **named, keep_constant=choices.keep_constant or bool(source.matrix))

@@ -12,14 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crisptree.tables.errors import TableError
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 from crisptree.tables.values import BOOLEANS, NUMBER, Doubles, Integers, Mask, Values, number_text
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowValues(Values):
-    """A piece of a column; ``array`` has the values that are not missing."""
+    """A piece of a column; ``array`` has the values that are not missing, ``written`` says how text writes numbers."""
 
     array: pa.Array
+    written: NumberTexts = PLAIN
 
     def value(self, place: int) -> Any:
         return self.array[place].as_py()
@@ -28,13 +30,14 @@ class ArrowValues(Values):
         kept = rows[self.present]
         array = self.array.filter(pa.array(kept))
         present = self.present[rows]
-        return ArrowValues(self.kind, present, self.where[kept], self.is_category, array)
+        return ArrowValues(self.kind, present, self.where[kept], self.is_category, array, self.written)
 
     def numbers(self) -> Doubles | None:
         if self.kind == "date":
             return None
+        array = self.written.plain(self.array) if self.kind == "text" else self.array
         try:
-            result = _numpy(self.array.cast(pa.float64(), safe=self.kind == "text"))
+            result = _numpy(array.cast(pa.float64(), safe=self.kind == "text"))
         except pa.ArrowInvalid:
             return None
         # Arrow takes "inf" and "nan" for numbers; here they are text, so that whether a value is a number does not
@@ -42,12 +45,13 @@ class ArrowValues(Values):
         return result if self.kind != "text" or np.isfinite(result).all() else None
 
     def number_mask(self) -> Mask:
-        mask = self.matching(NUMBER)
-        mask[mask] = np.isfinite(_numpy(self.array.filter(pa.array(mask))).astype(np.float64))
+        plain = self.written.plain(self.array)
+        mask = _matching(plain, NUMBER)
+        mask[mask] = np.isfinite(_numpy(plain.filter(pa.array(mask))).astype(np.float64))
         return mask
 
     def matching(self, pattern: str) -> Mask:
-        return _numpy(pc.match_substring_regex(self.array, pattern)).astype(bool)
+        return _matching(self.array, pattern)
 
     def booleans(self) -> Doubles | None:
         if self.kind != "text":
@@ -85,7 +89,7 @@ class ArrowValues(Values):
         return _numpy(places.fill_null(-1)).astype(np.int64), unknown
 
 
-def values_of(array: Any, name: str, missing: Collection[str]) -> ArrowValues:
+def values_of(array: Any, name: str, missing: Collection[str], written: NumberTexts = PLAIN) -> ArrowValues:
     """The values of one column of a batch. Text is trimmed; NaN counts as missing.
 
     Examples
@@ -110,7 +114,7 @@ def values_of(array: Any, name: str, missing: Collection[str]) -> ArrowValues:
         absent = pc.is_null(array, nan_is_null=True)
     present = ~_numpy(absent).astype(bool)
     found = array if present.all() else array.filter(pa.array(present))
-    return ArrowValues(kind, present, np.flatnonzero(present), False, found)
+    return ArrowValues(kind, present, np.flatnonzero(present), False, found, written)
 
 
 def _kind(kind: pa.DataType, name: str) -> str:
@@ -127,6 +131,10 @@ def _kind(kind: pa.DataType, name: str) -> str:
         f"column {name!r} must hold numbers, booleans or text; it holds values of type {kind}. "
         f"Leave it out with `drop={[name]}`."
     )
+
+
+def _matching(texts: pa.Array, pattern: str) -> Mask:
+    return _numpy(pc.match_substring_regex(texts, pattern)).astype(bool)
 
 
 def _numpy(array: pa.Array) -> npt.NDArray[Any]:

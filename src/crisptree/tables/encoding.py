@@ -12,6 +12,7 @@ import numpy.typing as npt
 from crisptree import limits
 from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError, counted, listed, meant
+from crisptree.tables.number_texts import hint
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.table import AnyTable
 from crisptree.tables.values import Values, values_of
@@ -49,7 +50,7 @@ class Encoder:
         place = 0
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):
             width = len(column.features)
-            values = values_of(batch.column(name), name, self.missing)
+            values = values_of(batch.column(name), name, self.missing, self.source.written)
             part = X[:, place : place + width]
             if not (self.fill or column.missing or values.present.all()):
                 self._refuse_holes(column, values, start)
@@ -97,10 +98,10 @@ class Encoder:
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
-            raise TableError(
-                f"{shown} must hold {what}, as in training; row {row} has {value!r}. If that means a missing value, "
-                f"say `missing={[value]}`."
-            )
+            in_memory = self.source.kind == "table"
+            how = "" if in_memory else hint(value, self.source.written)
+            how = how or f"If that means a missing value, say `missing={[value]}`."
+            raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
         missing = ~values.present
         if missing.any() and np.isnan(column.mean):
             raise TableError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST_REFUSED_SHOWN = 20
+
 
 class TableError(ValueError):
     """A table, or a value in it, that cannot be used; the message says what to do."""
@@ -13,14 +15,15 @@ class TableError(ValueError):
 class RefusedColumns(TableError):
     """Columns that cannot be used as they are: ``reasons`` has a sentence for each, which names a remedy."""
 
-    def __init__(self, table: object, reasons: dict[str, str]) -> None:
+    def __init__(self, table: object, reasons: dict[str, str], *, can_be_dropped: bool = False) -> None:
         self.reasons, shown = reasons, [reason.removeprefix(f"{table}: ") for reason in reasons.values()]
-        several = f"{table} has {len(shown)} columns that cannot be used as they are:"
-        super().__init__(
-            "\n".join([several, *(f"  {reason}" for reason in shown)])
-            if len(shown) > 1
-            else next(iter(reasons.values()))
-        )
+        lines = [f"{table} has {len(shown)} columns that cannot be used as they are:"]
+        lines += [f"  {reason}" for reason in shown[:MOST_REFUSED_SHOWN]]
+        if len(shown) > MOST_REFUSED_SHOWN:
+            lines.append(f"  and {len(shown) - MOST_REFUSED_SHOWN} more.")
+        if can_be_dropped:
+            lines.append(f"All of them are left out with `drop={list(reasons)}`.")
+        super().__init__("\n".join(lines) if len(shown) > 1 else next(iter(reasons.values())))
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

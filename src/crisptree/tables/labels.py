@@ -102,7 +102,7 @@ def _values(source: Source, name: str, missing: Collection[str]) -> Iterator[Arr
     """A column, piece by piece."""
     with reading(source.path, TableError, source.kind):
         for batch in source.batches([name]):
-            yield values_of(batch.column(0), name, {*MISSING, *missing})
+            yield values_of(batch.column(0), name, {*MISSING, *missing}, source.written)
 
 
 def _normalised(text: str, kind: str) -> str:

@@ -20,13 +20,12 @@ from crisptree.files import checked_size
 from crisptree.tables.errors import TableError
 from crisptree.tables.source import Source, TextSource
 from crisptree.tables.table import MOST_ROWS
+from crisptree.tables.transcoding import Transcoded, text_encoding
 
 BLOCK = 2**20
 """Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
 
 BLOCK_PER_HEADER = 16
-
-NOT_UTF8 = "must be UTF-8 text; it is not. Save it as UTF-8."
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -34,10 +33,15 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 class Delimited(TextSource):
     """A text file with a header and a value per column in every line."""
 
-    def __init__(self, path: Path, delimiter: str) -> None:
+    def __init__(self, path: Path, delimiter: str, encoding: str | None = None) -> None:
         self.path, self.delimiter = path, delimiter
-        with self.opened() as file:
-            names = _header(file, path, delimiter)
+        self.encoding = None if encoding is None else text_encoding(encoding)
+        try:
+            with self.opened() as file:
+                names = _header(file, path, delimiter)
+        except UnicodeDecodeError:
+            self._find_what_is_no_text()
+            raise
         others = [other for other in ";,\t|" if other in names[0]]
         if len(names) == 1 and others:
             raise TableError(
@@ -57,7 +61,16 @@ class Delimited(TextSource):
             with self.opened() as file:
                 yield from arrow_csv.open_csv(file, read, parse, convert)
         except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                self._find_what_is_no_text()
             raise TableError(f"{self.path} {_reason(str(error))}") from error
+
+    def _find_what_is_no_text(self) -> None:
+        """Raise the error that names the line; Arrow names none, and most tables need not be decoded twice."""
+        with self.opened() as file:
+            text = Transcoded(file, "utf-8")
+            while text.read(BLOCK):
+                pass
 
 
 class Parquet(Source):
@@ -88,8 +101,6 @@ def _header(file: Any, path: Path, delimiter: str) -> list[str]:
         return next(line for line in csv.reader(_lines(file), delimiter=delimiter) if line)
     except StopIteration:
         raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
-    except UnicodeDecodeError:
-        raise TableError(f"{path} {NOT_UTF8}") from None
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as a table: {error}.") from error
 
@@ -106,8 +117,6 @@ def _lines(file: Any) -> Iterator[str]:
 
 
 def _reason(message: str) -> str:
-    if "UTF8" in message:
-        return NOT_UTF8
     if "straddl" in message or "block" in message:
         return "has a line that is far longer than its header, or a quotation mark that is never closed."
     return f"cannot be read as a table: {message.removeprefix('CSV parse error: ')}"

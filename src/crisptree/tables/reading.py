@@ -8,17 +8,26 @@ from crisptree.files import checked_size, reading
 from crisptree.tables.errors import TableError
 from crisptree.tables.matrices import Libsvm, Npz
 from crisptree.tables.named_columns import DELIMITERS, Delimited, Parquet
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 from crisptree.tables.source import UNPACK, Source
 
 LIBSVM = (".libsvm", ".svm", ".txt")
 SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM)
 
 
-def open_table(path: Path, *, delimiter: str | None = None, n_features: int | None = None) -> Source:
+def open_table(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    written: NumberTexts = PLAIN,
+    n_features: int | None = None,
+) -> Source:
     r"""A file of rows, ready to be read.
 
     It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. LIBSVM rows
-    have ``n_features`` features, by default as many as the largest index in the file.
+    have ``n_features`` features, by default as many as the largest index in the file. ``delimiter`` and ``encoding``
+    are for .csv and .tsv, ``written`` says how numbers are written in columns of text.
 
     Examples
     --------
@@ -43,10 +52,16 @@ def open_table(path: Path, *, delimiter: str | None = None, n_features: int | No
         )
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
+    if encoding is not None and ending not in DELIMITERS:
+        raise TableError(f"`encoding` is for {' and '.join(DELIMITERS)}; {path} says itself how its text is written.")
     with reading(path, TableError, f"{path.suffix} file"):
         checked_size(path)
+        source: Source
         if ending in DELIMITERS:
-            return Delimited(path, delimiter or DELIMITERS[ending])
-        if ending in LIBSVM:
-            return Libsvm(path, n_features)
-        return Npz(path) if ending == ".npz" else Parquet(path)
+            source = Delimited(path, delimiter or DELIMITERS[ending], encoding)
+        elif ending in LIBSVM:
+            source = Libsvm(path, n_features)
+        else:
+            source = Npz(path) if ending == ".npz" else Parquet(path)
+    source.written = written
+    return source

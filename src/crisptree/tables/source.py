@@ -18,7 +18,9 @@ import pyarrow as pa
 from crisptree import limits
 from crisptree.files import PIECE, Bounded, checked_size, reading
 from crisptree.tables.errors import TableError, listed, meant
+from crisptree.tables.number_texts import PLAIN
 from crisptree.tables.table import FEWEST_ROWS, MOST_ROWS, VALUES_AT_ONCE
+from crisptree.tables.transcoding import Transcoded
 
 UNPACK: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -27,7 +29,8 @@ class Source(ABC):
     """Rows in a file. What differs between formats is how the names and the raw batches are found.
 
     The first ``matrix`` columns are features without names of their own (.npz, LIBSVM; else 0); ``target`` is the
-    column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them.
+    column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them;
+    ``written`` says how numbers are written where they are text.
     """
 
     matrix = 0
@@ -35,6 +38,7 @@ class Source(ABC):
     image_shape: tuple[int, ...] | None = None
     n_read = 0
     first_row = 1  # people count the lines of a file from 1
+    written = PLAIN
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
@@ -77,6 +81,14 @@ class Source(ABC):
             raise TableError(f"{self.path} has no column {name!r} ({option}); it has {has}.{meant(name, self.names)}")
         return name
 
+    def columns(self, given: Iterable[str], option: str) -> list[str]:
+        """The columns that words name, each of them a column or several with commas between them."""
+        names: dict[str, None] = {}
+        for word in given:
+            for name in [word] if word in self.names or "," not in word else word.split(","):
+                names[self.column(name if name in self.names else name.strip(), option)] = None
+        return list(names)
+
     def features(self, without: Collection[str]) -> list[str]:
         """The columns that may be features: all but some, or those of the matrix."""
         names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
@@ -89,17 +101,19 @@ def check_columns(n_columns: int) -> None:
 
 
 class TextSource(Source):
-    """Rows in a file of text, plain or compressed."""
+    """Rows in a file of text, plain or compressed; ``encoding`` is None for UTF-8."""
 
     raw: IO[bytes] | None = None
+    encoding: str | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """The text as bytes, without its compression, which may not become more than the limits say."""
+        """The text as bytes in UTF-8, without its compression, which may not become more than the limits say."""
         unpack, size = UNPACK.get(self.path.suffix.lower()), checked_size(self.path)
         try:
             with self.path.open("rb") as self.raw:
-                yield self.raw if unpack is None else io.BufferedReader(Bounded(unpack(self.raw), size), PIECE)
+                text: Any = self.raw if unpack is None else io.BufferedReader(Bounded(unpack(self.raw), size), PIECE)
+                yield text if self.encoding is None else io.BufferedReader(Transcoded(text, self.encoding), PIECE)
         finally:
             self.raw = None
 

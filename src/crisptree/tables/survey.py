@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from crisptree.files import reading
 from crisptree.tables.errors import RefusedColumns, TableError, listed
+from crisptree.tables.number_texts import AS_PEOPLE_WRITE, remedy, unit_of
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.table import AnyTable
-from crisptree.tables.values import COMMAS, DATE, Values, values_of
+from crisptree.tables.values import DATE, Values, values_of
 
 MAX_CATEGORIES = 100
 FEWEST_FOR_AN_ID = 20
@@ -52,12 +53,13 @@ class _ColumnSurvey:
     high: float = -np.inf
     kinds: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
+    n_otherwise: int = 0
+    otherwise: tuple[int, Any] | None = None
     bad: tuple[int, Any] | None = None
     refusal: TableError | None = None
     hardly_any_twice: bool = True
     all_boolean: bool = True
     all_dates: bool = True
-    all_with_commas: bool = True
     is_row_number: bool = True
 
     def __post_init__(self) -> None:
@@ -96,10 +98,13 @@ class _ColumnSurvey:
         self.all_boolean = self.all_boolean and values.booleans() is not None
         self.all_dates = self.all_dates and bool(values.matching(DATE).all())
         mask = values.number_mask()
-        self.all_with_commas = self.all_with_commas and bool((mask | values.matching(COMMAS)).all())
+        otherwise = ~mask & values.matching(AS_PEOPLE_WRITE)
         self.n_numbers += int(mask.sum())
-        if self.bad is None and not mask.all():
-            self.bad = values.first(~mask, start)
+        self.n_otherwise += int(otherwise.sum())
+        if self.otherwise is None and otherwise.any():
+            self.otherwise = values.first(otherwise, start)
+        if self.bad is None and not (mask | otherwise).all():
+            self.bad = values.first(~(mask | otherwise), start)
 
     def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
         too_large = np.abs(found) > LARGEST
@@ -142,19 +147,27 @@ class _ColumnSurvey:
             return Column(self.name, "boolean", (true if is_text else self.total) / self.n_values, missing)
         if self.n_numbers == self.n_values:
             return Column(self.name, "number", self.total / self.n_values, missing)
-        row, value = self.bad or (0, None)
-        if self.all_with_commas and self.bad is not None:
-            raise TableError(
-                f"{self.shown} must hold numbers with a point and no marks of thousands, such as 1234.5; row {row} has "
-                f"{value!r}. Write them so; or, if they are names of categories, say {self.categorical}."
-            )
-        if 2 * self.n_numbers > self.n_values and self.bad is not None:
-            raise TableError(
-                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but row {row} "
-                f"has {value!r}. If that means a missing value, say `missing={[value]}`; if the column holds names of "
-                f"categories, say {self.categorical}."
-            )
+        self._refuse_what_are_nearly_numbers()
         return self._category()
+
+    def _refuse_what_are_nearly_numbers(self) -> None:
+        if 2 * (self.n_numbers + self.n_otherwise) <= self.n_values:
+            return
+        if_names = f"if the column holds names of categories, say {self.categorical}."
+        bad = f"row {self.bad[0]} has {self.bad[1]!r}" if self.bad else ""
+        if_missing = f"means a missing value, say `missing={[self.bad[1]]}`; " if self.bad else ""
+        if self.otherwise is not None:
+            row, value = self.otherwise
+            in_memory = self.source.kind == "table"
+            how = "Write them so" if in_memory else remedy([value, *self.counts], self.source.written)
+            said = f"must hold numbers such as 1234{self.source.written.decimal}5; row {row} has {value!r}"
+            more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
+            raise TableError(f"{self.shown} {said}{more}{if_names}")
+        if bad:
+            raise TableError(
+                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but {bad}. "
+                f"If that {if_missing}{if_names}"
+            )
 
     def _category(self) -> Column:
         many = len(self.counts) > self.most
@@ -163,9 +176,11 @@ class _ColumnSurvey:
         if many or rare:
             what = "hardly any value twice" if rare else f"more than {self.most} different values"
             more = "" if rare else f", or allow so many features with `max_categories={10 * self.most}`"
+            unit = None if self.source.kind == "table" else unit_of(self.counts)
+            numbers = f"If these are numbers, say `unit={[unit]}`. " if unit and not self.as_category else ""
             raise TableError(
-                f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. Leave it out with "
-                f"{self.drop}{more}."
+                f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. {numbers}Leave it "
+                f"out with {self.drop}{more}."
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
@@ -182,7 +197,7 @@ class Survey:
         """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all."""
         for name, what in self.seen.items():
             try:
-                values = values_of(batch.column(name), name, self.missing)
+                values = values_of(batch.column(name), name, self.missing, self.source.written)
             except TableError as error:
                 what.refusal = what.refusal or TableError(f"{self.source.path}: {error}")
                 continue
@@ -206,7 +221,7 @@ class Survey:
                 how = "" if source.matrix else f" with {what.drop}"
                 notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
         if refused:
-            raise RefusedColumns(source.path, refused)
+            raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
         if not columns:
             reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
             reason = ", ".join(reasons) or "it has none"

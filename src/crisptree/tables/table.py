@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crisptree.tables.errors import TableError, listed
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 
 VALUES_AT_ONCE = 2**22
 MOST_ROWS, FEWEST_ROWS = 2**16, 2**8
@@ -23,6 +24,7 @@ class AnyTable(Protocol):
     matrix: int
     n_read: int
     first_row: int
+    written: NumberTexts
 
     @property
     def path(self) -> Any: ...
@@ -52,7 +54,7 @@ class Table:
         The column with a number, some of its rows or all of them: ``column(number, slice)``.
     """
 
-    kind, first_row, path = "table", 0, "X"
+    kind, first_row, path, written = "table", 0, "X", PLAIN
 
     def __init__(
         self,

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.tables.number_texts import PLAIN, NumberTexts
+
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
-COMMAS = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+$|^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
-"""Numbers as people write them, 1.234,5 and 1,234.5, but not tables."""
-
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
 BOOLEANS = ("false", "true")
 
@@ -86,12 +85,12 @@ class Values(ABC):
         """The number of every present value among the categories, −1 for others, and how often each other occurs."""
 
 
-def values_of(column: Any, name: str, missing: Collection[str]) -> Values:
-    """The values of one column of a batch. Text is trimmed; NaN counts as missing."""
+def values_of(column: Any, name: str, missing: Collection[str], written: NumberTexts = PLAIN) -> Values:
+    """The values of one column of a batch. Text is trimmed; NaN counts as missing; ``written`` is for files."""
     if type(column).__module__.partition(".")[0] == "pyarrow":
         from crisptree.tables import arrow_values
 
-        return arrow_values.values_of(column, name, missing)
+        return arrow_values.values_of(column, name, missing, written)
     from crisptree.tables import array_values
 
     return array_values.values_of(column, name, missing)
