@@ -78,18 +78,16 @@ class Allowed:
         low = plain.low if statistics.lowest is None else np.minimum(statistics.lowest, x)
         high = plain.high if statistics.highest is None else np.maximum(statistics.highest, x)
         whole = plain.whole if statistics.whole is None else (statistics.whole > 0) & (x == np.rint(x))
-        low, high, whole, groups = low.copy(), high.copy(), whole.copy(), []
+        low, high, whole = low.copy(), high.copy(), whole.copy()
+        groups: list[Group] = []
         for column in columns:
-            features = np.array(column.features, dtype=np.intp)
-            if column.kind == "category" and moves[features].any():
-                states = np.unique(np.vstack([x[features], np.eye(len(features))]), axis=0)
-                stays = unit[features] == 0
-                groups.append((features, states[(states[:, stays] == x[features][stays]).all(axis=1)]))
-                low[features], high[features] = np.minimum(0.0, x[features]), np.maximum(1.0, x[features])
-                whole[features] = False
-            elif column.kind == "boolean":
-                low[features], high[features] = np.minimum(0.0, x[features]), np.maximum(1.0, x[features])
-                whole[features] = x[features] == np.rint(x[features])
+            own = np.array(column.features, dtype=np.intp)
+            if column.kind != "number":
+                low[own], high[own] = np.minimum(0.0, x[own]), np.maximum(1.0, x[own])
+                whole[own] = column.kind == "boolean" and bool((x[own] == np.rint(x[own])).all())
+            if column.kind == "category" and moves[own].any():
+                states, stays = np.unique(np.vstack([x[own], np.eye(len(own))]), axis=0), unit[own] == 0
+                groups.append((own, states[(states[:, stays] == x[own][stays]).all(axis=1)]))
         return cls(unit, factor, low, high, whole, tuple(groups))
 
 

@@ -14,7 +14,7 @@ from crisptree.explain.search import MOST_SOLVED, Search
 from crisptree.view import html
 from crisptree.view.checks import whole_number
 from crisptree.view.columns import RawColumn, columns_of
-from crisptree.view.model import linear, view_of
+from crisptree.view.model import ModelView, linear, view_of
 from crisptree.view.paths import Push, largest_pushes
 
 Singles = npt.NDArray[np.float32]
@@ -135,15 +135,10 @@ def nearest_other(
     True
     """
     view = view_of(model, "explain.nearest_other")
-    tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
-    most, columns = whole_number("top", top, 0), columns_of(view)
-    answers, labels = tree.labels(), view.classes.tolist()
-    if to is None:
-        wanted = answers != answers[view.leaves(row[None])[0]]
-    elif np.ndim(to) or to not in labels:
+    most, columns, labels = whole_number("top", top, 0), columns_of(view), view.classes.tolist()
+    if to is not None and (np.ndim(to) or to not in labels):
         raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
-    else:
-        wanted = answers == labels.index(to)
+    tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     allowed = Allowed.of(
         tree,
         row,
@@ -152,6 +147,14 @@ def nearest_other(
         costs=costs_of(columns, costs),
         as_in_training=view.image_shape is None if as_in_training is None else bool(as_in_training),
     )
+    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most)
+
+
+def nearest_row(view: ModelView, row: Singles, allowed: Allowed, to: int | None, top: int) -> Change | None:
+    """The same for a row as the tree sees it; ``to`` is the number of a class."""
+    tree = linear(view.tree, "explain.nearest_other")
+    answers = tree.labels()
+    wanted = answers != answers[view.leaves(row[None])[0]] if to is None else answers == to
     search = Search(tree, row, wanted, allowed)
     found = next(search.landings(), None) if wanted.any() else None
     if found is None:
@@ -163,8 +166,7 @@ def nearest_other(
         return None
     moved = found.x.astype(np.float64) - row
     sizes = moved * allowed.factor
-    changes = largest_pushes(view, row, moved, sizes, most)
-    said = _columns(columns, row, found.x, sizes, most)
+    changes, said = largest_pushes(view, row, moved, sizes, top), _columns(columns_of(view), row, found.x, sizes, top)
     return Change(found.x, view.predicted(found.leaf), found.leaf, found.distance, changes, said, search.proves)
 
 

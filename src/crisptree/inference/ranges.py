@@ -46,5 +46,5 @@ def with_ranges(tree: SomeTree, X: Singles) -> SomeTree:
 def carried_over(tree: SomeTree, earlier: CrispTree) -> SomeTree:
     """The tree with the ranges that an earlier one has seen."""
     seen = earlier.statistics
-    ranges = {"lowest": seen.lowest, "highest": seen.highest, "whole": seen.whole}
-    return replace(tree, statistics=replace(tree.statistics, **ranges))
+    statistics = replace(tree.statistics, lowest=seen.lowest, highest=seen.highest, whole=seen.whole)
+    return replace(tree, statistics=statistics)

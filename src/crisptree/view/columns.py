@@ -75,7 +75,9 @@ def columns_of(view: ModelView) -> tuple[RawColumn, ...]:
     for number, column in enumerate(stored.columns):
         features = [int(feature) for feature in np.flatnonzero(origin == number)]
         missing = features.pop() if column.missing else None
-        name, *levels = on_one_line((column.name, *column.categories))
+        is_category = column.kind == "category"
+        (name,) = on_one_line([column.name]) if is_category else (view.feature_names[features[0]],)
+        levels = on_one_line(column.categories)
         columns.append(RawColumn(name, column.kind, tuple(features), tuple(levels), missing))
     return tuple(columns)
 
