@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crisptree import explain, load
-from crisptree.explain import search
+from crisptree.explain.nearest import nearest_row
 from crisptree.explain.projection import nearest_in_box
 from crisptree.structure import TreeStructure
 from crisptree.tables.preprocessing import Column, Preprocessing
@@ -179,7 +179,7 @@ def test_many_whole_columns_end_in_an_answer_that_says_it_is_not_proven(monkeypa
     model = written(TreeStructure.balanced(2), weight, [-9.1, -8.3, -8.7], [0, 0, 1, 2])
     bounds = {"lowest": np.full(n, -9.0), "highest": np.full(n, 9.0), "whole": np.ones(n, dtype=np.uint8)}
     model.tree_ = replace(model.tree_, statistics=replace(model.tree_.statistics, **bounds))
-    monkeypatch.setattr(search, "MOST_SOLVED", 30)
+    monkeypatch.setattr(nearest_row, "__defaults__", (60,))
     change = explain.nearest_other(model, np.zeros(n))
     assert not change.proven
     assert "there may be a nearer one" in str(change)

@@ -107,6 +107,8 @@ class InspectingMixin:
         class_names: Sequence[str] | None = None,
         title: str | None = None,
         max_samples: int = 800,
+        ids: Any = None,
+        target: str | None = None,
     ) -> Path:
         """Write a page about the tree that any browser opens, without a network; see ``crisptree.report.write``.
 
@@ -133,6 +135,8 @@ class InspectingMixin:
             class_names=class_names,
             title=title,
             max_samples=max_samples,
+            ids=ids,
+            target=target,
         )
 
     def simplified(

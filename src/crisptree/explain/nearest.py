@@ -20,6 +20,10 @@ from crisptree.view.paths import Push, largest_pushes
 Singles = npt.NDArray[np.float32]
 
 
+class NotFoundInTimeError(RuntimeError):
+    """The search for the nearest change was given up."""
+
+
 @dataclass(frozen=True, eq=False)
 class Change:
     """A row changed just so much that the tree gives it another class; ``print`` it for a text.
@@ -150,17 +154,19 @@ def nearest_other(
     return nearest_row(view, row, allowed, None if to is None else labels.index(to), most)
 
 
-def nearest_row(view: ModelView, row: Singles, allowed: Allowed, to: int | None, top: int) -> Change | None:
-    """The same for a row as the tree sees it; ``to`` is the number of a class."""
+def nearest_row(
+    view: ModelView, row: Singles, allowed: Allowed, to: int | None, top: int, patience: int = MOST_SOLVED
+) -> Change | None:
+    """The same for a row as the tree sees it; ``to`` is the number of a class, ``patience`` how long to go on."""
     tree = linear(view.tree, "explain.nearest_other")
     answers = tree.labels()
     wanted = answers != answers[view.leaves(row[None])[0]] if to is None else answers == to
-    search = Search(tree, row, wanted, allowed)
+    search = Search(tree, row, wanted, allowed, patience)
     found = next(search.landings(), None) if wanted.any() else None
     if found is None:
         if not search.proves:
-            raise RuntimeError(
-                f"explain.nearest_other found no such row in {4 * MOST_SOLVED:,} steps: too many whole numbers and "
+            raise NotFoundInTimeError(
+                f"explain.nearest_other found no such row in {2 * patience:,} steps: too many whole numbers and "
                 "categories may change. Let fewer columns change with `only` or `fixed`, or say as_in_training=False."
             )
         return None

@@ -56,8 +56,10 @@ class Search:
     Where only whole numbers or whole categories are allowed, a leaf whose nearest point has none is parted at it.
     """
 
-    def __init__(self, tree: FlatTree, row: Singles, wanted: Flags, allowed: Allowed | None = None) -> None:
-        self.tree, self.row, self.wanted = tree, row, wanted
+    def __init__(
+        self, tree: FlatTree, row: Singles, wanted: Flags, allowed: Allowed | None = None, patience: int = MOST_SOLVED
+    ) -> None:
+        self.tree, self.row, self.wanted, self.patience = tree, row, wanted, patience
         self.allowed = Allowed.anything(tree) if allowed is None else allowed
         weight = tree.weight.astype(np.float64)
         scaled = weight * self.allowed.unit
@@ -72,7 +74,7 @@ class Search:
     @property
     def proves(self) -> bool:
         """Whether what is found is the nearest; a search that takes too long goes on with the deepest cell instead."""
-        return self.solved <= MOST_SOLVED
+        return self.solved <= self.patience
 
     def landings(self) -> Iterator[Landing]:
         """Wanted leaves from near to far, with the point to land on."""
@@ -89,7 +91,7 @@ class Search:
             if isinstance(item, Landing):
                 yield item
                 continue
-            if self.solved > 4 * MOST_SOLVED:
+            if self.solved > 2 * self.patience:
                 return
             for bound, successor in self._successors(item, distance):
                 depth = 0 if proving else _depth(successor)
