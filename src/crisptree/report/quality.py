@@ -56,7 +56,7 @@ def baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
 def roc_curves(truth: npt.NDArray[np.int64], said: Doubles) -> list[dict[str, Any]]:
     """Of every class against all others: how many of its rows are found for how many false alarms, and the area.
 
-    Of two classes the second one stands for both.
+    Of two classes the second one stands for both; of many, some have an area only.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def roc_curves(truth: npt.NDArray[np.int64], said: Doubles) -> list[dict[str, An
     """
     n_classes = said.shape[1]
     sizes = np.bincount(truth, minlength=n_classes)
-    shown = [1] if n_classes == 2 else np.sort(np.argsort(-sizes, kind="stable")[:CURVES]).tolist()
+    shown = set(np.argsort(-sizes, kind="stable")[:CURVES].tolist())
     curves = []
-    for number in shown:
+    for number in [1] if n_classes == 2 else range(n_classes):
         is_it = truth == number
         if not is_it.any() or is_it.all():
             continue
@@ -75,7 +75,7 @@ def roc_curves(truth: npt.NDArray[np.int64], said: Doubles) -> list[dict[str, An
         found = np.concatenate([[0.0], np.bincount(group, is_it, len(values)).cumsum() / is_it.sum()])
         alarms = np.concatenate([[0.0], np.bincount(group, ~is_it, len(values)).cumsum() / (~is_it).sum()])
         area = float(np.sum(np.diff(alarms) * (found[1:] + found[:-1]) / 2))
-        kept = _thinned(len(found))
+        kept = _thinned(len(found)) if number in shown else np.zeros(0, dtype=np.intp)
         curves.append({"class": number, "alarms": _short(alarms[kept]), "found": _short(found[kept]), "area": area})
     return curves
 

@@ -4,7 +4,7 @@
 const NODE =
   DATA.image && DATA.linear
     ? { width: 68, leaf: 68, gap: 20, height: 68, level: 138, narrow: 114 }
-    : { width: 176, leaf: 96, gap: 16, height: 78, level: 146, narrow: 124 };
+    : { width: 178, leaf: 82, gap: 14, height: 82, level: 146, narrow: 126 };
 
 const MOST_STRETCH = 16;
 
@@ -19,19 +19,17 @@ function pitchOf(node) {
 
 function layoutOf(open, level, stretch) {
   const places = new Map();
-  let next = 0,
-    ends = 0;
+  let next = 0;
   const place = (node) => {
-    const first = ends;
+    const start = next;
     let x = next + pitchOf(node) / 2;
     if (isSplit(node) && open.has(node)) {
       const [left, right] = childrenOf(node).map(place);
       x = (left.x + right.x) / 2;
     } else {
       next += pitchOf(node);
-      ends += 1;
     }
-    const scale = Math.min(ends - first, stretch);
+    const scale = Math.max(Math.min((next - start) / pitchOf(node), stretch), 1);
     places.set(node, { x, y: DEPTH[node] * level * stretch, scale, width: scale * widthOf(node) });
     return places.get(node);
   };

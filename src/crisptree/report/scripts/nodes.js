@@ -68,16 +68,34 @@ function termsFace(split) {
     const right = effects[term] > 0;
     const factor = alone ? "" : `${term || weights[term] < 0 ? (weights[term] < 0 ? "− " : "+ ") : ""}`;
     const times = alone ? "" : `${short(Math.abs(weights[term]))} × `;
+    if (!alone)
+      group.append(
+        shape("rect", {
+          class: right ? "right" : "left",
+          x: right ? 0 : -length,
+          y: y + 1,
+          width: length,
+          height: row - 2,
+          rx: 2,
+        }),
+      );
     group.append(
-      shape("rect", { class: right ? "right" : "left", x: right ? 0 : -length, y: y + 1, width: length, height: row - 2, rx: 2 }),
-      shape("text", { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" }, cut(factor + times + DATA.features[chosen[term]], most)),
+      shape(
+        "text",
+        { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" },
+        cut(factor + times + DATA.features[chosen[term]], most),
+      ),
     );
   }
   const sign = alone && weights[0] < 0 ? "<" : ">";
   const more = all > shown ? `+ ${count(all - shown)} more ` : "";
   const says = all ? `${more}${sign} ${short(thresholds.at(split))}` : "no weights: all go one way";
   group.append(
-    shape("text", { x: 0, y: first + shown * row + row / 2 + 5, "text-anchor": "middle", class: "term threshold" }, says),
+    shape(
+      "text",
+      { x: 0, y: first + shown * row + row / 2 + 5, "text-anchor": "middle", class: "term threshold" },
+      says,
+    ),
   );
   return group;
 }

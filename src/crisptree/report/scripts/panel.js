@@ -119,8 +119,8 @@ function weightsOf(split) {
     {},
     entries.length ? signedBars(entries) : hint("All weights are zero."),
     hint(
-      `${entries.length} largest of ${count(nonzero)} weights. Bars and first numbers: what one spread of the feature ` +
-        "adds to the score; second numbers: what one unit adds. Blue pushes right, red left.",
+      `${entries.length} largest of ${count(nonzero)} weights. Bars and first numbers: what one spread of the ` +
+        "feature adds to the score; second numbers: what one unit adds. Blue pushes right, red left.",
     ),
   );
 }

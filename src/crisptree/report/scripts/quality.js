@@ -34,9 +34,12 @@ function lineThrough(points) {
 function rocCurves() {
   const areas = DATA.roc.map(({ class: number, area }) => `${DATA.classes[number]} ${area.toFixed(3)}`).join(", ");
   const one = DATA.roc.length === 1 ? DATA.roc[0] : null;
-  const title = one ? `ROC of ${DATA.classes[one.class]}: area ${one.area.toFixed(3)}` : "ROC of each class against all others";
+  const title = one
+    ? `ROC of ${DATA.classes[one.class]}: area ${one.area.toFixed(3)}`
+    : "ROC of each class against all others";
   const { picture, holder, x, y } = axes(title, "share of others taken for it", "share found", `Areas: ${areas}`);
-  for (const { class: number, alarms, found, area } of DATA.roc) {
+  const drawn = DATA.roc.filter(({ found }) => found.length);
+  for (const { class: number, alarms, found, area } of drawn) {
     const line = shape(
       "path",
       { class: "curve", d: lineThrough(alarms.map((share, place) => [x(share), y(found[place])])) },
@@ -45,8 +48,7 @@ function rocCurves() {
     line.style.stroke = DATA.colors[number];
     picture.append(line);
   }
-  if (!one && DATA.roc.length < N_CLASSES)
-    holder.append(hint(`The ${DATA.roc.length} classes with the most rows.`));
+  if (drawn.length < DATA.roc.length) holder.append(hint(`The ${drawn.length} classes with the most rows.`));
   return holder;
 }
 
@@ -60,7 +62,9 @@ function calibrationCurve() {
     `What was said and what came true of ${of}`,
   );
   const most = Math.max(...rows);
-  picture.append(shape("path", { class: "curve", d: lineThrough(told.map((share, place) => [x(share), y(came[place])])) }));
+  picture.append(
+    shape("path", { class: "curve", d: lineThrough(told.map((share, place) => [x(share), y(came[place])])) }),
+  );
   told.forEach((share, place) =>
     picture.append(
       shape(
@@ -82,7 +86,8 @@ function classFigures(number) {
   const precision = predicted ? right / predicted : NaN,
     recall = support ? right / support : NaN;
   const f1 = predicted + support ? (2 * right) / (predicted + support) : NaN;
-  const area = DATA.roc.find((curve) => curve.class === number)?.area ?? (N_CLASSES === 2 ? DATA.roc[0]?.area : undefined);
+  const area =
+    DATA.roc.find((curve) => curve.class === number)?.area ?? (N_CLASSES === 2 ? DATA.roc[0]?.area : undefined);
   return [precision, recall, f1, support, area];
 }
 
@@ -100,7 +105,15 @@ function classTable() {
     make(
       "table",
       { class: "plain" },
-      make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)))),
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          names.map((name) => make("th", { scope: "col" }, name)),
+        ),
+      ),
       make("tbody", {}, rows),
     ),
   );
@@ -144,7 +157,9 @@ function importanceList(holder, search) {
   const more = button("Show all", () => (draw(DATA.importances.length), (more.hidden = true)), { class: "quiet" });
   more.hidden = DATA.importances.length <= FIRST_COLUMNS;
   holder.append(
-    hint("Shares of the information gain in training; the levels of a category are added up. Press one to find its splits."),
+    hint(
+      "Shares of the information gain in training, those of a category's levels added up. Press one to find its splits.",
+    ),
     list,
     more,
   );
@@ -185,14 +200,17 @@ function pruningCurves(holder) {
   ]) {
     if (!values) continue;
     picture.append(
-      shape("path", { class: `curve ${kind}`, d: lineThrough(leaves.map((number, place) => [x(number), y(values[place])])) }),
+      shape("path", {
+        class: `curve ${kind}`,
+        d: lineThrough(leaves.map((number, place) => [x(number), y(values[place])])),
+      }),
     );
     leaves.forEach((number, place) =>
       picture.append(
         shape(
           "circle",
           { class: `curve ${kind}`, cx: x(number), cy: y(values[place]), r: 2.6 },
-          shape("title", {}, `${count(number)} leaves, alpha ${short(alphas[place])}: ${percent(values[place])} of ${name}`),
+          shape("title", {}, `${count(number)} leaves: ${percent(values[place])} of ${name}`),
         ),
       ),
     );
@@ -223,7 +241,15 @@ function pruningTable() {
       make(
         "table",
         { class: "plain" },
-        make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)))),
+        make(
+          "thead",
+          {},
+          make(
+            "tr",
+            {},
+            names.map((name) => make("th", { scope: "col" }, name)),
+          ),
+        ),
         make(
           "tbody",
           {},

@@ -259,7 +259,9 @@ function changeOf(sample, listener) {
             ),
           ),
         ),
-    change.image ? null : hint("Values stay such as training has seen: in their range, whole where all were, one level at a time."),
+    change.image
+      ? null
+      : hint("Values stay such as training has seen: in range, whole where all were, one level at a time."),
   );
 }
 
