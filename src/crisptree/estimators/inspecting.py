@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
@@ -52,6 +53,15 @@ class InspectingMixin:
     if TYPE_CHECKING:
         tree_: CrispTree
         classes_: npt.NDArray[Any]
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the upper levels of the fitted tree, scikit-learn's own diagram folded under them."""
+        diagram = str(estimator_html_repr(self))
+        if "tree_" not in self.__dict__:
+            return diagram
+        from crisptree.export import html
+
+        return f"{html(self)}<details><summary>Parameters</summary>{diagram}</details>"
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:

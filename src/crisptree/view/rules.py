@@ -38,14 +38,20 @@ class SplitRule(NamedTuple):
 
     def sum_words(self, names: list[str], digits: int = 4) -> str:
         """Its left side."""
-        parts = []
-        for place, (weight, feature) in enumerate(self.terms):
-            sign = "− " if weight < 0 else "+ " if place else ""
-            alone = len(self.terms) == 1 and not self.left_out and abs(weight) == 1
-            parts.append(sign + ("" if alone else f"{number(abs(weight), digits)} × ") + names[feature])
+        parts = self.term_words(names, digits)
         if self.left_out:
             parts.append(f"+ {self.left_out} more" if parts else f"{self.left_out} terms")
         return " ".join(parts) or "0"
+
+    def term_words(self, names: list[str], digits: int = 4) -> list[str]:
+        """Every term as text; a feature alone has no weight."""
+        if len(self.terms) == 1 and not self.left_out and self.terms[0][0] == 1:
+            return [names[self.terms[0][1]]]
+        signs = ("− " if weight < 0 else "+ " if place else "" for place, (weight, _) in enumerate(self.terms))
+        return [
+            f"{sign}{number(abs(weight), digits)} × {names[feature]}"
+            for sign, (weight, feature) in zip(signs, self.terms, strict=True)
+        ]
 
 
 def split_rule(tree: FlatTree, split: int, most: int | None = None) -> SplitRule:

@@ -157,9 +157,7 @@ function importanceList(holder, search) {
   const more = button("Show all", () => (draw(DATA.importances.length), (more.hidden = true)), { class: "quiet" });
   more.hidden = DATA.importances.length <= FIRST_COLUMNS;
   holder.append(
-    hint(
-      "Shares of the information gain in training, those of a category's levels added up. Press one to find its splits.",
-    ),
+    hint("Shares of the information gain in training, a category's levels added up. Press one to find its splits."),
     list,
     more,
   );
