@@ -87,10 +87,10 @@ def test_all_points_at_one_place_have_room_around_them():
 
 @pytest.mark.parametrize(
     ("model", "rows"),
-    [(random_model(n_features=3), np.ones((4, 3))), (figure_1(), np.ones((4, 3))), (figure_1(), [1, 2])],
+    [(random_model(n_features=3), np.ones((4, 2))), (figure_1(), np.ones((4, 3))), (figure_1(), [1, 2])],
 )
-def test_other_than_two_features_are_refused(model, rows):
-    with pytest.raises(ValueError, match="plot_regions must have a model and rows of 2 features"):
+def test_rows_of_other_features_than_the_models_are_refused(model, rows):
+    with pytest.raises(ValueError, match=r"plot_regions must have rows of the \d features of the model; got an array"):
         plot_regions(model, rows)
 
 

@@ -13,9 +13,8 @@ from crisptree.inference import FlatTree
 from crisptree.plots.sheet import LARGE, LARGEST, SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, DARK, FAINT, MUTED, class_colors, text_width
 from crisptree.plots.weights import GRAY, weight_image
-from crisptree.view import ModelView
+from crisptree.view import ModelView, rules
 from crisptree.view.influence import effects
-from crisptree.view.rules import number, split_rule
 
 Doubles = npt.NDArray[np.float64]
 
@@ -71,7 +70,7 @@ def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, name
     """
     left, right, lower, upper = outline
     sheet.frame(outline)
-    effect, rule = effects(tree, split), split_rule(tree, split, TERMS)
+    effect, rule = effects(tree, split), rules.split_rule(tree, split, TERMS)
     step = (upper - lower) / (TERMS + 1.2)
     top = upper - 0.1 * step - (TERMS - len(rule.terms)) * step / 2
     reach = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
@@ -81,7 +80,7 @@ def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, name
         sheet.push(x, y, wide / 2 * effect[feature] / reach, 0.8 * step)
         sheet.write(x, y, said, size, max_width=wide)
     more = f"+ {rule.left_out} more " if rule.left_out else ""
-    says = f"{more}> {number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
+    says = f"{more}> {rules.number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
     sheet.write(x, top - (len(rule.terms) + 0.5) * step, says, size, fontweight="bold", max_width=wide)
     ends = [top - step * len(rule.terms), top]
     sheet.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
