@@ -94,11 +94,13 @@ def _places(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
 def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bool) -> str:
     """A split as its rule or its weight image, a leaf as its answer, with the classes of its rows under it."""
     n_splits = view.tree.structure.n_splits
-    is_split, rows = node < n_splits, f"{view.node_rows[node]:,.6g} rows"
+    is_split, number_of = node < n_splits, f"{view.node_rows[node]:,.6g}"
+    rows = f"{number_of} row{'' if number_of == '1' else 's'}"
     name = f"split {node}" if is_split else f"leaf {node - n_splits}"
     hint, picture = f"{name}, {rows}: {view.answer(node)}", ""
     if not is_split or is_end:
-        lines = [view.answer(node), rows + (" …" if is_split else "")]
+        answer, share = view.ranked(node)[0]
+        lines = [answer, f"{share:.1%} of {rows}{' …' if is_split else ''}"]
     elif view.has_weight_images:
         picture, lines = _picture(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
