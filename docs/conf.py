@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 
 import crisptree
+
+sys.path.insert(0, str(Path(__file__).parent))
+from parameter_groups import grouped
 
 # Examples must not depend on what data sets the builder has: both places where they are looked for are empty here.
 NOWHERE = Path(__file__).parent.parent / "build" / "no-data"
@@ -94,6 +98,13 @@ def escape(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list
             lines[number] = "``".join(parts)
 
 
+def group_parameters(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Estimators have many parameters: they are shown by what they are for."""
+    if name in ("crisptree.CrispTreeClassifier", "crisptree.CrispSegmenter"):
+        lines[:] = grouped(lines)
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc reads the docstring
+    app.connect("autodoc-process-docstring", group_parameters, priority=900)  # after it

@@ -73,7 +73,7 @@ EXCEPTIONS = {
     "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},
-    "estimators/inspecting.py": {"explain", "report"},
+    "estimators/inspecting.py": {"explain", "export", "report"},
 }
 """Files that may import one more part, and why."""
 

@@ -1,12 +1,15 @@
 """Links, pictures and file names in the Markdown pages lead somewhere, and the API page names all that is public."""
 
 import importlib
+import importlib.util
 import re
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from crisptree import CrispSegmenter, CrispTreeClassifier
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -145,3 +148,30 @@ def test_the_ways_through_the_code_exist_and_are_short():
     assert all(5 <= len(those) <= 12 for those in files)
     a_default_fit = {"estimators.fitting", "estimators.choices", "learning.choosing", "estimators.finishing"}
     assert {f"crisptree.{name}" for name in a_default_fit} <= files[0] | files[1]
+
+
+def test_the_landing_page_of_the_api_has_a_line_for_every_public_name():
+    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), flags=re.M))
+    for module in PUBLIC:
+        assert set(importlib.import_module(module).__all__) - {"__version__", *MODULES} <= listed, module
+
+
+def test_every_parameter_of_an_estimator_stands_in_one_group():
+    place = importlib.util.spec_from_file_location("parameter_groups", DOCS / "parameter_groups.py")
+    groups = importlib.util.module_from_spec(place)
+    place.loader.exec_module(groups)
+    named = [name for names in groups.GROUPS.values() for name in names]
+    known = {**CrispTreeClassifier().get_params(), **CrispSegmenter().get_params()}
+    assert sorted(named) == sorted(known)
+
+
+def test_parameters_are_grouped_without_losing_a_line():
+    place = importlib.util.spec_from_file_location("parameter_groups", DOCS / "parameter_groups.py")
+    groups = importlib.util.module_from_spec(place)
+    place.loader.exec_module(groups)
+    lines = ["Text.", "", ":Parameters:", "", "    **n_jobs** : int", "        Threads.", ""]
+    lines += ["    **l1, l2** : float", "        Strength.", "", ":Attributes:", "", "    **tree_** : tree"]
+    found = groups.grouped(lines)
+    assert [line for line in found if line.strip() and "rubric" not in line] != [line for line in lines if line.strip()]
+    assert sorted(line for line in found if line.strip() and "rubric" not in line) == sorted(filter(str.strip, lines))
+    assert found.index("    .. rubric:: How strongly it is regularised") < found.index("    .. rubric:: Running")

@@ -1,4 +1,6 @@
 import io
+import sys
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -126,6 +128,44 @@ def test_the_library_is_silent_unless_asked(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "finetuning epoch 2/2" in err
+
+
+class FakeHandle:
+    def __init__(self, shown):
+        self.shown = shown
+
+    def update(self, content):
+        self.shown.append(content)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook without ipywidgets is asked to show."""
+    shown = []
+
+    def display(content, *, display_id):
+        assert display_id
+        shown.append(content)
+        return FakeHandle(shown)
+
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    return shown
+
+
+def test_a_notebook_without_ipywidgets_shows_a_bar(notebook):
+    with ProgressDisplay(Console(force_jupyter=True), keep=True) as progress:
+        progress.update("growing", 0.25, "<b>")
+        progress.update("growing", 0.5, "more")
+    assert notebook[0].startswith('<progress max="1" value="0.2500"></progress> growing &lt;b&gt;')
+    assert notebook[-1] == '<progress max="1" value="1.0000"></progress> growing more'
+
+
+def test_a_bar_that_is_not_kept_leaves_nothing_in_a_notebook(notebook):
+    with ProgressDisplay(Console(force_jupyter=True)) as progress:
+        progress.update("reading", None)
+    assert notebook[0] == '<progress max="1"></progress> reading …'
+    assert notebook[-1] == ""
 
 
 def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):

@@ -87,10 +87,10 @@ def test_all_points_at_one_place_have_room_around_them():
 
 @pytest.mark.parametrize(
     ("model", "rows"),
-    [(random_model(n_features=3), np.ones((4, 3))), (figure_1(), np.ones((4, 3))), (figure_1(), [1, 2])],
+    [(random_model(n_features=3), np.ones((4, 2))), (figure_1(), np.ones((4, 3))), (figure_1(), [1, 2])],
 )
-def test_other_than_two_features_are_refused(model, rows):
-    with pytest.raises(ValueError, match="plot_regions must have a model and rows of 2 features"):
+def test_rows_of_other_features_than_the_models_are_refused(model, rows):
+    with pytest.raises(ValueError, match=r"plot_regions must have rows of the \d features of the model; got an array"):
         plot_regions(model, rows)
 
 
@@ -143,3 +143,37 @@ def test_a_frame_with_columns_in_another_order_is_refused():
 def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         plot_regions(figure_1(), **{"X": [[0.5, 0.5]]} | changes)
+
+
+def test_any_two_features_are_drawn_with_the_others_at_their_median():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 5)) * [1, 2, 3, 4, 5] + 1
+    names = list("abcde")
+    model = random_model(n_features=5, depth=3, n=120)
+    ax = plot_regions(model, X, features=("d", 1), hyperplanes=True, feature_names=names, resolution=20)
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("d", "b", "3 other features at their median")
+    cells = collection(ax, PolyCollection, "cells")
+    colors = class_colors(len(model.classes_))[:, :3]
+    left, right, lower, upper = *ax.get_xlim(), *ax.get_ylim()
+    points = rng.uniform([left, lower], [right, upper], size=(300, 2))
+    rows = np.repeat(np.median(X, axis=0)[None], 300, axis=0)
+    rows[:, [3, 1]] = points
+    said = 0.45 * model.predict_proba(rows) @ colors + 0.55
+    found = np.array([[path.contains_point(point) for path in cells.get_paths()] for point in points])
+    assert (found.sum(axis=1) <= 1).all()
+    for point, color in zip(found, said, strict=True):
+        for cell in np.flatnonzero(point):
+            assert np.allclose(cells.get_facecolors()[cell][:3], color)
+    assert found.any(axis=1).mean() > 0.98  # but for points on a border
+
+
+def test_features_that_cannot_be_drawn_are_refused_with_a_sentence():
+    model, X = random_model(n_features=3, depth=2, n=40), np.zeros((4, 3))
+    with pytest.raises(ValueError, match=r"must know which two of the 3 features to draw. Name them, e.g. features="):
+        plot_regions(model, X)
+    with pytest.raises(ValueError, match=r"`features` must be features of the model, 'x0', 'x1', 'x2', .* got 'z'"):
+        plot_regions(model, X, features=("x0", "z"))
+    with pytest.raises(ValueError, match="two different features"):
+        plot_regions(model, X, features=(1, "x1"))
+    with pytest.raises(ValueError, match="must be two features"):
+        plot_regions(model, X, features="x0")

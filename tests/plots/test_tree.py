@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -89,7 +92,7 @@ def test_tabular_splits_name_their_largest_weights():
     model = random_model()
     largest = int(np.abs(model.tree_.scaled_hyperplanes()[0][0]).argmax())
     names = [f"feature {j}" for j in range(6)]
-    assert f"feature {largest}" in texts(plot_tree(model, feature_names=names))
+    assert any(text.endswith(f"× feature {largest}") for text in texts(plot_tree(model, feature_names=names)))
 
 
 def test_a_split_on_one_feature_is_a_question_in_its_unit():
@@ -208,3 +211,20 @@ def test_long_class_names_leave_room_for_their_shares():
     shortened = [text for text in written if "…:" in text]
     assert shortened
     assert all(text.endswith(" %") for text in shortened)
+
+
+def test_a_split_of_a_table_has_its_weights_and_its_threshold_written():
+    model = random_model(n_features=3, depth=1, n=60)
+    drawn = texts(plot_tree(model, feature_names=["age", "income", "calls"]))
+    weight, bias = model.tree_.weight[0], float(model.tree_.bias[0])
+    for name, value in zip(["age", "income", "calls"], weight, strict=True):
+        assert any(text.endswith(f"{abs(value):.3g} × {name}") for text in drawn)
+    assert f"> {-bias:.4g}".replace("-", "−") in drawn
+
+
+def test_a_missing_matplotlib_names_the_extra():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\ntry:\n import crisptree.plots\nexcept ImportError as e: print(e)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip().endswith("pip install 'crisptree[plots]'")

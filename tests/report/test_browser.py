@@ -10,6 +10,7 @@ import pytest
 from crisptree.datasets import load_digits
 from crisptree.inference.statistics import settled
 from crisptree.report import write
+from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import plain_tree
@@ -305,7 +306,7 @@ def test_a_split_that_no_training_row_reaches_shows_the_classes_above_it(visit, 
     model.tree_ = settled(model.tree_, np.linspace(-1, 1, 40, dtype=np.float32)[:, None], np.arange(40) % 3, ONES, 0.0)
     with visit(write(model, tmp_path / "page.html")) as tab:
         above, below = (tab.locator(f"[data-node='{node}'] title").first.text_content() for node in (0, 1))
-        assert above.split(": ", 1)[1] == below.split(": ", 1)[1]
+        assert above.split("\n")[0].split(": ", 1)[1] == below.split("\n")[0].split(": ", 1)[1]
 
 
 def test_training_curves_are_drawn(visit, digits_page):
@@ -313,3 +314,100 @@ def test_training_curves_are_drawn(visit, digits_page):
         assert tab.locator("#training path.curve").count() >= 3
         captions = tab.locator("#training figcaption").all_inner_texts()
         assert [caption.split()[0] for caption in captions] == ["Mean", "Steepness", "Accuracy"]
+
+
+@pytest.fixture(scope="module")
+def churn_page(tmp_path_factory):
+    """A table with a category, a missing value, ids and long names."""
+    columns = (
+        Column("months since the contract was signed", "number"),
+        Column("contract", "category", categories=("month to month", "<i>yearly</i>", "two years")),
+        Column("calls to the support in the last quarter", "number", mean=1.0, missing=True),
+    )
+    rng = np.random.default_rng(0)
+    X = np.zeros((400, 6), dtype=np.float32)
+    X[:, 0], X[np.arange(400), 1 + rng.integers(0, 3, 400)] = rng.integers(0, 60, 400), 1
+    X[:, 4], X[:20, 5] = rng.poisson(1.5, 400), 1
+    score = X[:, 1] * 2 - X[:, 0] / 20 + X[:, 4] / 2 + rng.normal(size=400) / 2
+    y = np.select([score > 1.5, score > 0], ["left for somebody else", "left"], "stayed")
+    model = plain_tree(max_depth=3, epochs=6, finetune_epochs=4, random_state=0).fit(X, y)
+    model.preprocessing_ = Preprocessing(columns, target="churn")
+    ids = [f"customer {number}" for number in range(400)]
+    return write(model, tmp_path_factory.mktemp("pages") / "churn.html", X, y, ids=ids), model
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_table_is_shown_in_its_own_columns_units_and_ids(size, visit, churn_page):
+    path, model = churn_page
+    with visit(path, size) as tab:
+        assert text_of(tab, "h1") == "Decision tree for churn"
+        assert "always" in text_of(tab, ".cards")
+        press(tab, 0)
+        rule = text_of(tab, "#panel .rule")
+        assert "months since the contract was signed" in rule
+        assert rule in tab.locator("[data-node='0'] title").first.text_content()
+        tab.click("#gallery [data-sample] >> nth=0")
+        assert text_of(tab, "#panel h3").startswith("Row customer ")
+        words = text_of(tab, "#panel")
+        assert "Values stay such as training has seen" in words or "No leaf of another class" in words
+        names = tab.locator("#importances .link").all_inner_texts()
+        assert set(names) <= {
+            "contract",
+            "months since the contract was signed",
+            "calls to the support in the last quarter",
+        }
+        assert tab.locator("#quality tbody tr").count() == 3
+        assert tab.locator("#quality path.curve").count() == 4  # of three classes, and calibration
+        assert tab.locator("#pruning tbody tr").count() == len(model.ccp_path().leaves)
+
+
+def test_all_leaves_are_open_where_they_fit(visit, churn_page):
+    path, model = churn_page
+    with visit(path) as tab:
+        assert tab.locator(".node").count() == model.tree_.structure.n_nodes
+
+
+def test_a_search_finds_columns_and_dims_nothing_where_nothing_is_found(visit, churn_page):
+    path, model = churn_page
+    opacities = "[...document.querySelectorAll('.node')].map((node) => Number(getComputedStyle(node).opacity))"
+    with visit(path) as tab:
+        tab.fill("#query", "SUPPORT")
+        looking = int(np.count_nonzero(model.tree_.weight[:, [4, 5]].any(axis=1)))
+        assert text_of(tab, "#found") == f"{looking} {'split' if looking == 1 else 'splits'}"
+        assert min(tab.evaluate(opacities)) < 1
+        tab.fill("#query", "no such thing")
+        assert text_of(tab, "#found") == "nothing found"
+        assert set(tab.evaluate(opacities)) == {1}
+        tab.fill("#query", "stayed")
+        tab.click("#gallery [data-sample] >> nth=0")
+        lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).opacity)")
+        assert set(lit) == {"1"}
+        tab.click("#importances .link >> nth=0")
+        assert "split" in text_of(tab, "#found")
+
+
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const light = (color) => {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const linear = [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)].map((part) => {
+      const share = part / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  return [...document.querySelectorAll('#confusion tbody td:not(.empty)')].map((cell) => {
+    const style = getComputedStyle(cell);
+    const [one, two] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
+    return (one + 0.05) / (two + 0.05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_in_the_confusion_matrix_stand_out_from_their_colour(scheme, visit, tmp_path):
+    model, X, y = fitted(n_classes=3)
+    page = write(model, tmp_path / "page.html", X, (y + 1) % 3)  # all of it wrong, so red is at its darkest
+    with visit(page, scheme=scheme) as tab:
+        assert min(tab.evaluate(CONTRAST)) >= 4.5

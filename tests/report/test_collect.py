@@ -34,7 +34,9 @@ def test_the_summary_says_how_good_probabilities_are(page, model_and_rows):
 
 def test_a_log_loss_that_is_infinite_is_told_from_one_that_nobody_knows():
     def values(summary):
-        return [card["value"] for card in cards(summary) if card["label"] == "Log loss"]
+        baseline = {"class": 0, "training": 0.5, "given": None}
+        page = {"summary": summary, "baseline": baseline, "classes": ["a", "b"]}
+        return [card["value"] for card in cards(page) if card["label"] == "Log loss"]
 
     measures = {"log_loss": 0.25, "brier_score": 0.1, "calibration_error": 0.02}
     sizes = {"splits": 1, "leaves": 2, "depth": 1, "path": 1.0, "bytes": 100, "steepness": 3.0, "training": 1.0}

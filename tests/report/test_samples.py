@@ -59,7 +59,7 @@ def test_changes_are_those_of_explain_nearest_other(page):
         change = explain.nearest_other(model, X[rows_kept[int(sample)]])
         assert entry["distance"] == pytest.approx(change.distance)
         assert model.classes_[entry["predicted"]] == change.predicted
-        assert entry["features"][0][0] == change.changes[0].feature
+        assert [tuple(column) for column in entry["columns"]][:5] == list(change.columns)
 
 
 def test_a_changed_image_is_kept_as_a_picture(page):
@@ -80,11 +80,12 @@ def test_thumbnails_are_the_rows_in_256_greys(page):
 def test_wide_rows_keep_the_features_with_the_largest_weights(page):
     model, X, y = fitted(n_features=60)
     samples = page(model, X, y, max_samples=3)[1]["samples"]
-    assert len(samples["shown"]) == 40
+    shown = [int(column["name"][1:]) for column in samples["columns"]]
+    assert (len(shown), samples["more_columns"]) == (40, 20)
     visits = model.tree_.statistics.node_counts[: model.tree_.structure.n_splits].sum(axis=1)
-    assert int((visits @ np.abs(model.tree_.scaled_hyperplanes()[0])).argmax()) in samples["shown"]
+    assert int((visits @ np.abs(model.tree_.scaled_hyperplanes()[0])).argmax()) == shown[0]
     row = unpacked(samples["row"])[0]
-    assert unpacked(samples["values"])[0].tolist() == X[row, samples["shown"]].tolist()
+    assert unpacked(samples["values"])[0].tolist() == X[row, shown].tolist()
 
 
 def test_errors_are_blamed_as_explain_does(page):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import output_option
@@ -37,6 +39,8 @@ def report(
     from crisptree.report import write
 
     X, y = rows.known(estimator.classes_)
-    write(estimator, output, X, y, feature_names=list(estimator.preprocessing_.feature_names))
+    counted = 1 + np.flatnonzero(rows.truth >= 0)  # as in all that is said about rows of a file
+    names = list(estimator.preprocessing_.feature_names)
+    write(estimator, output, X, y, feature_names=names, ids=counted, target=target)
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

@@ -18,6 +18,7 @@ from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
+from crisptree.inference.ranges import with_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, fit_tree
 from crisptree.learning.history import EpochRecord
@@ -87,6 +88,8 @@ def fit_rows(
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
         values = judged(first.tree, values, likeliest(held), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
+    if data.image_shape is None and isinstance(everything.X, np.ndarray):
+        fitted = fitted._replace(tree=with_ranges(fitted.tree, everything.X))
     return TrainedRows(fitted, history, chosen, path)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
@@ -52,6 +53,15 @@ class InspectingMixin:
     if TYPE_CHECKING:
         tree_: CrispTree
         classes_: npt.NDArray[Any]
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the upper levels of the fitted tree, scikit-learn's own diagram folded under them."""
+        diagram = str(estimator_html_repr(self))
+        if "tree_" not in self.__dict__:
+            return diagram
+        from crisptree.export import html
+
+        return f"{html(self)}<details><summary>Parameters</summary>{diagram}</details>"
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
@@ -107,6 +117,8 @@ class InspectingMixin:
         class_names: Sequence[str] | None = None,
         title: str | None = None,
         max_samples: int = 800,
+        ids: Any = None,
+        target: str | None = None,
     ) -> Path:
         """Write a page about the tree that any browser opens, without a network; see ``crisptree.report.write``.
 
@@ -133,6 +145,8 @@ class InspectingMixin:
             class_names=class_names,
             title=title,
             max_samples=max_samples,
+            ids=ids,
+            target=target,
         )
 
     def simplified(

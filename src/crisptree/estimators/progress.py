@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from crisptree.learning.choosing import Trial
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_FRAMES = 0.2
 SECONDS_TO_JUDGE = 1.0
 """How long work must have taken before the time left is worth telling."""
 
@@ -47,6 +50,35 @@ def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] |
         yield Recorder([display.show_epoch, *(callbacks or [])])
 
 
+class NotebookBar:
+    """A bar under a cell of a notebook. IPython itself shows it: rich would need ipywidgets for that, and show nothing
+    where they are missing.
+    """
+
+    def __init__(self) -> None:
+        self.ipython = import_module("IPython.display")
+        self.handle: Any = None
+        self.shown = 0.0
+
+    def show(self, text: str, fraction: float | None, *, last: bool = False) -> None:
+        """Say how far the work is; more often than a reader could see is left out, but for the last time."""
+        now = time.monotonic()
+        if not last and now - self.shown < SECONDS_BETWEEN_FRAMES:
+            return
+        self.shown = now
+        value = "" if fraction is None else f' value="{fraction:.4f}"'
+        content = self.ipython.HTML(f'<progress max="1"{value}></progress> {escape(text)}')
+        if self.handle is None:
+            self.handle = self.ipython.display(content, display_id=True)
+        else:
+            self.handle.update(content)
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self.handle is not None:
+            self.handle.update(self.ipython.HTML(""))
+
+
 @contextmanager
 def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
     """What hears of the trials of a choice: a display on stderr where ``verbose`` asks for one."""
@@ -58,7 +90,7 @@ def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
 
 
 class ProgressDisplay:
-    """A bar with the time left in a terminal, elsewhere a line now and then.
+    """A bar with the time left in a terminal or under the cell of a notebook, elsewhere a line now and then.
 
     Parameters
     ----------
@@ -70,10 +102,12 @@ class ProgressDisplay:
 
     def __init__(self, console: Console, *, keep: bool = False) -> None:
         self.console, self.keep = console, keep
-        self.live = console.is_terminal or console.is_jupyter
+        self.notebook = NotebookBar() if console.is_jupyter else None
+        self.live = console.is_terminal and self.notebook is None
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=not keep)
         self.what = self.text = ""
+        self.fraction: float | None = None
         self.started = self.latest = self.printed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -86,6 +120,11 @@ class ProgressDisplay:
     ) -> None:
         if self.live:
             self.progress.stop()
+        elif self.notebook is not None:
+            if self.keep and self.text:
+                self.notebook.show(self.text, 1.0 if kind is None else self.fraction, last=True)
+            else:
+                self.notebook.clear()
         elif self.keep and self.text:
             self._print(self.text)
 
@@ -110,7 +149,7 @@ class ProgressDisplay:
         if fresh:
             # A piece of work begins where the one before it ended: its first report comes when some of it is done.
             self.what, self.started = what, self.latest
-        self.latest, self.text = now, visible(f"{what} {detail}".rstrip())
+        self.latest, self.fraction, self.text = now, fraction, visible(f"{what} {detail}".rstrip())
         if self.live:
             if fresh:
                 for task in self.progress.task_ids:
@@ -120,6 +159,8 @@ class ProgressDisplay:
             self.progress.update(
                 self.progress.task_ids[0], description=self.text, completed=fraction or 0.0, total=total
             )
+        elif self.notebook is not None:
+            self.notebook.show(self.text + _time_left(fraction, now - self.started), fraction)
         elif now - self.printed >= SECONDS_BETWEEN_LINES:
             self.printed = now
             self._print(self.text + _time_left(fraction, now - self.started))

@@ -16,6 +16,7 @@ from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import recording
 from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.simplifying import simplify
@@ -63,7 +64,10 @@ def simplify_tree(
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:
         after = simplify(plain, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
-    after = before if after is plain else shrunk(after, before.statistics.shrinkage, estimator.leaf_prior)
+    if after is plain:
+        after = before
+    else:
+        after = carried_over(shrunk(after, before.statistics.shrinkage, estimator.leaf_prior), before)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after

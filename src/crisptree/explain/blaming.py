@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from crisptree.inference import CrispTree
 from crisptree.labels import class_numbers
-from crisptree.view import view_of
+from crisptree.view import html, view_of
 
 Integers = npt.NDArray[np.int64]
 
@@ -47,6 +47,14 @@ class Blame:
             name = "no split" if split == NOBODY else f"split {split}"
             lines.append(f"    {name}: {errors} ({share:.1%})")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = [
+            ("no split" if split == NOBODY else f"split {split}", errors, f"{share:.1%}", html.bar(share, "#b3261e"))
+            for split, errors, share in self.table()
+        ]
+        return html.table(("to blame", "errors", "of all", ""), rows, f"{len(self.rows)} errors")
 
 
 def blame(model: Any, X: Any, y: Any) -> Blame:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
 from crisptree.inference.reference import visits
-from crisptree.view import view_of
+from crisptree.view import html, view_of
 from crisptree.view.paths import margin_units
 
 Doubles = npt.NDArray[np.float64]
@@ -49,6 +49,17 @@ class MarginReport:
         for split in np.argsort(-self.by_split[:, 0] * self.visits, kind="stable"):
             lines.append(f"{f'split {split}':>16} " + _shares(self.by_split[split]) + f"  of {self.visits[split]}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        order = np.argsort(-self.by_split[:, 0] * self.visits, kind="stable")
+        rows = [("all boundaries", *(f"{share:.1%}" for share in self.overall), f"{len(self.smallest):,}")]
+        rows += [
+            (f"split {split}", *(f"{share:.1%}" for share in self.by_split[split]), f"{self.visits[split]:,}")
+            for split in order
+        ]
+        head = ("", *(f"< {limit:g}" for limit in self.limits), "rows")
+        return html.table(head, rows, "Rows near a boundary, in spreads of the scores there")
 
 
 def _shares(values: Doubles) -> str:

@@ -13,6 +13,9 @@ MET = 1e-11
 PARALLEL = 1e-12
 """A normal whose part outside the span of those in force has a smaller square than this lies in their span."""
 
+SHORTEST = 1e-12
+"""What is left of a unit normal where nearly all of it is fixed; a shorter one says nothing of what may move."""
+
 STEPS_PER_HALF_SPACE = 50
 """Each step raises the dual objective, so the search ends; this many steps only rounding can ask for."""
 
@@ -46,6 +49,45 @@ def nearest_point(normals: Doubles, distances: Doubles) -> Doubles | None:
         if not _bring_into_force(worst, products, distances, multipliers, in_force, normals.shape[1]):
             return None
     return None
+
+
+def nearest_in_box(normals: Doubles, distances: Doubles, low: Doubles, high: Doubles) -> Doubles | None:
+    """The same with low ≤ δ ≤ high as well.  (m, p), (m,), (p,), (p,) → (p,)
+
+    Limits come into the programme when a point breaks them: most of many features never come near theirs.
+
+    Examples
+    --------
+    >>> diagonal, one = np.array([[0.6, 0.8]]), np.ones(2)
+    >>> nearest_in_box(diagonal, np.array([1.0]), -one, np.array([1.0, 0.5])).tolist()
+    [1.0, 0.5]
+    """
+    if np.isinf(low).all() and np.isinf(high).all():
+        return nearest_point(normals, distances)
+    if (low > high).any():
+        return None
+    moves = low < high
+    step = np.where(moves, 0.0, low)
+    rest, inside = distances - normals @ step, normals[:, moves]
+    low, high = low[moves], high[moves]
+    length = np.linalg.norm(inside, axis=1)
+    matters = length > SHORTEST
+    if (rest[~matters] > MET * max(1.0, float(np.abs(distances).max(initial=0.0)))).any():
+        return None
+    inside, rest = inside[matters] / length[matters, None], rest[matters] / length[matters]
+    under = over = np.zeros(len(low), dtype=bool)
+    while True:
+        limits, reach = np.zeros((under.sum() + over.sum(), len(low))), np.concatenate([low[under], -high[over]])
+        limits[np.arange(len(limits)), np.concatenate([np.flatnonzero(under), np.flatnonzero(over)])] = 1.0
+        limits[under.sum() :] *= -1.0
+        found = nearest_point(np.vstack([inside, limits]), np.concatenate([rest, reach]))
+        if found is None:
+            return None
+        more_under, more_over = (found < low) & ~under, (found > high) & ~over
+        if not (more_under.any() or more_over.any()):
+            step[moves] = np.clip(found, low, high)
+            return step
+        under, over = under | more_under, over | more_over
 
 
 def _bring_into_force(

@@ -11,7 +11,7 @@ THINNEST, THICKEST = 0.5, 6.0
 
 
 def dot(
-    model: Any, feature_names: Names = None, *, terms: int = 3, max_depth: int | None = None, decimals: int = 3
+    model: Any, feature_names: Names = None, *, terms: int | None = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
     r"""The tree as Graphviz source, to be drawn by ``dot -Tsvg``.
 

@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
 
 def text(
-    model: Any, feature_names: Names = None, *, terms: int = 3, max_depth: int | None = None, decimals: int = 3
+    model: Any, feature_names: Names = None, *, terms: int | None = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
     """The tree as indented rules, one line per node.
 
@@ -42,8 +42,8 @@ def text(
         Modules are named, not spelled out.
     feature_names : sequence of str, default=None
         Words in place of the model's own names.
-    terms : int, default=3
-        How many terms of each split to write out.
+    terms : int or None, default=3
+        How many terms of each split to write out; None for all.
     max_depth : int, default=None
         How many levels of splits to show.
     decimals : int, default=3
@@ -70,11 +70,11 @@ def text(
 
 
 def rules_of(
-    model: Any, purpose: str, feature_names: Names, terms: int, max_depth: int | None, decimals: int
+    model: Any, purpose: str, feature_names: Names, terms: int | None, max_depth: int | None, decimals: int
 ) -> Iterator[Rule]:
     """Every node that is shown, before its left side, and that before its right side; errors name the ``purpose``."""
     view = view_of(model, purpose, feature_names=feature_names)
-    terms, decimals = whole_number("terms", terms, 0), whole_number("decimals", decimals, 1)
+    terms, decimals = whole_number_or_none("terms", terms, 0), whole_number("decimals", decimals, 1)
     deepest = whole_number_or_none("max_depth", max_depth, 0)
     structure, waiting = view.tree.structure, [0]
     shares = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
@@ -93,12 +93,15 @@ def rules_of(
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
 
 
-def question(tree: CrispTree, split: int, names: list[str], terms: int, decimals: int) -> str:
+def question(tree: CrispTree, split: int, names: list[str], terms: int | None, decimals: int) -> str:
     """The split in raw units, its most influential terms first; what it says is true for the whole sum."""
     if not isinstance(tree, FlatTree):
         return f"module {split} > 0?"
     weight = tree.weight[split].astype(np.float64)
-    largest = most_influential(effects(tree, split), terms)
+    effect = effects(tree, split)
+    largest = most_influential(effect, len(effect) if terms is None else terms)
+    if terms is None:  # features that did not vary in training have no influence, and may have a weight
+        largest = np.concatenate([largest, np.flatnonzero((weight != 0) & (effect == 0))])
     parts = [f"{'-' if weight[j] < 0 else '+'} {abs(weight[j]):.{decimals}g} * {names[j]}" for j in largest]
     left_out = np.count_nonzero(weight) - len(largest)
     if left_out:

@@ -41,6 +41,10 @@ class Statistics:
         γ of the last epoch.
     shrinkage : float or None
         How strongly the leaf tables were drawn towards those above them; None where they are the leaves' own.
+    lowest, highest : ndarray of shape (n_features,) or None
+        The smallest and the largest value of every feature in training; None where nobody has looked.
+    whole : ndarray of shape (n_features,), uint8, or None
+        1 for features that were whole numbers in every training row.
     """
 
     node_counts: Annotated[Doubles, "nodes", "statistics"]
@@ -51,6 +55,9 @@ class Statistics:
     soft_leaves: Annotated[Doubles, "leaves", "outputs"]
     steepness: float
     shrinkage: float | None = None
+    lowest: Annotated[Doubles, "features"] | None = None
+    highest: Annotated[Doubles, "features"] | None = None
+    whole: Annotated[npt.NDArray[np.uint8], "features"] | None = None
 
     def __post_init__(self) -> None:
         if self.shrinkage is not None and self.shrinkage < 0:  # from a file; it would divide by zero some day

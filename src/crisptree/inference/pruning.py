@@ -126,9 +126,9 @@ def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles,
     def rights(ends: Ints) -> Doubles:
         return (answers[ends][:, None] == np.arange(mass.shape[1])).astype(np.float64)
 
-    best = max((rights(ends) for _, ends in _trees_on_path(tree)), key=lambda right: float((mass * right).sum()))
+    best = max((rights(ends) for _, ends in trees_on_path(tree)), key=lambda right: float((mass * right).sum()))
     chosen = 0.0
-    for alpha, ends in _trees_on_path(tree):
+    for alpha, ends in trees_on_path(tree):
         lost = best - rights(ends)
         mean = (mass * lost).sum() / mass.sum()
         error = np.sqrt((squares * (lost - mean) ** 2).sum()) / mass.sum()
@@ -137,7 +137,7 @@ def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles,
     return chosen
 
 
-def _trees_on_path(tree: CrispTree) -> Iterator[tuple[float, Ints]]:
+def trees_on_path(tree: CrispTree) -> Iterator[tuple[float, Ints]]:
     """For every price on the path, at which node the rows of every leaf end."""
     structure = tree.structure
     ends = np.arange(structure.n_splits, structure.n_nodes)

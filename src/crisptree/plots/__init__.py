@@ -3,6 +3,13 @@
 None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``.
 """
 
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "drawings need matplotlib, which is not installed. Install it with: pip install 'crisptree[plots]'"
+    ) from error
+
 from crisptree.plots.choices import plot_choices
 from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.path import plot_path

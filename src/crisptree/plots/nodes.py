@@ -13,8 +13,8 @@ from crisptree.inference import FlatTree
 from crisptree.plots.sheet import LARGE, LARGEST, SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, DARK, FAINT, MUTED, class_colors, text_width
 from crisptree.plots.weights import GRAY, weight_image
-from crisptree.view import ModelView
-from crisptree.view.influence import effects, most_influential
+from crisptree.view import ModelView, rules
+from crisptree.view.influence import effects
 
 Doubles = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def draw_split(sheet: Sheet, view: ModelView, outline: Outline, split: int) -> N
         weight, bias = float(tree.weight[split, feature]), float(tree.bias[split])
         draw_lines(sheet, outline, [names[feature], f"{'>' if weight > 0 else '<'} {-bias / weight:.4g}"])
     else:
-        _draw_terms(sheet, outline, effects(tree, split), names)
+        _draw_terms(sheet, outline, tree, split, names)
 
 
 def draw_image(sheet: Sheet, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any) -> None:
@@ -64,24 +64,26 @@ def draw_lines(sheet: Sheet, outline: Outline, lines: list[str], **frame: Any) -
         sheet.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
 
 
-def _draw_terms(sheet: Sheet, outline: Outline, effect: Doubles, names: list[str]) -> None:
-    """The largest effects as signed bars behind their names: to the right what sends a row right."""
+def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
+    """The rule by which rows go right, in raw units: its largest terms with bars of their effects behind them, to the
+    right what sends a row right, and the threshold under them.
+    """
     left, right, lower, upper = outline
     sheet.frame(outline)
-    largest = most_influential(effect, TERMS)
-    others = np.count_nonzero(effect) - len(largest)
-    step = (upper - lower) / (TERMS + 0.8)
-    top = upper - (0.8 if not others and len(largest) else 0.0) * step / 2 - (TERMS - len(largest)) * step / 2
-    reach = np.abs(effect[largest]).max(initial=np.finfo(float).tiny)
+    effect, rule = effects(tree, split), rules.split_rule(tree, split, TERMS)
+    step = (upper - lower) / (TERMS + 1.2)
+    top = upper - 0.1 * step - (TERMS - len(rule.terms)) * step / 2
+    reach = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
     x, size, wide = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST), 0.94 * (right - left)
-    for row, feature in enumerate(largest):
+    for row, (said, (_, feature)) in enumerate(zip(rule.term_words(names, 3), rule.terms, strict=True)):
         y = top - (row + 0.5) * step
         sheet.push(x, y, wide / 2 * effect[feature] / reach, 0.8 * step)
-        sheet.write(x, y, names[feature], size, max_width=wide)
-    if others or not len(largest):
-        more = f"and {others} smaller" if others else "no weights: all go one way"
-        sheet.write(x, top - (len(largest) + 0.4) * step, more, 0.8 * size, color=MUTED, max_width=wide)
-    sheet.ax.plot([x, x], [top - step * len(largest), top], color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
+        sheet.write(x, y, said, size, max_width=wide)
+    more = f"+ {rule.left_out} more " if rule.left_out else ""
+    says = f"{more}> {rules.number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
+    sheet.write(x, top - (len(rule.terms) + 0.5) * step, says, size, fontweight="bold", max_width=wide)
+    ends = [top - step * len(rule.terms), top]
+    sheet.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
 
 
 def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:

@@ -1,7 +1,8 @@
-"""A tree of two features in the plane: regions of classes, hyperplanes inside their own cells."""
+"""A tree in the plane of two features: regions of classes, hyperplanes inside their own cells."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from crisptree.plots.layout import letters
 from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, shortened, text_width, write
 from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
+from crisptree.view.columns import columns_of
 
 Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
@@ -47,8 +49,9 @@ def plot_regions(
     resolution: int = 200,
     class_names: Names = None,
     feature_names: Names = None,
+    features: tuple[Any, Any] | None = None,
 ) -> Axes:
-    """Draw what a tree of two features predicts in the plane.
+    """Draw what a tree predicts in the plane of two features.
 
     Every point has the mixture of the class colours by p(y∣x): of its leaf's table, or, with ``steepness``, of all
     leaves.
@@ -56,8 +59,8 @@ def plot_regions(
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
-        A fitted estimator of two features, or a fitted Pipeline that ends in one.
-    X : array-like of shape (n_samples, 2)
+        A fitted estimator, or a fitted Pipeline that ends in one.
+    X : array-like of shape (n_samples, n_features)
         Rows to draw as points. They go through the earlier steps of a Pipeline, and the plane is that behind them.
     y : array-like of shape (n_samples,), default=None
         Their classes; None draws them grey.
@@ -75,23 +78,38 @@ def plot_regions(
         Points on each side of the grid where the picture is not made of cells.
     class_names, feature_names : list of str, default=None
         Words in place of ``classes_`` and ``feature_names_in_``.
+    features : (feature, feature), default=None
+        The two features of the plane, by name or number, where the model has more. All others are held at their median
+        in X, categories at their most frequent level; rows with other values are drawn all the same.
 
     Returns
     -------
     matplotlib axes
         The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from crisptree import CrispTreeClassifier
+    >>> from crisptree.plots import plot_regions
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = CrispTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> plot_regions(model, X, y, features=("petal length (cm)", "petal width (cm)")).get_title()
+    '2 other features at their median'
     """
     view = view_of(model, "plot_regions", class_names=class_names, feature_names=feature_names)
     if hasattr(X, "columns") or view.earlier:
         X = view.rows(X)
-    points = np.asarray(X, dtype=np.float64)
-    if view.tree.n_features != 2 or points.ndim != 2 or points.shape[1] != 2:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
         raise ValueError(
-            f"plot_regions must have a model and rows of 2 features; got {view.tree.n_features} in the model and an "
-            f"array of shape {points.shape}. Fit the model on two columns of X."
+            f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "
+            f"{rows.shape}."
         )
-    if not len(points) or not np.isfinite(points).all():
+    if not len(rows) or not np.isfinite(rows).all():
         raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    plane = Plane.of(view, rows, features)
+    points = rows[:, list(plane.features)]
     resolution = whole_number("resolution", resolution, 1)
     window = _window(points, bounds)
     names = [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
@@ -104,14 +122,14 @@ def plot_regions(
     colors = class_colors(len(view.class_names))[:, :3]
     polygons = None
     if isinstance(view.tree, FlatTree):
-        weight, bias = view.tree.weight.astype(np.float64), view.tree.bias.astype(np.float64)
+        weight, bias = plane.hyperplanes(view.tree)
         polygons = cells(view.tree.structure, weight, bias, rectangle(window))
     if polygons is not None and steepness is None:
         _fill_cells(ax, view, polygons, colors)
     else:
-        _fill_grid(ax, view, window, colors, steepness, resolution)
+        _fill_grid(ax, view, plane, window, colors, steepness, resolution)
     if hyperplanes and polygons is not None:
-        _draw_splits(ax, view, polygons)
+        _draw_splits(ax, polygons, weight, bias)
         _draw_letters(ax, view, polygons, area(rectangle(window)))
     paint: Any = MUTED if y is None else colors[view.class_numbers(y, len(points))]
     size = float(np.clip(4000 / len(points), 6, 26))
@@ -120,9 +138,73 @@ def plot_regions(
         _draw_legend(ax, names, columns, colors, outside)
     ax.set_xlim(window[:2])
     ax.set_ylim(window[2:])
-    ax.set_xlabel(view.feature_names[0], parse_math=False)
-    ax.set_ylabel(view.feature_names[1], parse_math=False)
+    across, up = plane.features
+    ax.set_xlabel(view.feature_names[across], parse_math=False)
+    ax.set_ylabel(view.feature_names[up], parse_math=False)
+    others = view.tree.n_features - 2
+    if others:
+        ax.set_title(
+            f"{others} other feature{'s' if others > 1 else ''} at their median", fontsize=LEGEND + 1, color=MUTED
+        )
     return ax
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Two features, and a row of what all others are held at."""
+
+    features: tuple[int, int]
+    held: Doubles
+
+    @classmethod
+    def of(cls, view: ModelView, rows: Doubles, features: Any) -> Plane:
+        """The plane that the caller names; a model of two features has one only."""
+        n_features = view.tree.n_features
+        if features is None:
+            if n_features != 2:
+                raise ValueError(
+                    f"plot_regions must know which two of the {n_features} features to draw. Name them, e.g. "
+                    f"features={tuple(view.feature_names[:2])!r}."
+                )
+            return cls((0, 1), np.zeros(2))
+        across, up = (_feature(view, one) for one in _pair(features))
+        if across == up:
+            raise ValueError(f"`features` must be two different features; got {features!r}.")
+        held = np.median(rows, axis=0)
+        for column in columns_of(view):
+            if column.kind == "category":
+                own = list(column.features)
+                held[own] = np.eye(len(own))[rows[:, own].sum(axis=0).argmax()]
+        return cls((across, up), held)
+
+    def hyperplanes(self, tree: FlatTree) -> tuple[Doubles, Doubles]:
+        """The lines in which the tree's hyperplanes meet it.  (n_splits, 2), (n_splits,)"""
+        weight, rest = tree.weight.astype(np.float64), self.held.copy()
+        rest[list(self.features)] = 0.0
+        return weight[:, list(self.features)], tree.bias.astype(np.float64) + weight @ rest
+
+    def rows(self, points: Doubles) -> npt.NDArray[np.float32]:
+        """Points of the plane as rows of all features.  (n, 2) → (n, n_features)"""
+        rows = np.repeat(self.held[None], len(points), axis=0)
+        rows[:, list(self.features)] = points
+        return rows.astype(np.float32)
+
+
+def _pair(features: Any) -> tuple[Any, Any]:
+    if isinstance(features, str) or not hasattr(features, "__len__") or len(features) != 2:
+        raise ValueError(f"`features` must be two features, by name or number; got {features!r}.")
+    return features[0], features[1]
+
+
+def _feature(view: ModelView, one: Any) -> int:
+    """The number of a feature that is named or counted."""
+    names = view.feature_names
+    if isinstance(one, str) and one in names:
+        return names.index(one)
+    if isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
+        return int(one)
+    some = ", ".join(repr(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
+    raise ValueError(f"`features` must be features of the model, {some}, or their numbers from 0; got {one!r}.")
 
 
 def _window(points: Doubles, bounds: Any) -> Bounds:
@@ -154,25 +236,29 @@ def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) 
 
 
 def _fill_grid(
-    ax: Axes, view: ModelView, window: Bounds, colors: Doubles, steepness: float | None, resolution: int
+    ax: Axes,
+    view: ModelView,
+    plane: Plane,
+    window: Bounds,
+    colors: Doubles,
+    steepness: float | None,
+    resolution: int,
 ) -> None:
     left, right, lower, upper = window
     # The middle of every pixel, the lowest row first.
     steps = (np.arange(resolution) + 0.5) / resolution
     pixels = np.meshgrid(left + steps * (right - left), lower + steps * (upper - lower))
-    grid = np.stack(pixels, axis=-1).reshape(-1, 2).astype(np.float32)
+    grid = plane.rows(np.stack(pixels, axis=-1).reshape(-1, 2))
     hard = steepness is None
     tables = view.tree.leaf_values(view.leaves(grid), grid) if hard else view.soft_tables(grid, steepness)
     image = _mixed(tables, colors).reshape(resolution, resolution, 3)
     ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
 
 
-def _draw_splits(ax: Axes, view: ModelView, polygons: Polygons) -> None:
-    tree = view.tree
-    assert isinstance(tree, FlatTree)  # only hyperplanes have cells
+def _draw_splits(ax: Axes, polygons: Polygons, weight: Doubles, bias: Doubles) -> None:
     lines = []
-    for split in range(tree.structure.n_splits):
-        ends = crossing(polygons[split], tree.weight[split], float(tree.bias[split]))
+    for split in range(len(bias)):
+        ends = crossing(polygons[split], weight[split], float(bias[split]))
         if ends is not None:
             lines.append(ends)
             badge = {"facecolor": DARK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}

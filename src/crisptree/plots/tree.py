@@ -23,7 +23,7 @@ from crisptree.view.influence import effects, most_influential
 
 KINDS: dict[str, tuple[float, dict[str, float]]] = {
     "image": (0.85, {"widest": 1.9}),
-    "terms": (1.0, {"widest": 2.4, "aspect": 0.36, "lowest": 0.6}),
+    "terms": (1.0, {"widest": 2.4, "aspect": 0.4, "lowest": 0.68}),
     "module": (0.9, {"widest": 1.3, "aspect": 0.4, "lowest": 0.5}),
 }
 """The inches of two neighbouring ends at the natural size, and the shape of splits; see ``tree_layout``."""
@@ -42,7 +42,7 @@ LINE, SIGN, SPACE = 0.17, 0.17, 0.22
 QUESTIONS = {
     "image": ("left: resembles the negative of the image", "right: resembles the image"),
     "threshold": ("left: no", "right: yes"),
-    "terms": ("left: f(x) ≤ 0", "right: f(x) > 0"),
+    "terms": ("left: no", "right: yes"),
 }
 
 
@@ -67,7 +67,8 @@ def plot_tree(
 ) -> Axes:
     """Draw a fitted tree.
 
-    A row goes right where it resembles the weight image of the split, left where it resembles its negative. Arrows
+    A row goes right where it resembles the weight image of the split, left where it resembles its negative; of a table,
+    where the rule of the split holds: its largest terms in raw units, with their weights, and its threshold. Arrows
     are as thick as the training samples that follow them. Bars in a leaf are its class probabilities.
 
     Parameters

@@ -11,9 +11,11 @@ from crisptree import metrics
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
+from crisptree.report.quality import collect_quality
 from crisptree.report.samples import ReportRows, collect_blame, collect_samples
 from crisptree.view import ModelView
 from crisptree.view.influence import effects
+from crisptree.view.rules import split_rule
 
 BINS = 30
 """Bars of a score histogram, at most two more."""
@@ -26,6 +28,9 @@ LARGEST_WEIGHTS = 12
 
 WEIGHT_VALUES = 4_000_000
 """Larger sets of weight images are shown at a lower resolution."""
+
+SEARCHED_WEIGHTS = 4_000_000
+"""Of larger trees, the search finds a feature only among the largest weights of a split."""
 
 EPOCHS_SHOWN = 1500
 """Longer histories are thinned."""
@@ -42,8 +47,8 @@ PROBABILITIES = ("log_loss", "brier_score", "calibration_error")
 """Functions of ``crisptree.metrics`` that stand beside the accuracy."""
 
 
-def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[str, Any]:
-    """Everything for the page, as values that JSON can hold."""
+def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None = None) -> dict[str, Any]:
+    """Everything for the page, as values that JSON can hold; ``target`` is what the classes are classes of."""
     tree, labelled = view.tree, rows is not None and rows.y is not None
     return {
         "classes": view.class_names,
@@ -60,6 +65,9 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int) -> dict[
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
         "blame": collect_blame(view, rows) if rows and labelled else None,
         "history": _history(view.estimator),
+        "target": target,
+        "rules": _rules(view),
+        **collect_quality(view, rows),
     }
 
 
@@ -144,15 +152,33 @@ def _weights(view: ModelView) -> dict[str, Any] | None:
     if view.image_shape is None:
         effect = effects(tree)
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :LARGEST_WEIGHTS]
+        searchable = tree.weight.size <= SEARCHED_WEIGHTS
         return {
             "features": pack(order, "int32"),
             "values": pack(np.take_along_axis(effect, order, axis=1), "float32"),
-            "nonzero": pack(np.count_nonzero(effect, axis=1), "int32"),
+            "raw": pack(np.take_along_axis(tree.weight, order, axis=1), "float32"),
+            "thresholds": pack(np.array([_threshold(tree, split) for split in range(len(effect))]), "float32"),
+            "nonzero": pack(np.count_nonzero(tree.weight, axis=1), "int32"),
+            "used": pack(tree.weight != 0, "uint8") if searchable else None,
         }
     weights = tree.scaled_hyperplanes()[0]
     step = step_within(len(weights), view.image_shape, WEIGHT_VALUES)
     images, scale = signed_bytes(shrunk(weights.reshape(-1, *view.image_shape), step))
     return {"images": pack(images, "int8"), "scale": pack(scale, "float32"), "step": step}
+
+
+def _threshold(tree: FlatTree, split: int) -> float:
+    """What the weighted sum, or the only feature itself, is compared with."""
+    return split_rule(tree, split, 1).threshold
+
+
+def _rules(view: ModelView) -> list[str] | None:
+    """What every split asks, in raw units; None for images and modules."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or view.image_shape is not None:
+        return None
+    splits = range(tree.structure.n_splits)
+    return [split_rule(tree, split, LARGEST_WEIGHTS).words(view.feature_names) for split in splits]
 
 
 def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, Any]:

@@ -17,12 +17,17 @@ from crisptree.report.samples import ReportRows
 from crisptree.report.words import cards, notes, subtitle
 from crisptree.view import ModelView, Names, view_of
 from crisptree.view.checks import whole_number
+from crisptree.view.columns import preprocessing_of
+from crisptree.view.names import on_one_line
 
 SCRIPTS = (
     *("data", "draw", "charts", "layout", "view", "nodes"),
-    *("tree", "panel", "sample", "confusion", "curves", "main"),
+    *("tree", "panel", "sample", "confusion", "curves", "quality", "main"),
 )
 """In the order in which they are joined; they share one scope."""
+
+HIDEABLE = ("confusion", "samples", "blame", "history", "roc", "importances", "pruning")
+"""Parts of the page that not every model and not all rows have something for."""
 
 
 def write(
@@ -35,6 +40,8 @@ def write(
     class_names: Names = None,
     title: str | None = None,
     max_samples: int = 800,
+    ids: Any = None,
+    target: str | None = None,
 ) -> Path:
     """Write a report about a fitted tree: one HTML file that needs no network.
 
@@ -57,6 +64,11 @@ def write(
         The page's heading.
     max_samples : int, default=800
         How many rows the page holds to look at: wrong ones first, then some of every leaf. The numbers count all rows.
+    ids : array-like of shape (n_samples,), default=None
+        What to call the rows; None takes the index of a DataFrame, and else counts them from 0.
+    target : str, default=None
+        What the classes are classes of; None takes the name of ``y``, or that of the column that the model was
+        trained on, where there is one.
 
     Returns
     -------
@@ -74,17 +86,20 @@ def write(
     ...     write(model, pathlib.Path(folder) / "report.html", X, y).name
     'report.html'
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder of a report must exist; {target.parent} does not. Make it first.")
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder of a report must exist; {file.parent} does not. Make it first.")
     environment = _environment()  # asks for Jinja2 before any work is done
     view = view_of(model, "a report", class_names=class_names, feature_names=feature_names)
     budget = whole_number("max_samples", max_samples, 0)
-    rows = ReportRows.of(view, X, y)
-    page = _render(environment, view, rows, title or "Decision tree", budget)
-    with written_whole(target) as temporary:
+    rows = ReportRows.of(view, X, y, ids)
+    named = target or getattr(y, "name", None) or getattr(preprocessing_of(view), "target", None)
+    learned = None if named is None else on_one_line([named])[0]
+    heading = title or ("Decision tree" if learned is None else f"Decision tree for {learned}")
+    page = _render(environment, view, collect(view, rows, budget, learned), heading)
+    with written_whole(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
-    return target
+    return file
 
 
 def _environment() -> Any:
@@ -98,19 +113,18 @@ def _environment() -> Any:
     return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
-def _render(environment: Any, view: ModelView, rows: ReportRows | None, title: str, max_samples: int) -> str:
+def _render(environment: Any, view: ModelView, values: dict[str, Any], title: str) -> str:
     from markupsafe import Markup
 
-    values = collect(view, rows, max_samples)
     style = _resource("report.css")
     script = "\n".join(_resource("scripts", f"{name}.js") for name in SCRIPTS)
     return environment.from_string(_resource("template.html")).render(
         title=title,
         subtitle=subtitle(view, values),
         version=crisptree.__version__,
-        cards=cards(values["summary"]),
+        cards=cards(values),
         notes=notes(values, takes_rows=not hasattr(view.estimator, "window")),
-        has={name: values[name] is not None for name in ("confusion", "samples", "blame", "history")},
+        has={name: values[name] is not None for name in HIDEABLE},
         style=Markup(style),
         style_hash=_hash(style),
         script=Markup(script),

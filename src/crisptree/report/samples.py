@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain import nearest_other
+from crisptree.explain.allowed import Allowed
 from crisptree.explain.blaming import blame_leaves
+from crisptree.explain.nearest import NotFoundInTimeError, nearest_row
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
 from crisptree.view import ModelView
+from crisptree.view.columns import columns_of, in_columns
 from crisptree.view.influence import influence
+from crisptree.view.names import on_one_line
 from crisptree.view.paths import contributions, margin_units
 
 SAMPLE_VALUES = 3_000_000
@@ -25,7 +28,7 @@ SAMPLE_VALUES = 3_000_000
 WRONG_SHARE = 0.75
 """Of the samples, when there are more wrong ones: leaves need right examples too."""
 
-SHOWN_FEATURES = 40
+SHOWN_COLUMNS = 40
 """Values kept of every tabular row."""
 
 TOP_PUSHES = 5
@@ -34,8 +37,11 @@ TOP_PUSHES = 5
 CHANGES = 48
 """For how many samples the smallest change is searched."""
 
-CHANGED_FEATURES = 8
-"""Features named in a smallest change."""
+PATIENCE = 300
+"""Quadratic programmes for each of these searches, which a single explanation has more of."""
+
+CHANGED_COLUMNS = 8
+"""Columns named in a smallest change."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -48,9 +54,10 @@ class ReportRows:
     leaf: Integers  # where it sends each of them
     predicted: Integers  # class numbers
     y: Integers | None  # class numbers, where the caller knows them
+    ids: npt.NDArray[Any] | None = None  # what the caller calls them; None where they are counted from 0
 
     @classmethod
-    def of(cls, view: ModelView, X: Any, y: Any) -> ReportRows | None:
+    def of(cls, view: ModelView, X: Any, y: Any, ids: Any = None) -> ReportRows | None:
         """What the caller gives, checked; None where there are no rows."""
         if X is None and y is not None:
             raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
@@ -60,7 +67,10 @@ class ReportRows:
         rows = view.rows(X)
         leaf = view.leaves(rows)
         numbers = None if y is None else view.class_numbers(y, len(leaf))
-        return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers)
+        named = np.asarray(_index(X) if ids is None else ids) if ids is not None or _index(X) is not None else None
+        if named is not None and named.shape != leaf.shape:
+            raise ValueError(f"`ids` must have one for each of the {len(leaf)} rows of X; got shape {named.shape}.")
+        return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers, named)
 
     @property
     def labels(self) -> Integers:
@@ -72,6 +82,14 @@ class ReportRows:
         return self.predicted != self.labels
 
 
+def _index(X: Any) -> Any:
+    """The index of a DataFrame that says more than the place of a row."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or getattr(index, "nlevels", 1) > 1:
+        return None
+    return None if np.array_equal(np.asarray(index), np.arange(len(index))) else index
+
+
 def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict[str, Any]:
     """Chosen rows with their explanations."""
     chosen = choose(rows, max_samples)
@@ -80,6 +98,7 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
     return {
         "count": len(chosen),
         "row": pack(chosen, "int32"),
+        "ids": None if rows.ids is None else on_one_line(rows.ids[chosen].tolist()),
         "true": None if rows.y is None else pack(rows.y[chosen], "int16"),
         "predicted": pack(rows.predicted[chosen], "int16"),
         "leaf": pack(rows.leaf[chosen], "int32"),
@@ -129,11 +148,7 @@ def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     splits that most training rows visit.
     """
     if view.image_shape is None:
-        tree, shown = view.tree, np.arange(min(SHOWN_FEATURES, view.tree.n_features))
-        if isinstance(tree, FlatTree) and len(shown) < tree.n_features:
-            total = view.node_rows[: tree.structure.n_splits] @ influence(tree)
-            shown = np.sort(np.argsort(-total, kind="stable")[:SHOWN_FEATURES])
-        return {"shown": shown.tolist(), "values": pack(X[:, shown], "float32")}
+        return _table(view, X)
     step = step_within(len(X), view.image_shape, SAMPLE_VALUES)
     images, low, high = grey_bytes(shrunk(X.reshape(-1, *view.image_shape), step))
     looks: dict[str, Any] = {"images": pack(images, "uint8"), "low": low, "high": high, "step": step}
@@ -142,6 +157,27 @@ def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
         for name, values in (("mean", scaling.mean), ("factor", scaling.factor)):
             looks[name] = pack(values.reshape(view.image_shape), "float32")
     return looks
+
+
+def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
+    """The columns of the table and their values: a number, or the place of a level; NaN where it is missing, and −1 for
+    a level that training did not know.
+    """
+    columns, tree = columns_of(view), view.tree
+    shown = np.arange(min(SHOWN_COLUMNS, len(columns)))
+    if isinstance(tree, FlatTree):  # those with the most influence first
+        total = in_columns(columns, view.node_rows[: tree.structure.n_splits] @ influence(tree))
+        shown = np.argsort(-total, kind="stable")[:SHOWN_COLUMNS]
+    values = np.empty((len(X), len(shown)))
+    for place, column in enumerate(columns[number] for number in shown):
+        own = X[:, list(column.features)]
+        values[:, place] = own[:, 0]
+        if column.kind == "category":
+            values[:, place] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
+        if column.missing is not None:
+            values[X[:, column.missing] > 0, place] = np.nan
+    named = [{"name": columns[j].name, "levels": list(columns[j].levels) or None} for j in shown]
+    return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
 
 
 def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
@@ -178,20 +214,23 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
     """The smallest change of the first samples that sends them to another class, by sample number."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits:
         return {}
-    found, factor = {}, view.tree.statistics.scaling.factor
+    found, columns = {}, columns_of(view)
+    everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))
     for sample, x in enumerate(X[:CHANGES]):
-        change = nearest_other(view.estimator, x, top=CHANGED_FEATURES)
+        is_table = view.image_shape is None
+        allowed = Allowed.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
+        try:
+            change = nearest_row(view, x, allowed, None, CHANGED_COLUMNS, PATIENCE)
+        except NotFoundInTimeError:
+            continue
         if change is None:
             continue
         entry = {
             "predicted": int(view.tree.labels(change.leaf)),
             "leaf": int(change.leaf),
             "distance": float(change.distance),
-            "count": int(np.count_nonzero(change.x != x)),
-            "features": [
-                [push.feature, push.value, push.amount, float(push.amount * factor[push.feature])]
-                for push in change.changes
-            ],
+            "count": sum(column.value(x) != column.value(change.x) for column in columns) if is_table else 0,
+            "columns": [list(entry) for entry in change.columns] if is_table else [],
         }
         if view.image_shape is not None:  # the changed image on the grey scale of the samples, and the change itself
             after = change.x.astype(np.float64)

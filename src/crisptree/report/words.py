@@ -16,7 +16,7 @@ def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     kind = getattr(view.estimator, "split", None)
     seen = "windows" if hasattr(view.estimator, "window") else "images"  # a segmenter's tree sees parts of images
     parts = [
-        f"{len(view.class_names)} classes",
+        f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
         f"{view.tree.n_features:,} features" if shape is None else f"{seen} of {' × '.join(map(str, sides))}",
         f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
         f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
@@ -26,8 +26,10 @@ def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
+def cards(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Label, value and a word of explanation for each of the figures at the top."""
+    summary, baseline = values["summary"], values["baseline"]
+    majority = baseline["training"] if baseline["given"] is None else baseline["given"]
     rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
     splits, path = summary["splits"], summary["path"]
     share = f"{100 * path / splits:.3g} %" if splits else "none"
@@ -39,6 +41,7 @@ def cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
     figures = [
         ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
         ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
+        ("Baseline", _percent(majority), f"always {_cut(values['classes'][baseline['class']], 24)}"),
         ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
         ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
         ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
@@ -82,6 +85,19 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
             (no_classes, "No confusion matrix: the rows came without their classes."),
             (none_kept, "This report was written with max_samples=0, so it holds no samples to look at."),
         ],
+        "quality": [
+            (
+                values["roc"] is None,
+                "Not shown: classes can be told right from wrong only on rows that come with them.",
+            ),
+        ],
+        "columns": [
+            (values["importances"] is None, "Not shown: pixels and modules have no columns to name."),
+            (values["importances"] == [], "No split brings any information."),
+        ],
+        "pruning": [
+            (values["pruning"] is None, "Not shown: there is no split that training rows have counted for."),
+        ],
         "blame": [
             (blame is None, "Not shown: errors can be found only on rows that come with their classes."),
             (blame == [], "Not one of the given rows is wrong."),
@@ -91,6 +107,10 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
         ],
     }
     return {name: [text for holds, text in reasons if holds] for name, reasons in sections.items()}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _percent(share: float | None) -> str:

@@ -15,7 +15,7 @@ Names = Sequence[Any] | None
 
 def feature_names(estimator: Any, given: Names = None, earlier: Sequence[Any] = ()) -> list[str]:
     """One name for every feature: those given, those that the earlier steps of a Pipeline hand on, the columns of
-    ``fit``, pixels, or x0, x1, …
+    ``fit``, what a stored preprocessing makes of a table, pixels, or x0, x1, …
 
     Examples
     --------
@@ -38,6 +38,9 @@ def feature_names(estimator: Any, given: Names = None, earlier: Sequence[Any] = 
     seen = getattr(estimator, "feature_names_in_", None)
     if seen is not None:
         return [str(name) for name in seen]
+    stored = estimator.__dict__.get("preprocessing_")
+    if stored is not None and len(stored.feature_names) == n_features:
+        return [str(name) for name in stored.feature_names]
     if estimator.image_shape_ is not None:
         return [f"pixel {place}" for place in np.ndindex(*estimator.image_shape_)]
     return numbered

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
+from crisptree.view import html
 from crisptree.view.checks import whole_number
 from crisptree.view.influence import most_influential
 from crisptree.view.model import ModelView, view_of
@@ -116,6 +118,22 @@ class Path:
             lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
         lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        winner = int(self.probabilities.argmax())
+        rows = []
+        for step in self.steps:
+            turn = "right" if step.goes_right else "left"
+            pushes = [
+                f"{escape(p.name)} = {p.value:.4g} ({'→' if p.amount > 0 else '←'} {p.amount:+.3g})"
+                for p in step.pushes
+            ]
+            way = f"{turn}, score {step.score:.4g}, {abs(step.margin):.2f} spreads away"
+            share = f"{step.before[winner]:.1%} → {step.after[winner]:.1%}"
+            rows.append((f"split {step.split}", way, html.Markup("<br>".join(pushes)), share))
+        title = f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})"
+        return html.table(("", "turn", "pushed by", str(self.predicted)), rows, title)
 
 
 def path(model: Any, x: Any, *, top: int = 5) -> Path:

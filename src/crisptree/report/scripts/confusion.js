@@ -65,10 +65,11 @@ class Confusion {
       },
       make("span", {}, rows ? count(rows) : "·"),
     );
-    // A root brings out the few errors next to the many right answers.
+    // A root brings out the few errors next to the many right answers. Never more than half of a colour, light or dark:
+    // the numbers must be read on it.
     cell.style.setProperty(
       "--share",
-      rows ? `${Math.round(8 + 80 * Math.sqrt(truth === predicted ? share * 0.7 : Math.min(share * 4, 1)))}%` : "0%",
+      rows ? `${Math.round(8 + 40 * Math.sqrt(truth === predicted ? share * 0.7 : Math.min(share * 4, 1)))}%` : "0%",
     );
     if (!rows) cell.classList.add("empty");
     return cell;

@@ -136,6 +136,14 @@ function short(value) {
   return text.replace("-", "−");
 }
 
+// A value of the table, with more digits than what was computed from it.
+function exact(value) {
+  const size = Math.abs(value);
+  const text =
+    size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(6)));
+  return text.replace("-", "−");
+}
+
 function signed(value) {
   return value > 0 ? `+${short(value)}` : short(value);
 }

@@ -31,7 +31,12 @@ function swatch(number) {
 }
 
 function className(number) {
-  return make("span", { class: "class-name" }, swatch(number), make("span", { class: "name" }, DATA.classes[number]));
+  return make(
+    "span",
+    { class: "class-name" },
+    swatch(number),
+    make("span", { class: "name", title: DATA.classes[number] }, DATA.classes[number]),
+  );
 }
 
 // Images are drawn pixel by pixel and enlarged without smoothing by the style sheet.

@@ -3,24 +3,34 @@
 
 const NODE =
   DATA.image && DATA.linear
-    ? { width: 68, height: 68, pitch: 88, level: 138, narrow: 114 }
-    : { width: 150, height: 66, pitch: 168, level: 134, narrow: 112 };
+    ? { width: 68, leaf: 68, gap: 20, height: 68, level: 138, narrow: 114 }
+    : { width: 178, leaf: 82, gap: 14, height: 82, level: 146, narrow: 126 };
 
 const MOST_STRETCH = 16;
+
+function widthOf(node) {
+  return isSplit(node) ? NODE.width : NODE.leaf;
+}
+
+// The room that a node takes where it is an end: a leaf, or a folded split.
+function pitchOf(node) {
+  return widthOf(node) + NODE.gap;
+}
 
 function layoutOf(open, level, stretch) {
   const places = new Map();
   let next = 0;
   const place = (node) => {
-    const first = next;
-    let x = next * NODE.pitch;
+    const start = next;
+    let x = next + pitchOf(node) / 2;
     if (isSplit(node) && open.has(node)) {
       const [left, right] = childrenOf(node).map(place);
       x = (left.x + right.x) / 2;
     } else {
-      next += 1;
+      next += pitchOf(node);
     }
-    places.set(node, { x, y: DEPTH[node] * level * stretch, scale: Math.min(next - first, stretch) });
+    const scale = Math.max(Math.min((next - start) / pitchOf(node), stretch), 1);
+    places.set(node, { x, y: DEPTH[node] * level * stretch, scale, width: scale * widthOf(node) });
     return places.get(node);
   };
   place(0);
@@ -39,27 +49,27 @@ function splitsAbove(depth) {
   return open;
 }
 
-// How deep the tree may be unfolded so that its ends stay readable in a pane of this width.
-function readableDepth(paneWidth, smallest) {
-  let depth = 1;
-  while (depth < DATA.summary.depth) {
-    const open = splitsAbove(depth + 1);
-    let ends = 0;
-    for (let node = 0; node < N_NODES; node++) {
-      const above = PARENT[node] < 0 || open.has(PARENT[node]);
-      if (above && !(isSplit(node) && open.has(node))) ends += 1;
-    }
-    if (ends * NODE.pitch * smallest > paneWidth) break;
-    depth += 1;
+// The splits that are open at first: level by level, all that leave the tree readable in a pane of this size.
+function splitsThatFit(pane, smallest) {
+  const open = new Set();
+  let width = N_SPLITS ? pitchOf(0) : 0;
+  const order = Array.from({ length: N_SPLITS }, (_, split) => split).sort((one, two) => DEPTH[one] - DEPTH[two]);
+  for (const split of order) {
+    if (split && !open.has(PARENT[split])) continue;
+    const wider = width - pitchOf(split) + total(childrenOf(split).map(pitchOf));
+    const deeper = (DEPTH[split] + 1) * NODE.level + NODE.height + 40;
+    if (DEPTH[split] && (wider * smallest > pane.width || deeper * smallest > pane.height)) continue;
+    open.add(split);
+    width = wider;
   }
-  return depth;
+  return open;
 }
 
 function boundsOf(places) {
   const bounds = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity };
-  for (const { x, y, scale } of places) {
-    bounds.left = Math.min(bounds.left, x - (scale * NODE.width) / 2);
-    bounds.right = Math.max(bounds.right, x + (scale * NODE.width) / 2);
+  for (const { x, y, scale, width } of places) {
+    bounds.left = Math.min(bounds.left, x - width / 2);
+    bounds.right = Math.max(bounds.right, x + width / 2);
     bounds.top = Math.min(bounds.top, y - (scale * NODE.height) / 2);
     bounds.bottom = Math.max(bounds.bottom, y + scale * (NODE.height / 2 + 40));
   }

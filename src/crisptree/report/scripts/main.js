@@ -63,23 +63,53 @@ function bringIntoSight(element) {
     element.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
 }
 
-// Search: words match class names, "leaf 3" and "split 3" match that node.
+// Search: words match class names and the columns that a split looks at, "leaf 3" and "split 3" match that node.
 function matching(words) {
-  const text = words.trim().toLowerCase();
+  const text = words.trim().toLowerCase().replace(/\s+/g, " ");
   if (!text) return null;
-  const found = new Set();
+  const exact = DATA.classes.findIndex((name) => name.toLowerCase() === text);
+  if (exact >= 0) return leavesOf(exact);
+  const found = splitsOn(text);
   for (let node = 0; node < N_NODES; node++) {
-    const isNamed = nodeName(node) === text.replace(/\s+/g, " ");
+    const isNamed = nodeName(node) === text;
     if (isNamed || (!isSplit(node) && DATA.classes[majorityOf(node)].toLowerCase().includes(text))) found.add(node);
   }
-  const exact = DATA.classes.findIndex((name) => name.toLowerCase() === text);
-  return exact < 0 ? found : leavesOf(exact);
+  return found;
+}
+
+// The splits with a weight for a feature of such a name.
+function splitsOn(text) {
+  const found = new Set();
+  if (!DATA.weights?.features) return found;
+  const named = new Set(DATA.features.flatMap((name, number) => (name.toLowerCase().includes(text) ? [number] : [])));
+  if (!named.size) return found;
+  const { features, raw, used } = DATA.weights;
+  for (let split = 0; split < N_SPLITS; split++) {
+    const looks = used
+      ? [...named].some((feature) => used.row(split)[feature])
+      : features.row(split).some((feature, place) => named.has(feature) && raw.row(split)[place]);
+    if (looks) found.add(split);
+  }
+  return found;
 }
 
 function leavesOf(number) {
   const found = new Set();
   for (let node = N_SPLITS; node < N_NODES; node++) if (majorityOf(node) === number) found.add(node);
   return found;
+}
+
+const MOST_WORDS = 400;
+
+function wordsToSearch() {
+  const columns = (DATA.importances ?? []).map(([name]) => name);
+  return [...new Set([...DATA.classes, ...columns])].slice(0, MOST_WORDS);
+}
+
+function searchFor(text) {
+  byId("query").value = text;
+  showMatches(matching(text));
+  bringIntoSight(byId("tree"));
 }
 
 let step = -1;
@@ -91,7 +121,7 @@ function showMatches(matches) {
   const splits = matches ? matches.size - leaves : 0;
   const words = [
     leaves && `${count(leaves)} ${leaves === 1 ? "leaf" : "leaves"}`,
-    splits && `${count(splits)} split`,
+    splits && `${count(splits)} ${splits === 1 ? "split" : "splits"}`,
   ].filter(Boolean);
   byId("found").textContent = matches ? words.join(", ") || "nothing found" : "";
   for (const chip of byId("legend").children) chip.setAttribute("aria-pressed", "false");
@@ -153,6 +183,10 @@ const confusion = DATA.confusion ? new Confusion(byId("confusion"), listener) : 
 const gallery = DATA.samples ? new Gallery(byId("gallery"), listener) : null;
 if (DATA.blame?.length) blameTable(byId("blame"), listener);
 if (DATA.history) trainingCurves(byId("training"));
+if (DATA.roc) qualityOf(byId("quality"));
+if (DATA.importances?.length) importanceList(byId("importances"), searchFor);
+if (DATA.pruning) pruningCurves(byId("pruning"));
+byId("words").append(...wordsToSearch().map((value) => make("option", { value })));
 
 const VIEWS = {
   in: () => tree.view.zoomBy(1.3),

@@ -1,6 +1,7 @@
 // What a node looks like in the tree.
 
 const TERMS = 3;
+const LETTER = 6.1; // the width of one in a term, in the mean
 
 function drawNode(node) {
   const shares = sharesAt(node);
@@ -13,18 +14,19 @@ function drawNode(node) {
     class: isSplit(node) ? "node split" : "node leaf",
     "aria-label": `${nodeName(node)}, ${count(rows)} training rows, ${sharesInWords(shares)}`,
   });
-  group.append(shape("title", {}, `${nodeName(node)}: ${sharesInWords(shares)}`), outline());
+  const rule = isSplit(node) && DATA.rules ? `\nright where ${DATA.rules[node]}` : "";
+  group.append(shape("title", {}, `${nodeName(node)}: ${sharesInWords(shares)}${rule}`), outline(node));
   group.append(isSplit(node) ? splitFace(node) : leafFace(node, shares, rows));
   if (isSplit(node)) group.append(strip(shares), foldHandle());
   return group;
 }
 
-function outline() {
+function outline(node) {
   return shape("rect", {
     class: "face",
-    x: -NODE.width / 2,
+    x: -widthOf(node) / 2,
     y: -NODE.height / 2,
-    width: NODE.width,
+    width: widthOf(node),
     height: NODE.height,
     rx: 5,
   });
@@ -48,50 +50,65 @@ function splitFace(split) {
   return termsFace(split);
 }
 
-// The largest weights of a tabular split as signed bars with their names.
+// A tabular split as the rule by which rows go right: its largest terms over bars of their influence, its threshold.
 function termsFace(split) {
-  const features = DATA.weights.features.row(split),
-    values = DATA.weights.values.row(split);
-  const shown = Math.min(TERMS, DATA.weights.nonzero.at(split));
+  const { features, values, raw, thresholds, nonzero } = DATA.weights;
+  const [chosen, effects, weights] = [features, values, raw].map((table) => table.row(split));
+  const all = nonzero.at(split),
+    alone = all === 1,
+    shown = Math.min(TERMS, all);
   const group = shape("g", {});
-  const row = (NODE.height - 8) / TERMS,
-    reach = Math.abs(values[0]) || 1;
+  const row = NODE.height / (TERMS + 1.3),
+    first = -NODE.height / 2 + 0.15 * row + ((TERMS - shown) * row) / 2,
+    reach = Math.abs(effects[0]) || 1;
+  const most = Math.floor((NODE.width - 8) / LETTER);
   for (let term = 0; term < shown; term++) {
-    const y = -NODE.height / 2 + 4 + term * row;
-    const length = ((NODE.width / 2 - 8) * Math.abs(values[term])) / reach;
-    const right = values[term] > 0;
-    group.append(
-      shape("rect", {
-        class: right ? "right" : "left",
-        x: right ? 0 : -length,
-        y: y + 3,
-        width: length,
-        height: row - 6,
-        rx: 2,
-      }),
-    );
-    const name = cut(DATA.features[features[term]], 9);
+    const y = first + term * row;
+    const length = ((NODE.width / 2 - 4) * Math.abs(effects[term])) / reach;
+    const right = effects[term] > 0;
+    const factor = alone ? "" : `${term || weights[term] < 0 ? (weights[term] < 0 ? "− " : "+ ") : ""}`;
+    const times = alone ? "" : `${short(Math.abs(weights[term]))} × `;
+    if (!alone)
+      group.append(
+        shape("rect", {
+          class: right ? "right" : "left",
+          x: right ? 0 : -length,
+          y: y + 1,
+          width: length,
+          height: row - 2,
+          rx: 2,
+        }),
+      );
     group.append(
       shape(
         "text",
-        { x: right ? -4 : 4, y: y + row / 2 + 3.5, "text-anchor": right ? "end" : "start", class: "term" },
-        name,
+        { x: 0, y: y + row / 2 + 4, "text-anchor": "middle", class: "term" },
+        cut(factor + times + DATA.features[chosen[term]], most),
       ),
     );
   }
-  group.append(shape("line", { class: "middle", x1: 0, x2: 0, y1: -NODE.height / 2 + 5, y2: NODE.height / 2 - 5 }));
+  const sign = alone && weights[0] < 0 ? "<" : ">";
+  const more = all > shown ? `+ ${count(all - shown)} more ` : "";
+  const says = all ? `${more}${sign} ${short(thresholds.at(split))}` : "no weights: all go one way";
+  group.append(
+    shape(
+      "text",
+      { x: 0, y: first + shown * row + row / 2 + 5, "text-anchor": "middle", class: "term threshold" },
+      says,
+    ),
+  );
   return group;
 }
 
 function leafFace(leaf, shares, rows) {
   const group = shape("g", {});
-  const width = (NODE.width - 12) / N_CLASSES,
+  const width = (NODE.leaf - 12) / N_CLASSES,
     base = NODE.height / 2 - 5,
     height = NODE.height - 14;
   shares.forEach((share, number) => {
     if (share <= 0) return;
     const bar = shape("rect", {
-      x: -NODE.width / 2 + 6 + number * width,
+      x: -NODE.leaf / 2 + 6 + number * width,
       y: base - share * height,
       width: Math.max(width * 0.86, 0.8),
       height: share * height,
@@ -99,8 +116,8 @@ function leafFace(leaf, shares, rows) {
     bar.style.fill = DATA.colors[number];
     group.append(bar);
   });
-  group.append(shape("line", { class: "middle", x1: -NODE.width / 2 + 5, x2: NODE.width / 2 - 5, y1: base, y2: base }));
-  const most = Math.floor(NODE.pitch / 8.5);
+  group.append(shape("line", { class: "middle", x1: -NODE.leaf / 2 + 5, x2: NODE.leaf / 2 - 5, y1: base, y2: base }));
+  const most = Math.floor(pitchOf(leaf) / 7.6);
   group.append(caption(cut(DATA.classes[largest(shares)], most), NODE.height / 2 + 17, "majority"));
   group.append(caption(count(rows), NODE.height / 2 + 32, "rows"));
   return group;

@@ -31,7 +31,7 @@ function splitLegend() {
   if (DATA.weights?.images)
     return "Its picture shows the weights: a row that is bright where the picture is bright goes right.";
   if (DATA.weights)
-    return "Its bars are the largest weights: blue ones push a row with large values right, red ones left.";
+    return "Rows for which its rule holds go right. Blue bars push a row with large values right, red ones left.";
   return "Its question is a module or there is none, so there are no weights to draw.";
 }
 
@@ -53,6 +53,7 @@ function splitPanel(split, listener) {
       `Split ${split}`,
       hint(`Information gain ${short(DATA.tree.gain.at(split))} nats in training`),
     ),
+    DATA.rules ? part("Goes right where", make("p", { class: "rule" }, DATA.rules[split])) : null,
     part("Weights", weightsOf(split)),
     part(
       DATA.labelled ? "Scores of the given rows, by class" : "Scores of the given rows, by predicted class",
@@ -105,16 +106,22 @@ function weightsOf(split) {
   if (!DATA.weights) return hint("This split is a module: it has no weight for each feature.");
   if (DATA.weights.images) return weightImages(split);
   const features = DATA.weights.features.row(split),
-    values = DATA.weights.values.row(split);
-  const entries = Array.from(values, (amount, rank) => ({ amount, name: DATA.features[features[rank]] })).filter(
-    (entry) => entry.amount,
-  );
+    values = DATA.weights.values.row(split),
+    raw = DATA.weights.raw.row(split);
+  const entries = Array.from(values, (amount, rank) => ({
+    amount,
+    name: DATA.features[features[rank]],
+    hint: `× ${short(raw[rank])}`,
+  })).filter((entry) => entry.amount);
   const nonzero = DATA.weights.nonzero.at(split);
   return make(
     "div",
     {},
     entries.length ? signedBars(entries) : hint("All weights are zero."),
-    hint(`${entries.length} largest of ${count(nonzero)} weights, on scaled features. Blue pushes right, red left.`),
+    hint(
+      `${entries.length} largest of ${count(nonzero)} weights. Bars and first numbers: what one spread of the ` +
+        "feature adds to the score; second numbers: what one unit adds. Blue pushes right, red left.",
+    ),
   );
 }
 

@@ -18,7 +18,19 @@ function sampleInWords(sample) {
   const truth = trueOf(sample);
   const predicted = `predicted ${DATA.classes[DATA.samples.predicted.at(sample)]}`;
   const words = truth === null ? predicted : `true ${DATA.classes[truth]}, ${predicted}`;
-  return `Row ${DATA.samples.row.at(sample)}, ${words}`;
+  return `${rowName(sample)}, ${words}`;
+}
+
+function rowName(sample) {
+  return DATA.samples.ids ? `Row ${DATA.samples.ids[sample]}` : `Row ${DATA.samples.row.at(sample)}`;
+}
+
+// What a row has in one of its columns.
+function valueOf(sample, place) {
+  const { levels } = DATA.samples.columns[place];
+  const value = DATA.samples.values.row(sample)[place];
+  if (Number.isNaN(value)) return "missing";
+  return levels ? (levels[value] ?? "not known") : exact(value);
 }
 
 function sampleList(samples, listener) {
@@ -59,19 +71,19 @@ function walk(event) {
 const VALUES_IN_LIST = 4;
 
 function rowFace(sample) {
-  const values = DATA.samples.values.row(sample);
-  const shown = Array.from(values.slice(0, VALUES_IN_LIST), (value, place) =>
-    make("span", {}, `${cut(DATA.features[DATA.samples.shown[place]], 18)} ${short(value)}`),
-  );
-  return make("span", { class: "values" }, make("b", {}, `row ${DATA.samples.row.at(sample)}`), shown);
+  const shown = DATA.samples.columns
+    .slice(0, VALUES_IN_LIST)
+    .map(({ name }, place) => make("span", { title: name }, `${cut(name, 32)} ${valueOf(sample, place)}`));
+  return make("span", { class: "values" }, make("b", {}, rowName(sample)), shown);
 }
 
 function verdict(sample) {
   const truth = trueOf(sample),
-    predicted = DATA.samples.predicted.at(sample);
+    predicted = DATA.samples.predicted.at(sample),
+    wide = DATA.samples.images ? 10 : 24;
   const parts = isWrong(sample)
-    ? [swatch(truth), cut(DATA.classes[truth], 10), " → ", swatch(predicted), cut(DATA.classes[predicted], 10)]
-    : [swatch(predicted), cut(DATA.classes[predicted], 14)];
+    ? [swatch(truth), cut(DATA.classes[truth], wide), " → ", swatch(predicted), cut(DATA.classes[predicted], wide)]
+    : [swatch(predicted), cut(DATA.classes[predicted], wide + 4)];
   return make("span", { class: "verdict" }, parts);
 }
 
@@ -92,7 +104,7 @@ function samplePanel(sample, among, listener) {
   return [
     headOf(
       `Sample ${place + 1} of ${among.length}`,
-      `Row ${DATA.samples.row.at(sample)}`,
+      rowName(sample),
       make(
         "p",
         { class: "answers" },
@@ -161,7 +173,7 @@ function pushesAt(sample, split, place) {
     value: numbers[2 * rank],
   }))
     .filter((entry) => entry.feature >= 0 && entry.amount)
-    .map((entry) => ({ ...entry, name: DATA.features[entry.feature], hint: `at ${short(entry.value)}` }));
+    .map((entry) => ({ ...entry, name: DATA.features[entry.feature], hint: `at ${exact(entry.value)}` }));
   return entries.length ? signedBars(entries) : hint("No feature differs from the mean training row here.");
 }
 
@@ -222,8 +234,8 @@ function changeOf(sample, listener) {
     className(change.predicted),
     " in ",
     nodeButton(N_SPLITS + change.leaf, listener),
-    `, at a distance of ${short(change.distance)}; `,
-    change.count === 1 ? "one feature changes." : `${count(change.count)} features change.`,
+    `, at a distance of ${short(change.distance)}`,
+    change.image ? "." : change.count === 1 ? "; one column changes." : `; ${count(change.count)} columns change.`,
   );
   return make(
     "div",
@@ -231,15 +243,31 @@ function changeOf(sample, listener) {
     words,
     change.image
       ? changeImages(change)
-      : signedBars(
-          change.features.map(([feature, value, amount, spreads]) => ({
-            name: DATA.features[feature],
-            amount: spreads,
-            text: signed(amount),
-            hint: `${short(value)} → ${short(value + amount)}`,
-          })),
+      : make(
+          "table",
+          { class: "plain changes" },
+          make(
+            "tbody",
+            {},
+            change.columns.map(([name, before, after]) =>
+              make(
+                "tr",
+                {},
+                make("th", { scope: "row" }, name),
+                make("td", {}, `${changeText(before)} → ${changeText(after)}`),
+              ),
+            ),
+          ),
         ),
+    change.image
+      ? null
+      : hint("Values stay such as training has seen: in range, whole where all were, one level at a time."),
   );
+}
+
+function changeText(value) {
+  if (value === null) return "not known";
+  return typeof value === "number" ? exact(value) : value;
 }
 
 function changeImages(change) {
@@ -256,9 +284,7 @@ function changeImages(change) {
 }
 
 function valuesTable(sample) {
-  const values = DATA.samples.values.row(sample),
-    shown = DATA.samples.shown;
-  const rest = DATA.features.length - shown.length;
+  const { columns, more_columns: more } = DATA.samples;
   return make(
     "div",
     {},
@@ -271,12 +297,12 @@ function valuesTable(sample) {
         make(
           "tbody",
           {},
-          shown.map((feature, place) =>
-            make("tr", {}, make("th", { scope: "row" }, DATA.features[feature]), make("td", {}, short(values[place]))),
+          columns.map(({ name }, place) =>
+            make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, valueOf(sample, place))),
           ),
         ),
       ),
     ),
-    rest > 0 ? hint(`The ${shown.length} features with the largest weights; ${count(rest)} more are not shown.`) : null,
+    more > 0 ? hint(`The ${columns.length} columns with the most influence; ${count(more)} more are not shown.`) : null,
   );
 }

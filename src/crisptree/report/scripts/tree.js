@@ -1,5 +1,8 @@
 // The interactive tree: nodes are drawn once, placed anew whenever something unfolds.
 
+// What is drawn smaller than this cannot be read.
+const SMALLEST = 0.62;
+
 class TreeView {
   constructor(canvas, listener) {
     this.canvas = canvas;
@@ -23,8 +26,7 @@ class TreeView {
   }
 
   fold() {
-    const smallest = DATA.image && DATA.linear ? 0.78 : 0.74;
-    this.open = splitsAbove(readableDepth(this.view.size.width - 32, smallest));
+    this.open = splitsThatFit(this.view.room, SMALLEST);
     this.fit();
   }
 
@@ -94,7 +96,8 @@ class TreeView {
   mark() {
     const onPath = new Set(this.path);
     this.canvas.classList.toggle("has-path", this.path.length > 0);
-    this.canvas.classList.toggle("has-matches", this.matches !== null);
+    // Where nothing is found, and where a sample's path is shown, nothing is dimmed for the sake of the search.
+    this.canvas.classList.toggle("has-matches", Boolean(this.matches?.size) && !this.path.length);
     for (const node of this.places.keys()) {
       const element = this.drawn.get(node);
       element.classList.toggle("on-path", onPath.has(node));

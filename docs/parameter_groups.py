@@ -1,0 +1,53 @@
+"""The parameters of the estimators by what they are for; ``conf.py`` shows them so."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "What the tree looks like": (
+        *("split", "max_depth", "max_leaf_nodes", "min_samples_split", "min_samples_leaf"),
+        *("min_weight_fraction_leaf", "min_impurity_decrease", "window", "scales", "stages"),
+    ),
+    "How strongly it is regularised": (
+        *("l1", "l2", "input_noise", "leaf_prior", "shrinkage", "prune", "penalty_share", "nu"),
+    ),
+    "What the data are": ("scale", "class_weight", "ignore_label", "normalise_images", "pixels_per_epoch"),
+    "Images": ("image_shape", "roughness", "noise_correlation", "shifts"),
+    "How it is trained": (
+        *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
+        *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "reanneal", "mass_threshold"),
+    ),
+    "What is held out": ("validation_fraction", "early_stopping"),
+    "Running": ("warm_start", "random_state", "device", "n_jobs", "verbose", "callbacks"),
+}
+"""Parameters in none of them stand last."""
+
+OTHERS = "Others"
+
+
+def group_of(parameter: str) -> str:
+    """What a parameter is for."""
+    return next((title for title, names in GROUPS.items() if parameter in names), OTHERS)
+
+
+def grouped(lines: list[str]) -> list[str]:
+    """What numpydoc makes of a section of parameters, with a title above those of each group."""
+    start = next((place for place, line in enumerate(lines) if line.strip() == ":Parameters:"), None)
+    if start is None:
+        return lines
+    stop = next(
+        (place for place in range(start + 1, len(lines)) if lines[place].strip() and not lines[place].startswith(" ")),
+        len(lines),
+    )
+    entries: list[list[str]] = []
+    for line in lines[start + 1 : stop]:
+        if line.startswith("    **"):
+            entries.append([line])
+        elif entries:
+            entries[-1].append(line)
+    by_title: dict[str, list[str]] = {title: [] for title in (*GROUPS, OTHERS)}
+    for entry in entries:
+        first = entry[0].split("**")[1].split(",")[0].strip()
+        by_title[group_of(first)] += [*entry, ""]
+    body = []
+    for title, own in by_title.items():
+        if own:
+            body += [f"    .. rubric:: {title}", "", *own]
+    return [*lines[: start + 1], "", *body, *lines[stop:]]
