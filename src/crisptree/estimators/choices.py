@@ -174,7 +174,8 @@ class _Search:
         return self.by_scale[scale]
 
     def _spec(self, values: Mapping[str, Any]) -> Spec:
-        rows = self.by_scale[self.scale][0].problem.training
+        problem = self._folds(values)[0].problem
+        rows = problem.training
         parameters = closed(self.parameters, values, self.image_shape) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
@@ -182,7 +183,7 @@ class _Search:
         }
         spec = Spec.of(
             parameters,
-            n_features=rows.X.shape[1],
+            reach=problem.reach,
             mean_weight=float(rows.weight.mean()),
             image_shape=self.image_shape,
             seed=self.seed,

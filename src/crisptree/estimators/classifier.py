@@ -212,7 +212,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; they become float32 first. Or images (n_samples, height, width[, channels]).
+            Finite numbers; they become float32 first. Or images (n_samples, height, width[, channels]). Or a
+            scipy.sparse matrix, which stays sparse; see docs/sparse.md.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
             class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
@@ -246,6 +247,11 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)

@@ -20,11 +20,13 @@ from sklearn.utils.validation import (
 from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
+from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
+    from crisptree.rows.sparse import SparseRows
 
 
 FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
@@ -33,7 +35,7 @@ FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows: float32 features (an array, or windows), class numbers, positive weights; the image that a row is.
+    """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
 
     Where y are probabilities, they are (n, n_classes). ``image_shape`` is None where a row is no image. ``source`` says
     which row a row is a copy of, where there are copies.
@@ -54,16 +56,19 @@ class TrainingData:
         return Part(self.X, self.y, self.weight)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
+def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
     X = as_rows(X, estimator.image_shape_)
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
-        return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
+        rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
+    return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if is_sparse(rows) else rows
 
 
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     image_shape = image_shape_of(X, estimator.image_shape)
+    if is_sparse(X):
+        check_sparse_fit(estimator.get_params(deep=False))
     for name in FOR_IMAGES:
         value = getattr(estimator, name)
         if value != 0 and image_shape is None:
@@ -80,8 +85,12 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     with np.errstate(over="ignore"):
         X, y = validate_data(
-            estimator, X, y, dtype=np.float32, order="C", reset=reset, multi_output=columns is not None
+            *(estimator, X, y),
+            **{"dtype": np.float32, "order": "C", "reset": reset, "accept_sparse": "csr"},
+            multi_output=columns is not None,
         )
+    if is_sparse(X):
+        X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
     if columns is None:
         check_classification_targets(y)

@@ -39,17 +39,27 @@ class Stumps:
         The rows of every node.
     n_candidates : int
         How many splits compete at a node.
+    zeros, signs : Tensor, optional
+        Weights that stay zero, (n_nodes, n_features), and signs that they must have, (n_features,).
     """
 
     is_whole_tree = False
-    zeros: Tensor | None = None
     structure = TreeStructure.stump()
 
-    def __init__(self, splits: AbstractSplits, leaves: Tensor, groups: Groups, n_candidates: int = 1) -> None:
+    def __init__(
+        self,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        groups: Groups,
+        n_candidates: int = 1,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
         self.splits = splits.trainable()
         self.leaves = leaves
         self.groups = groups
         self.n_candidates = n_candidates
+        self.zeros, self.signs = zeros, signs
 
     @property
     def n_places(self) -> int:
