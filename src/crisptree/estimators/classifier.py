@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.constraints import by_number
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
@@ -105,6 +106,15 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         The most pixels that an image is shifted while it trains, up or down and left or right, by other random numbers
         in every epoch; what comes in from outside repeats the border. Needs ``image_shape``, and scales all pixels
         alike. Rows that judge and final leaf tables are those of the images as they are.
+    signs : dict or None, default=None
+        Columns, by name or number, and 1 or -1: in every split their weight has that sign or is zero. What that says
+        of the tree as a whole, and what it does not, is on docs/constraints.md.
+    max_features_per_split : int or None, default=None
+        The most weights of a split that are not zero. A stump is trained with all of them first; the largest stay and
+        are trained on. Other than l1, which thins out by strength, this counts.
+    apart : list of lists or None, default=None
+        Groups of columns, by name or number, of which no split combines two; columns in no group go with any. Of each
+        split the group with most influence stays, and is trained on.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
@@ -236,6 +246,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             if earlier is not None:
                 has_validation = held_out is not None
                 checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)
+            parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.fitting import fit_rows
 

@@ -12,6 +12,7 @@ import torch
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
+from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
@@ -19,7 +20,6 @@ from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree
 from crisptree.learning.choosing import Trial
-from crisptree.learning.constraints import Constraints
 from crisptree.learning.fitting import Fitted, fit_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
@@ -68,8 +68,8 @@ def fit_rows(
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
-    is_constrained = Constraints.of(parameters) != Constraints()
-    if parameters["split"] == "auto" and (data.y.ndim == 2 or isinstance(data.X, SparseRows) or is_constrained):
+    asks_for_planes = data.y.ndim == 2 or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    if parameters["split"] == "auto" and asks_for_planes:
         # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
         parameters = {**parameters, "split": "oblique"}
     n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
