@@ -25,8 +25,12 @@ def words(n=300, p=120, per_row=8, seed=0):
     """Rows like counts of words: the class is that of most of the words."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
-    columns = (rng.integers(0, p // 2, (n, per_row)) * 2 + np.where(rng.random((n, per_row)) < 0.85, y[:, None], 1 - y[:, None]))
-    X = sparse.csr_matrix((np.ones(columns.size, dtype=np.float32), columns.ravel(), np.arange(n + 1) * per_row), (n, p))
+    columns = rng.integers(0, p // 2, (n, per_row)) * 2 + np.where(
+        rng.random((n, per_row)) < 0.85, y[:, None], 1 - y[:, None]
+    )
+    X = sparse.csr_matrix(
+        (np.ones(columns.size, dtype=np.float32), columns.ravel(), np.arange(n + 1) * per_row), (n, p)
+    )
     X.sum_duplicates()
     return X, y
 
@@ -92,7 +96,7 @@ def test_weights_soft_labels_validation_and_simplification_take_sparse_rows():
 def test_a_warm_start_grows_a_sparse_tree_on():
     noisy = np.where(np.random.default_rng(0).random(300) < 0.3, 1 - Y, Y)
     model = CrispTreeClassifier(**PLAIN | {"max_depth": 1, "l2": 0.1}, warm_start=True).fit(X, noisy)
-    assert model.set_params(max_depth=2).fit(X, noisy).get_depth() == 2
+    assert model.set_params(max_depth=2).fit(X, noisy).greedy_tree_.structure.depth == 2
 
 
 def test_texts_and_categories_work_as_they_come(tmp_path):
@@ -153,7 +157,9 @@ def test_sparse_rows_of_another_width_or_scale_are_refused():
 
 
 def test_modules_ask_for_dense_rows():
-    model = CrispTreeClassifier(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(X.toarray(), Y)
+    model = CrispTreeClassifier(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(
+        X.toarray(), Y
+    )
     with pytest.raises(ValueError, match="must be dense for a tree whose splits are modules"):
         model.predict(X)
 

@@ -65,7 +65,9 @@ def tree(data, constraint="", structure=FIGURE_1):
 
 
 def both(make_trainee, data, plan, monkeypatch, constraint=""):
-    return [trained(BACKENDS[name], make_trainee(data, constraint), data, plan, monkeypatch) for name in ("native", "torch")]
+    return [
+        trained(BACKENDS[name], make_trainee(data, constraint), data, plan, monkeypatch) for name in ("native", "torch")
+    ]
 
 
 @pytest.mark.parametrize("make_trainee", [stumps, tree])

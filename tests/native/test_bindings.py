@@ -127,11 +127,11 @@ SPARSE = {
 def test_sparse_rows_outside_their_arrays_are_refused(index, start):
     value, index, start = np.ones(2, dtype=np.float32), children(*index), np.array(start, dtype=np.int64)
     n = max(len(start) - 1, 0)
-    with pytest.raises(ValueError, match="sparse rows must lie|per value"):
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
         a_router().route_sparse(value, index, start, 3, np.zeros(n, dtype=np.int64), 1)
-    with pytest.raises(ValueError, match="sparse rows must lie|per value"):
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
         a_router().score_moments_of_sparse(value, index, start, 3, np.ones(n), np.zeros((2, 3)), 1)
-    with pytest.raises(ValueError, match="sparse rows must lie|per value"):
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
         training.SingleRows(value, index, start, 3)
 
 

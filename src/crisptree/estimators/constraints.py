@@ -101,7 +101,9 @@ def _number(parameter: str, column: Any, names: list[str], n_features: int) -> i
             f"write 0 to {n_features - 1}."
         )
     close = difflib.get_close_matches(column, names, 1)
-    hint = f" Did you mean {close[0]!r}?" if close else f" They are {', '.join(map(repr, names[:8]))}" + (
-        ", …" if len(names) > 8 else "."
+    hint = (
+        f" Did you mean {close[0]!r}?"
+        if close
+        else f" They are {', '.join(map(repr, names[:8]))}" + (", …" if len(names) > 8 else ".")
     )
     raise ValueError(f"`{parameter}` must name columns of X; got {column!r}.{hint}")

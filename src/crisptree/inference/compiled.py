@@ -84,7 +84,10 @@ def route_sparse(tree: FlatTree, rows: SparseRows, *, n_jobs: int | None = None)
 
 
 def score_moments(
-    tree: FlatTree, X: npt.NDArray[np.float32] | Windows | SparseRows, sample_weight: npt.NDArray[np.float64], n_jobs: int | None
+    tree: FlatTree,
+    X: npt.NDArray[np.float32] | Windows | SparseRows,
+    sample_weight: npt.NDArray[np.float64],
+    n_jobs: int | None,
 ) -> npt.NDArray[np.float64] | None:
     """Σ w, Σ w f and Σ w f² of the rows that pass each split, or None without the kernel.  (n_splits, 3)"""
     if router is None:

@@ -27,9 +27,7 @@ class WholeTree:
     is_whole_tree = True
     n_places = 1
 
-    def __init__(
-        self, tree: Tree, samples: Samples, zeros: Tensor | None = None, signs: Tensor | None = None
-    ) -> None:
+    def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None, signs: Tensor | None = None) -> None:
         self.zeros, self.signs = zeros, signs
         self.structure = tree.structure
         self.splits = tree.splits.trainable()

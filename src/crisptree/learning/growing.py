@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -193,11 +193,11 @@ class TrainedStumps:
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
-        held, centers = self.held, samples.group_means(groups.sampled(self.plan))
-        splits = begun(self.kind.candidates(centers, self.generator), centers, held, is_sparse=samples.is_sparse)
+        centers = samples.group_means(groups.sampled(self.plan))
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
-        signs = None if held is None else held.signs
-        stumps = Stumps(splits, tables.reshape(2, -1).to(samples.weight), groups, n_candidates, signs=signs)
+        tables = tables.reshape(2, -1).to(samples.weight)
+        name = f"growth at level {level}"
 
         def report(end: EpochEnd) -> None:
             if self.on_epoch is not None:
@@ -214,10 +214,19 @@ class TrainedStumps:
                     )
                 )
 
-        name = f"growth at level {level}"
-        train(stumps, samples, self.plan, generator=self.generator, on_epoch=report, name=name)
-        if held is not None and held.chooses:
-            thinned, zeros = held.thinned(stumps.splits, centers)
-            stumps = Stumps(thinned, stumps.leaves, groups, zeros=zeros, signs=signs)
-            train(stumps, samples, self.plan.later_half, generator=self.generator, name=name)
-        return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
+        def outcome(tables: Tensor, on_epoch: Callable[[EpochEnd], None] | None) -> Outcome:
+            stumps = Stumps(splits, tables, groups, n_candidates, signs=self.signs)
+            train(stumps, samples, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
+            if self.held is not None and self.held.chooses:
+                thinned, zeros = self.held.thinned(stumps.splits, centers)
+                stumps = Stumps(thinned, stumps.leaves, groups, zeros=zeros, signs=self.signs)
+                train(stumps, samples, self.plan.later_half, generator=self.generator, name=name)
+            return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
+
+        found = outcome(tables, report)
+        # Signs say which side is right, and chance has said what is to be found there: the other way round is tried too.
+        return found if self.signs is None else found.or_better(outcome(tables.flip(0), None), groups)
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs

@@ -147,3 +147,17 @@ class Outcome:
     weights: npt.NDArray[np.float64]
     accepted: npt.NDArray[np.bool_]
     turns: Tensor
+
+    def or_better(self, other: Outcome, groups: Groups) -> Outcome:
+        """Of every node the split of more gain: this one, or another of the same node."""
+        takes = other.accepted & (~self.accepted | (other.gains > self.gains))
+        which = torch.from_numpy(takes).to(self.turns.device)
+        both = AbstractSplits.concatenated([self.splits, other.splits])
+        return Outcome(
+            splits=both.select((np.arange(len(takes)) + len(takes) * takes).tolist()),
+            tables=torch.where(which[:, None, None], other.tables, self.tables),
+            gains=np.where(takes, other.gains, self.gains),
+            weights=self.weights,
+            accepted=self.accepted | other.accepted,
+            turns=torch.where(which[groups.group], other.turns, self.turns),
+        )

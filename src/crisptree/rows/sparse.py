@@ -109,7 +109,7 @@ class SparseRows:
 
     def _sums(self, values: npt.NDArray[Any]) -> Doubles:
         """The sum of one number for every value, by feature.  (n_values,) → (n_features,)"""
-        return np.bincount(self.index, weights=values, minlength=self.n_features)
+        return np.asarray(np.bincount(self.index, values, self.n_features), dtype=np.float64)
 
     def _varies(self) -> npt.NDArray[np.bool_]:
         """Whether a feature has two different values at least."""
