@@ -20,6 +20,7 @@ from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
+from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.inference import route_rows
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
         return tags
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:

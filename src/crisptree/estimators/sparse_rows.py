@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scipy import sparse
@@ -25,16 +25,25 @@ def is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
 
 
+def takes_sparse_rows(parameters: Mapping[str, Any]) -> bool:
+    """Whether a fit with these parameters can do without the zeros."""
+    return not any(True for _ in _in_the_way(parameters))
+
+
 def check_sparse_fit(parameters: Mapping[str, Any]) -> None:
     """Refuse what needs rows with all of their values."""
+    for name in _in_the_way(parameters):
+        words = ", ".join(map(repr, POSSIBLE[name]))
+        raise ValueError(
+            f"`{name}` must be {'one of ' if len(POSSIBLE[name]) > 1 else ''}{words} for sparse rows; got "
+            f"{parameters[name]!r}. Give X.toarray() where that fits into memory."
+        )
+
+
+def _in_the_way(parameters: Mapping[str, Any]) -> Iterator[str]:
     for name, possible in POSSIBLE.items():
-        value = parameters[name]
-        if callable(value) or value not in possible:
-            words = ", ".join(map(repr, possible))
-            raise ValueError(
-                f"`{name}` must be {'one of ' if len(possible) > 1 else ''}{words} for sparse rows; got {value!r}. "
-                "Give X.toarray() where that fits into memory."
-            )
+        if callable(parameters[name]) or parameters[name] not in possible:
+            yield name
 
 
 def as_sparse_rows(X: Any, tree: CrispTree | None = None) -> SparseRows:

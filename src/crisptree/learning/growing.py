@@ -224,7 +224,7 @@ class TrainedStumps:
             return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
 
         found = outcome(tables, report)
-        # Signs say which side is right, and chance has said what is to be found there: the other way round is tried too.
+        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
         return found if self.signs is None else found.or_better(outcome(tables.flip(0), None), groups)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ class Spec:
     device: str
     n_jobs: int | None
     seed: int
-    constraints: Constraints = Constraints()
+    constraints: Constraints = field(default_factory=Constraints)
 
     @classmethod
     def of(
@@ -182,8 +182,9 @@ def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
 def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
     """The learning rates of growth and of finetuning.
 
-    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with their
-    number, or, where most values of a row are zero, with the sum of the others. A split on one feature has one; the rivals' bound brings a scale of its own.
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
+    number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
+    one; the rivals' bound brings a scale of its own.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":
