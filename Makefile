@@ -34,6 +34,8 @@ $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/crisptree
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev]"
+	@$(BIN)/python -c "import crisptree.native._router, crisptree.native._training" \
+	  || { echo "The kernels were not built: pip install -v . shows the compiler's words."; exit 1; }
 	@touch $(READY)
 
 $(DOCS_READY): $(READY)
@@ -117,7 +119,7 @@ pictures: setup
 	$(BIN)/python docs/pictures.py
 
 segmentation: setup
-	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
+	$(BIN)/python -m experiments.segmentation --seeds 0,1,2 --which defaults,paper_sample,finetuned,unsmoothed,brightness,scales,stacked,forest
 
 bench-segment: setup
 	$(BIN)/python benchmarks/bench_segment.py

@@ -50,6 +50,7 @@ PAPER: dict[str, Any] = COMMON | {
     "learning_rate_decay": "none",
 }
 ROWS: dict[str, dict[str, Any]] = {
+    "defaults": {},
     "paper": PAPER,
     "paper_sample": PAPER | {"pixels_per_epoch": 100_000},
     "finetuned": COMMON | JOINT,
@@ -62,6 +63,7 @@ ROWS: dict[str, dict[str, Any]] = {
 """What each row trains; the forest sees the windows of some pixels, as all of them do not fit into memory."""
 
 WHAT = {
+    "defaults": "`CrispSegmenter()`, the plain defaults",
     "paper": "as in the paper: greedy EM, 40 epochs per split of all pixels in batches of 1000, no smoothing",
     "paper_sample": "the paper's protocol, but every epoch sees 100,000 pixels, 2 % of all",
     "finetuned": "grown and finetuned with roughness, every slice by its own mean and spread",

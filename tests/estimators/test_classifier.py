@@ -369,6 +369,12 @@ def test_a_balanced_tree_before_training_has_the_first_steepness():
     assert greedy.tree_.statistics.steepness == pytest.approx(1.4)
 
 
+def test_a_tree_that_is_not_finetuned_keeps_the_steepness_that_it_was_grown_with():
+    X, y = clouds(60)
+    model = plain_tree(**QUICK | {"finetune_epochs": 0}).fit(X, y)
+    assert model.tree_.statistics.steepness == model.greedy_tree_.statistics.steepness == pytest.approx(1.4)
+
+
 def test_early_stopping_gives_back_an_earlier_epoch_where_that_was_better():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 5))

@@ -4,6 +4,8 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import ModelFileError
+from crisptree.estimators.loading import ESTIMATOR, KNOWN
+from crisptree.persistence.model_file import read, write
 from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}
@@ -51,3 +53,22 @@ def test_only_a_fitted_model_is_saved(tmp_path):
     with pytest.raises(NotFittedError):
         plain_tree().save(tmp_path / "x.crisp")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_fit_chose_is_kept_and_a_warm_start_goes_on_with_it(tmp_path):
+    model = crisptree.CrispTreeClassifier(max_depth=1, epochs=2, finetune_epochs=2, min_updates=5, random_state=0)
+    model.fit(X, Y).save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert again.chosen_ == model.chosen_ != {}
+    grown, regrown = (one.set_params(warm_start=True, max_depth=2).fit(X, Y) for one in (model, again))
+    assert np.array_equal(grown.predict_proba(X), regrown.predict_proba(X))
+
+
+@pytest.mark.parametrize("chosen", [{"split": "diagonal"}, {"input_noise": -1.0}, {"no_such": 1}, [1, 2], "noise"])
+def test_a_choice_that_no_fit_can_have_made_is_refused(tmp_path, chosen):
+    plain_tree(**QUICK).fit(X, Y).save(tmp_path / "x.crisp")
+    file = read(tmp_path / "x.crisp", KNOWN)
+    file.section(ESTIMATOR).content["chosen"] = chosen
+    write(tmp_path / "x.crisp", file.sections)
+    with pytest.raises(ModelFileError, match="choice that cannot be"):
+        crisptree.load(tmp_path / "x.crisp")

@@ -3,6 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
+from crisptree import CrispTreeClassifier
 from crisptree.estimators import progress
 from crisptree.estimators.progress import ProgressDisplay, fraction_done, recording
 from crisptree.learning.history import EpochRecord
@@ -125,3 +126,15 @@ def test_the_library_is_silent_unless_asked(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "finetuning epoch 2/2" in err
+
+
+def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
+    monkeypatch.setattr("crisptree.estimators.progress.SECONDS_BETWEEN_LINES", 0.0)
+    X, y = clouds(60)
+    model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=1, min_updates=2, random_state=0, verbose=1)
+    model.fit(X, y)
+    said = capsys.readouterr().err.splitlines()
+    tried = [line for line in said if line.startswith("choosing ")]
+    assert len(tried) == len(model.path_) > 1
+    assert "input_noise=" in tried[0]
+    assert said.index(tried[-1]) < min(number for number, line in enumerate(said) if line.startswith("growing"))

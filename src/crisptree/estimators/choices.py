@@ -8,7 +8,7 @@ error of the best is refitted on all rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -117,6 +117,7 @@ def choose(
     image_shape: tuple[int, ...] | None,
     seed: int,
     source: npt.NDArray[np.intp] | None = None,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> tuple[dict[str, Any], list[Trial]]:
     """What the open parameters should be, and all that was tried; nothing where there are too few rows to tell.
 
@@ -132,6 +133,8 @@ def choose(
         Draws the folds.
     source : ndarray of int or None
         Which row a row is a copy of; no fold is judged by a copy of a row that trained it.
+    on_trial : callable
+        Hears of every trial when it is done.
     """
     if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
         return {}, []
@@ -140,7 +143,7 @@ def choose(
     folds = _folds(problem, seed, source)
     if not folds:
         return {}, []
-    search = _Search(parameters, folds, image_shape, seed)
+    search = _Search(parameters, folds, image_shape, seed, on_trial)
     search.widths()
     if image_shape is None:
         search.one_scale()
@@ -155,8 +158,14 @@ class _Search:
     """Trials in stages, each beside the best so far."""
 
     def __init__(
-        self, parameters: Mapping[str, Any], folds: list[Fold], image_shape: tuple[int, ...] | None, seed: int
+        self,
+        parameters: Mapping[str, Any],
+        folds: list[Fold],
+        image_shape: tuple[int, ...] | None,
+        seed: int,
+        on_trial: Callable[[Trial], None],
     ) -> None:
+        self.on_trial = on_trial
         self.parameters, self.image_shape, self.seed = parameters, image_shape, seed
         self.target = folds[0].problem.target
         self.scale = scale_of(parameters, image_shape)
@@ -193,7 +202,12 @@ class _Search:
     def _try(self, **values: Any) -> None:
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
         if not any(trial.values == values for trial in self.trials):
-            self.trials.append(try_out(values, self._spec(values), self._folds(values)))
+            self._add(try_out(values, self._spec(values), self._folds(values)))
+
+    def _add(self, *trials: Trial) -> None:
+        self.trials += trials
+        for trial in trials:
+            self.on_trial(trial)
 
     def _is_free(self, name: str) -> bool:
         return name == "max_depth" or _auto(self.parameters, name)
@@ -242,7 +256,7 @@ class _Search:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             as_found = values | {"finetune_epochs": 0}
             trials = try_depths(as_found, self._spec(as_found), self._folds(values))
-            self.trials += trials
+            self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
                 self._try(**(values | {"max_depth": best.values["max_depth"]}))

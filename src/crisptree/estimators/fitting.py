@@ -14,7 +14,7 @@ from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
-from crisptree.estimators.progress import recording
+from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
@@ -78,7 +78,8 @@ def fit_rows(
         chosen = still_open(chosen, parameters)
     problem = scaled(scale)
     if is_open(parameters) and earlier is None:
-        chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source)
+        with hearing_trials(parameters["verbose"]) as on_trial:
+            chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source, on_trial)
     values = closed(parameters, chosen, data.image_shape)
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -15,7 +15,7 @@ from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.parameters import NEVER, check_argument
+from crisptree.estimators.parameters import NEVER, Parameter, check_argument
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
 from crisptree.files import reading
 from crisptree.images import WindowView
@@ -59,6 +59,8 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
         "channels": known.get("channels_"),
         "module": sections[TREE].content.pop("module", None),  # here the first files say it
     }
+    if known.get("chosen_"):
+        header["chosen"] = _parameters_to_json(known["chosen_"])
     sections[ESTIMATOR] = Section(header)
     if preprocessing is not None:
         content, arrays = preprocessing.section()
@@ -108,6 +110,8 @@ def _estimator(
     model.image_shape_ = _image_shape(header.get("image_shape", getattr(model, "image_shape", None)), model.tree_)
     if isinstance(model, CrispSegmenter):
         _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
+    if "chosen" in header:
+        model.__dict__["chosen_"] = _chosen(header["chosen"], ESTIMATORS[header["class"]].PARAMETERS)
     if header.get("feature_names") is not None:
         model.feature_names_in_ = _feature_names(header["feature_names"], model.tree_)
     if PREPROCESSING in file.sections:
@@ -133,6 +137,18 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
     return ESTIMATORS[name](**parameters)
+
+
+def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
+    """What the fit chose, held to the rules of the parameters: a tree that grows on goes on with it."""
+    try:
+        chosen = {name: _parameter_from_json(value) for name, value in content.items()}
+        for name, value in chosen.items():
+            if rule := declared[name].rule:
+                rule.check(name, value)
+    except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ModelFileError(f"the model file holds a choice that cannot be: {error}") from error
+    return chosen
 
 
 def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:

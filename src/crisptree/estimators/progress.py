@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from crisptree.learning.history import EpochRecord
 from crisptree.visible import visible
+
+if TYPE_CHECKING:
+    from crisptree.learning.choosing import Trial
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_JUDGE = 1.0
@@ -42,6 +45,16 @@ def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] |
         return
     with ProgressDisplay(Console(stderr=True), keep=True) as display:
         yield Recorder([display.show_epoch, *(callbacks or [])])
+
+
+@contextmanager
+def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
+    """What hears of the trials of a choice: a display on stderr where ``verbose`` asks for one."""
+    if not verbose:
+        yield lambda trial: None
+        return
+    with ProgressDisplay(Console(stderr=True)) as display:
+        yield display.show_trial
 
 
 class ProgressDisplay:
@@ -85,6 +98,11 @@ class ProgressDisplay:
         if record.validation_score is not None:
             detail += f", validation {record.validation_score:.4f}"
         self.update(PHASES.get(record.phase, record.phase), fraction_done(record), detail)
+
+    def show_trial(self, trial: Trial) -> None:
+        """Say what a choice has tried."""
+        values = ", ".join(f"{name}={value}" for name, value in trial.values.items())
+        self.update("choosing", None, f"{values}: {trial.score:.4f}")
 
     def update(self, what: str, fraction: float | None, detail: str = "") -> None:
         """Say how much of a piece of work is done, from 0 to 1; None where that is not known."""

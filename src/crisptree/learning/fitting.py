@@ -79,7 +79,7 @@ def fit_tree(
         greedy = GROWERS[spec.grow](work, start)
         if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
             zeros = greedy.tree.splits.parameters["weight"] == 0
-        tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy.tree, validation, zeros)
+        tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy, validation, zeros)
         tree, soft = crisp_tree(tuned, spec, problem)
         is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
         return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
@@ -200,9 +200,9 @@ GROWERS: dict[str, Callable[[_Work, Start], TrainedTree]] = {
 
 
 def _tuned(
-    work: _Work, tree: Tree, validation: Samples | None, zeros: Tensor | None
+    work: _Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
 ) -> tuple[TrainedTree, float | None]:
-    spec, plan = work.spec, work.spec.finetuning
+    spec, plan, tree = work.spec, work.spec.finetuning, greedy.tree
     common: dict[str, Any] = {
         "generator": work.generator,
         "on_epoch": work.on_epoch,
@@ -212,11 +212,12 @@ def _tuned(
     if spec.algorithm != "non_greedy":
         common |= {"zeros": zeros, "signs": work.signs}
         best = finetune(tree, work.samples, plan, **common)
+        best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
             best, common["zeros"] = _thinned(work, best.tree, common)
         return _annealed_again(work, best, validation, common), None
     if plan.epochs == 0:
-        return TrainedTree(tree, plan.steepness_at(0)), spec.nu
+        return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
     return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
 
