@@ -156,6 +156,15 @@ def test_sparse_rows_of_another_width_or_scale_are_refused():
         dense.set_params(max_depth=4).fit(X, Y)
 
 
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
+def test_a_matrix_whose_indices_lie_outside_its_shape_is_refused(form):
+    model, broken = CrispTreeClassifier(**PLAIN).fit(X, Y), form(X, copy=True)
+    broken.indices[3] = 1000
+    for ask in (lambda: CrispTreeClassifier(**PLAIN).fit(broken, Y), lambda: model.predict(broken)):
+        with pytest.raises(ValueError, match=r"indices fit its shape \(300, 120\)"):
+            ask()
+
+
 def test_modules_ask_for_dense_rows():
     model = CrispTreeClassifier(**QUICK | {"max_depth": 1}, split=lambda shape: torch.nn.Linear(120, 1)).fit(
         X.toarray(), Y

@@ -21,8 +21,15 @@ POSSIBLE: dict[str, tuple[Any, ...]] = {
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is one of scipy's sparse matrices or arrays."""
-    return bool(sparse.issparse(X))
+    """Whether X is one of scipy's sparse matrices or arrays; its numbers of rows and columns must fit its shape."""
+    if not sparse.issparse(X):
+        return False
+    if hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X must be a sparse matrix whose indices fit its shape {X.shape}; {error}.") from error
+    return True
 
 
 def takes_sparse_rows(parameters: Mapping[str, Any]) -> bool:

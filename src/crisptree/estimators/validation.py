@@ -58,16 +58,17 @@ class TrainingData:
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
-    X = as_rows(X, estimator.image_shape_)
+    X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
         rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
-    return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if is_sparse(rows) else rows
+    return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if sparse else rows
 
 
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     image_shape = image_shape_of(X, estimator.image_shape)
-    if is_sparse(X):
+    sparse = is_sparse(X)
+    if sparse:
         check_sparse_fit(estimator.get_params(deep=False))
     for name in FOR_IMAGES:
         value = getattr(estimator, name)
@@ -89,7 +90,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
             **{"dtype": np.float32, "order": "C", "reset": reset, "accept_sparse": "csr"},
             multi_output=columns is not None,
         )
-    if is_sparse(X):
+    if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
     if columns is None:
