@@ -124,8 +124,9 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         evaluated nor moved for that row. 0 is exact.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
-        are. "auto" takes one spread for the pixels of images and each feature's own for tables, where it also tries one
-        for all on held-out rows if the spreads are not too far apart. The scale is folded into the weights after
+        are; sparse rows are divided only. "auto" takes one spread for the pixels of images and each feature's own for
+        tables, where it also tries one for all on held-out rows if the spreads are not too far apart; for sparse rows
+        it takes one for all and tries each feature's own. The scale is folded into the weights after
         training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.

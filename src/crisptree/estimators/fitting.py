@@ -72,7 +72,8 @@ def fit_rows(
     if parameters["split"] == "auto" and asks_for_planes:
         # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
         parameters = {**parameters, "split": "oblique"}
-    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
+    is_sparse = isinstance(data.X, SparseRows)
+    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape, is_sparse=is_sparse)
     path: list[Trial] = []
     if earlier is not None:
         chosen = still_open(chosen, parameters)
@@ -80,7 +81,7 @@ def fit_rows(
     if is_open(parameters) and earlier is None:
         with hearing_trials(parameters["verbose"]) as on_trial:
             chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source, on_trial)
-    values = closed(parameters, chosen, data.image_shape)
+    values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.
         data, validation = everything, None

@@ -22,14 +22,15 @@ POSSIBLE: dict[str, tuple[Any, ...]] = {
 
 def is_sparse(X: Any) -> bool:
     """Whether X is one of scipy's sparse matrices or arrays; its numbers of rows and columns must fit its shape."""
-    if not sparse.issparse(X):
-        return False
-    if hasattr(X, "check_format"):
+    found: Any = X if sparse.issparse(X) else None
+    if hasattr(found, "check_format"):
         try:
-            X.check_format(full_check=True)
+            found.check_format(full_check=True)
         except ValueError as error:
-            raise ValueError(f"X must be a sparse matrix whose indices fit its shape {X.shape}; {error}.") from error
-    return True
+            raise ValueError(
+                f"X must be a sparse matrix whose indices fit its shape {found.shape}; {error}."
+            ) from error
+    return found is not None
 
 
 def takes_sparse_rows(parameters: Mapping[str, Any]) -> bool:
