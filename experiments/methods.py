@@ -68,6 +68,9 @@ SINCE_THEN = {
     "reanneal": 0,
     "noise_correlation": 0.0,
     "shifts": 0,
+    "signs": None,
+    "max_features_per_split": None,
+    "apart": None,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

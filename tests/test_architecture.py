@@ -86,6 +86,7 @@ LIBRARIES = {
         "rows/arrays.py",
         "rows/base.py",
         "rows/shifted.py",
+        "rows/sparse_training.py",
         "tree",
         "learning",
         "baselines",

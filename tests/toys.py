@@ -10,7 +10,7 @@ import torch
 from crisptree import CrispTreeClassifier
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.windows import Windows
+from crisptree.rows.base import Rows
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -100,9 +100,9 @@ def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.eye(3, dtype=np.float32)[boards.reshape(n, -1)].reshape(n, -1), lead + 1
 
 
-def class_samples(x: torch.Tensor | Windows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
+def class_samples(x: torch.Tensor | Rows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
     """Rows with the numbers of their classes."""
-    return Samples(x if isinstance(x, Windows) else ArrayRows(x), y, weight, Classes(n_classes))
+    return Samples(ArrayRows(x) if isinstance(x, torch.Tensor) else x, y, weight, Classes(n_classes))
 
 
 def plain_tree(**parameters: Any) -> CrispTreeClassifier:

@@ -95,7 +95,7 @@ def test_values_that_are_not_finite_numbers_are_refused(value):
         ({"y": None}, ValueError, "requires y to be passed"),
         ({"y": np.linspace(0, 1, 60)}, ValueError, "continuous"),
         ({"y": np.stack([Y, Y], axis=1)}, ValueError, "1d array"),
-        ({"X": sparse.csr_matrix(X)}, TypeError, "dense data is required"),
+        ({"X": sparse.csr_matrix(X), "split": "axis"}, ValueError, "`split` must be one of .* for sparse rows"),
         ({"X": np.array([["a"] * 5] * 60), "categorical": None}, ValueError, "column 'x0' must hold .* row 0 has 'a'"),
         ({"fit_arguments": {"sample_weight": -np.ones(60)}}, ValueError, "[Nn]egative"),
         ({"fit_arguments": {"sample_weight": np.zeros(60)}}, ValueError, "positive weight|all zero|zero"),

@@ -173,11 +173,12 @@ def test_the_number_of_features_to_name_must_be_whole(top):
             ask(model, X[0], top=top)
 
 
-def test_sparse_rows_are_refused_with_the_sentence_of_predict():
+def test_sparse_rows_are_explained_as_the_same_rows_with_zeros_are(monkeypatch):
     model, X, _ = fitted(max_depth=1)
-    with pytest.raises(TypeError, match="dense data is required"):
-        explain.path(model, csr_matrix(X[:1]))
-    with pytest.raises(TypeError, match="dense data is required"):
+    assert str(explain.path(model, csr_matrix(X[:1]))) == str(explain.path(model, X[0]))
+    assert str(explain.margin_report(model, csr_matrix(X))) == str(explain.margin_report(model, X))
+    monkeypatch.setattr("crisptree.view.rows.MOST_VALUES", 10 * X.shape[1])
+    with pytest.raises(ValueError, match="at most 10 of them"):
         explain.margin_report(model, csr_matrix(X))
 
 

@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from scipy import sparse
 
 from crisptree import CrispTreeClassifier
 
@@ -37,6 +38,42 @@ def problems(draw):
     y = draw(st.lists(LABELS[kind], min_size=n_labels, max_size=n_labels))
     weight = draw(st.none() | st.none() | st.lists(WEIGHTS, min_size=n_rows, max_size=n_rows))
     return X, np.array(y, dtype=object) if kind == "a mixture" else np.array(y), weight
+
+
+@st.composite
+def matrices(draw):
+    """CSR as its parts: numbers that may be anything, mostly such that they fit together."""
+    n_rows, n_columns = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    lengths = draw(st.lists(st.integers(0, 5), min_size=n_rows, max_size=n_rows))
+    total = sum(lengths)
+    index = draw(st.lists(st.integers(0, n_columns - 1) | st.sampled_from([-1, 7]), min_size=total, max_size=total))
+    values = st.floats(width=32) | st.sampled_from([0.0, 1e300, 1.0, -2.0])
+    data = np.array(draw(st.lists(values, min_size=total, max_size=total)))
+    X = sparse.csr_matrix((n_rows, n_columns))
+    X.data, X.indices, X.indptr = (
+        data,
+        np.array(index, dtype=np.int32),
+        np.append(0, np.cumsum(lengths)).astype(np.int32),
+    )
+    return X, np.array(draw(st.lists(st.integers(0, 1), min_size=n_rows, max_size=n_rows)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(matrices())
+def test_sparse_rows_of_any_kind_give_probabilities_or_a_documented_error(problem):
+    X, y = problem
+    model = CrispTreeClassifier(
+        max_depth=2, epochs=1, finetune_epochs=1, min_updates=1, shrinkage=0.0, l1=0.0, random_state=0
+    )
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            model.fit(X, y)
+        except (ValueError, TypeError):
+            assert not hasattr(model, "tree_")
+            return
+        table = model.predict_proba(X)
+    assert np.isfinite(table).all()
+    assert np.allclose(table.sum(axis=1), 1)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

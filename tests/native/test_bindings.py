@@ -106,6 +106,67 @@ def test_windows_outside_the_data_are_refused_however_far(offset, base):
         training.SingleRows(data, base, offset)
 
 
+SPARSE = {
+    "a feature beyond the width": ([0, 3], [0, 1, 2]),
+    "a feature far beyond": ([0, 2**31 - 1], [0, 1, 2]),
+    "a negative feature": ([-1, 0], [0, 1, 2]),
+    "features out of order": ([1, 0], [0, 0, 2]),
+    "a feature twice": ([1, 1], [0, 0, 2]),
+    "a row beyond the values": ([0, 1], [0, 1, 3]),
+    "a row far beyond": ([0, 1], [0, FAR, 2]),
+    "a row that ends before it begins": ([0, 1], [0, 2, 1, 2]),
+    "a first row that begins late": ([0, 1], [1, 1, 2]),
+    "a negative start": ([0, 1], [-1, 1, 2]),
+    "values that belong to no row": ([0, 1], [0, 1, 1]),
+    "no start at all": ([0, 1], []),
+    "fewer features than values": ([0], [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize(("index", "start"), SPARSE.values(), ids=SPARSE)
+def test_sparse_rows_outside_their_arrays_are_refused(index, start):
+    value, index, start = np.ones(2, dtype=np.float32), children(*index), np.array(start, dtype=np.int64)
+    n = max(len(start) - 1, 0)
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
+        a_router().route_sparse(value, index, start, 3, np.zeros(n, dtype=np.int64), 1)
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
+        a_router().score_moments_of_sparse(value, index, start, 3, np.ones(n), np.zeros((2, 3)), 1)
+    with pytest.raises(ValueError, match=r"sparse rows must lie|per value"):
+        training.SingleRows(value, index, start, 3)
+
+
+def test_sparse_rows_leaves_and_weights_must_fit_together():
+    value, index, start = np.ones(2, dtype=np.float32), children(0, 2), np.array([0, 1, 2])
+    for wrong in (
+        lambda: a_router().route_sparse(value, index, start, 4, np.zeros(2, dtype=np.int64), 1),
+        lambda: a_router().route_sparse(value, index, start, 3, np.zeros(3, dtype=np.int64), 1),
+        lambda: a_router().score_moments_of_sparse(value, index, start, 3, np.ones(3), np.zeros((2, 3)), 1),
+        lambda: a_router().score_moments_of_sparse(value, index, start, 3, np.ones(2), np.zeros((1, 3)), 1),
+        lambda: training.SingleRows(value, index, start, 0),
+        lambda: training.SingleRows(value, index, start, 2**31),
+        lambda: training.SingleRows(value, index, start, 3).gather(start[:1], np.ones((1, 3), dtype=np.float32), 1),
+    ):
+        with pytest.raises(ValueError, match=r"width|per row|n_splits|features|not copied"):
+            wrong()
+
+
+def test_sparse_rows_that_were_changed_later_are_refused():
+    value, index, start = np.ones(2, dtype=np.float32), children(0, 2), np.array([0, 1, 2])
+    rows = training.SingleRows(value, index, start, 3)
+    weight, bias = np.ones((1, 3), dtype=np.float32), np.zeros(1, dtype=np.float32)
+
+    def route():
+        rows.route(np.arange(2), children(0, 0), weight, bias, children(-1), children(-2), 1)
+
+    route()
+    index[1] = 3
+    with pytest.raises(ValueError, match="belong to a feature"):
+        route()
+    index[1], start[1] = 2, FAR
+    with pytest.raises(ValueError, match="inside the data"):
+        route()
+
+
 def unaligned(array):
     """The same values, one byte off."""
     array = np.ascontiguousarray(array)
@@ -165,6 +226,8 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
         given.get("varying"),
         given["share"],
         image,
+        given.get("zeros"),
+        given.get("signs"),
         n_threads,
     )
 
@@ -172,6 +235,9 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
 @pytest.mark.parametrize(
     "changes",
     [
+        {"zeros": np.zeros((1, 3), dtype=bool)},
+        {"zeros": np.zeros((2, 4), dtype=bool)},
+        {"signs": np.zeros(3, dtype=np.int8)},
         {"share": np.ones(0)},
         {"share": np.ones(2)},
         {"squares": np.ones(0)},
@@ -192,7 +258,7 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
     ],
 )
 def test_a_trainer_refuses_arrays_and_images_that_do_not_fit(changes):
-    with pytest.raises(ValueError, match=r"share|per split|n_features|per row|image|feature|correlated"):
+    with pytest.raises(ValueError, match=r"share|per split|n_features|per row|image|feature|correlated|stays zero"):
         a_trainer(**changes)
 
 

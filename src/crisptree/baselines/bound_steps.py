@@ -102,7 +102,7 @@ class NativeBound:
             *(np.zeros_like(part) for part in (weight, weight, bias, bias, bias)),
             *no_penalties,
             *(np.zeros(len(bias)), *no_correlation),
-            *(np.ones(len(bias)), no_image, samples.threads),
+            *(np.ones(len(bias)), no_image, None, None, samples.threads),
         )
         self.dtype = weight.dtype
         self.n_scores = 0

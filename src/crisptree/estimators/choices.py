@@ -78,10 +78,16 @@ def _auto(parameters: Mapping[str, Any], name: str) -> bool:
     return isinstance(parameters.get(name), str) and parameters[name] == "auto"
 
 
-def scale_of(parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None) -> str | None:
-    """What scale="auto" means at first: the pixels of an image have one unit, the columns of a table their own."""
+def scale_of(
+    parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None, *, is_sparse: bool = False
+) -> str | None:
+    """What scale="auto" means at first: the columns of a table have units of their own.
+
+    The pixels of an image have one, and so have the words of a text and the categories of sparse rows: by its own
+    spread, a feature that few rows have would be the largest of all.
+    """
     scale: str | None = parameters["scale"]
-    return scale if scale != "auto" else "feature" if image_shape is None else "global"
+    return scale if scale != "auto" else "feature" if image_shape is None and not is_sparse else "global"
 
 
 def still_open(chosen: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +99,11 @@ def still_open(chosen: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict
 
 
 def closed(
-    parameters: Mapping[str, Any], chosen: Mapping[str, Any], image_shape: tuple[int, ...] | None
+    parameters: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    image_shape: tuple[int, ...] | None,
+    *,
+    is_sparse: bool = False,
 ) -> dict[str, Any]:
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
@@ -101,7 +111,7 @@ def closed(
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
-    values["scale"] = scale_of(parameters, image_shape)
+    values["scale"] = scale_of(parameters, image_shape, is_sparse=is_sparse)
     for name, value in (plain | dict(chosen)).items():
         if _auto(parameters, name) or (name in chosen and name == "max_depth"):
             values[name] = value
@@ -168,7 +178,8 @@ class _Search:
         self.on_trial = on_trial
         self.parameters, self.image_shape, self.seed = parameters, image_shape, seed
         self.target = folds[0].problem.target
-        self.scale = scale_of(parameters, image_shape)
+        self.is_sparse = folds[0].problem.is_sparse
+        self.scale = scale_of(parameters, image_shape, is_sparse=self.is_sparse)
         self.trials: list[Trial] = []
         self.by_scale = {self.scale: folds}
         self.depth = parameters["max_depth"]
@@ -183,15 +194,16 @@ class _Search:
         return self.by_scale[scale]
 
     def _spec(self, values: Mapping[str, Any]) -> Spec:
-        rows = self.by_scale[self.scale][0].problem.training
-        parameters = closed(self.parameters, values, self.image_shape) | {
+        problem = self._folds(values)[0].problem
+        rows = problem.training
+        parameters = closed(self.parameters, values, self.image_shape, is_sparse=self.is_sparse) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
             "reanneal": 0,
         }
         spec = Spec.of(
             parameters,
-            n_features=rows.X.shape[1],
+            reach=problem.reach,
             mean_weight=float(rows.weight.mean()),
             image_shape=self.image_shape,
             seed=self.seed,
@@ -226,7 +238,11 @@ class _Search:
             self._try(**(values | {"input_noise": most if values["input_noise"] == more else none}))
 
     def one_scale(self) -> None:
-        """One spread for all columns, where they may have one unit."""
+        """One spread for all columns, where they may have one unit; for sparse ones each its own."""
+        if self.is_sparse:
+            if self._is_free("scale"):
+                self._try(**(self.best.values | {"scale": "feature"}))
+            return
         spread = self.by_scale[self.scale][0].problem.scaling.spread
         least, largest = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
         if self._is_free("scale") and ALIKE[0] < largest / least < ALIKE[1]:

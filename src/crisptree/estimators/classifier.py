@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.constraints import by_number
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
+from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.inference import route_rows
 
 
@@ -107,6 +109,15 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         ``TableEncoder``, and leaves rows of finite numbers as they are. A list names columns of numbers that are
         categories, by name or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
         but finite numbers. See docs/tables.md.
+    signs : dict or None, default=None
+        Columns, by name or number, and 1 or -1: in every split their weight has that sign or is zero. What that says
+        of the tree as a whole, and what it does not, is on docs/constraints.md.
+    max_features_per_split : int or None, default=None
+        The most weights of a split that are not zero. A stump is trained with all of them first; the largest stay and
+        are trained on. Other than l1, which thins out by strength, this counts.
+    apart : list of lists or None, default=None
+        Groups of columns, by name or number, of which no split combines two; columns in no group go with any. Of each
+        split the group with most influence stays, and is trained on.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
@@ -115,8 +126,9 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         evaluated nor moved for that row. 0 is exact.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
-        are. "auto" takes one spread for the pixels of images and each feature's own for tables, where it also tries one
-        for all on held-out rows if the spreads are not too far apart. The scale is folded into the weights after
+        are; sparse rows are divided only. "auto" takes one spread for the pixels of images and each feature's own for
+        tables, where it also tries one for all on held-out rows if the spreads are not too far apart; for sparse rows
+        it takes one for all and tries each feature's own. The scale is folded into the weights after
         training.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the rows of each class.
@@ -218,7 +230,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         X : array-like of shape (n_samples, n_features)
             Numbers; they become float32 first. A DataFrame, a table of pyarrow or a dictionary of columns may hold
             text and categories too, and values may be missing; see ``categorical``. Or images (n_samples, height,
-            width[, channels]).
+            width[, channels]). Or a scipy.sparse matrix, which stays sparse; see docs/sparse.md.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
             class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
@@ -241,6 +253,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             if earlier is not None:
                 has_validation = held_out is not None
                 checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)
+            parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.fitting import fit_rows
 
@@ -252,6 +265,11 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        return tags
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from crisptree.estimators.constraints import check_constraints
 from crisptree.estimators.parameters import RIVALS, Parameter
 
 MODULE_FREE = ("auto", "oblique", "axis")
@@ -17,6 +18,7 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
         if declaration.rule is not None:
             declaration.rule.check(name, values[name])
     _check_split(values)
+    check_constraints(values)
     if values["grow"] == "balanced":
         _check_balanced(values)
     if values.get("shifts"):

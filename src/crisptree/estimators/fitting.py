@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.blocks import row_blocks
+from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
+from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
@@ -25,12 +26,16 @@ from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
-from crisptree.rows.base import RawRows
+from crisptree.rows.base import RawRows, learned_scaling
+from crisptree.rows.sparse import SparseRows
 from crisptree.scaling import Scaling
 from crisptree.targets import Classes, SoftClasses
 from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
+
+SPARSE_VALUES_AT_ONCE = 2**24
+"""The soft tree sees whole rows: so many values of sparse ones are written down at a time."""
 
 
 class TrainedRows(NamedTuple):
@@ -59,15 +64,17 @@ def fit_rows(
         data, validation = split_off(data, parameters["validation_fraction"], seed)
 
     def scaled(scale: str | None) -> Problem:
-        scaling = earlier.statistics.scaling if earlier else Scaling.learn(data.X, data.weight, scale, n_jobs)
+        scaling = earlier.statistics.scaling if earlier else learned_scaling(data.X, data.weight, scale, n_jobs)
         if parameters["shifts"] and earlier is None:
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
-    if data.y.ndim == 2 and parameters["split"] == "auto":
-        # Thresholds are found by counting whole rows.
+    asks_for_planes = data.y.ndim == 2 or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    if parameters["split"] == "auto" and asks_for_planes:
+        # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
         parameters = {**parameters, "split": "oblique"}
-    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape)
+    is_sparse = isinstance(data.X, SparseRows)
+    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape, is_sparse=is_sparse)
     path: list[Trial] = []
     if earlier is not None:
         chosen = still_open(chosen, parameters)
@@ -75,7 +82,7 @@ def fit_rows(
     if is_open(parameters) and earlier is None:
         with hearing_trials(parameters["verbose"]) as on_trial:
             chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source, on_trial)
-    values = closed(parameters, chosen, data.image_shape)
+    values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.
         data, validation = everything, None
@@ -126,9 +133,8 @@ def fit_problem(
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
     """The spec of an estimator's parameters for a problem."""
-    rows = problem.training
-    n_features, mean_weight = rows.X.shape[1], float(rows.weight.mean())
-    return Spec.of(parameters, n_features=n_features, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
+    mean_weight = float(problem.training.weight.mean())
+    return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
 
 
 def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:
@@ -150,6 +156,9 @@ def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> 
     """p(y∣x) of the probabilistic tree behind a crisp one."""
     soft, statistics = Tree.soft(tree), tree.statistics
     gamma = statistics.steepness if steepness is None else steepness
-    blocks = (torch.from_numpy(statistics.scaling.apply(X[rows])) for rows in row_blocks(len(X)))
+    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.shape[1]) if isinstance(X, SparseRows) else ROWS_AT_ONCE
+    pieces = (X[rows] for rows in row_blocks(len(X), at_once))
+    dense = (piece.dense() if isinstance(piece, SparseRows) else piece for piece in pieces)
+    blocks = (torch.from_numpy(statistics.scaling.apply(piece)) for piece in dense)
     logs = [soft.log_class_probabilities(block, gamma).double() for block in blocks]
     return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())

@@ -217,7 +217,7 @@ def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
 
 
 def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Plain values as they are, class weights as pairs; functions, generators and the like are left out."""
+    """Plain values as they are, dicts as pairs; functions, generators and the like are left out."""
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
         scalar = _item(value)
@@ -229,6 +229,8 @@ def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
             plain[name] = [int(side) for side in scalar]
         elif isinstance(scalar, tuple | list) and all(isinstance(column, str | int | np.integer) for column in scalar):
             plain[name] = [_item(column) for column in scalar]
+        elif isinstance(scalar, tuple | list) and all(isinstance(group, tuple | list) for group in scalar):
+            plain[name] = [[_item(column) for column in group] for group in scalar]
         elif isinstance(scalar, dict):
             plain[name] = {"pairs": [[_item(key), _item(weight)] for key, weight in scalar.items()]}
     return plain

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
+from crisptree.estimators.constraints import APART, SIGNS
 from crisptree.estimators.rules import Rule, is_whole, number, one_of, true_or_false, whole, whole_numbers, word_or
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
@@ -297,6 +298,15 @@ class ClassifierParameters(TreeParameters):
         before=0,
     )
     categorical: Any = parameter(default="auto", rule=columns_or_encoder(), before="auto")
+    signs: dict[Any, int] | None = parameter(default=None, rule=SIGNS, before=None)
+    max_features_per_split: int | None = parameter(
+        default=None,
+        rule=whole(1, none=True),
+        flag="--max-features-per-split",
+        help="Most weights of a split that are not zero.",
+        before=None,
+    )
+    apart: Sequence[Sequence[Any]] | None = parameter(default=None, rule=APART, before=None)
     nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
     warm_start: bool = parameter(default=False, rule=true_or_false())
 

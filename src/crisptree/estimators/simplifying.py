@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.choices import closed
+from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of, split_off
 from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
@@ -58,7 +59,8 @@ def simplify_tree(
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
     plain = shrunk(before, None, estimator.leaf_prior)
     lowest = None if tolerance is None else _accuracy(plain, held, estimator.n_jobs) - tolerance
-    parameters = closed(estimator.get_params(deep=False), estimator.__dict__.get("chosen_", {}), data.image_shape)
+    given = by_number(estimator.get_params(deep=False), estimator)
+    parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
     parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0}
     problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
+from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
 from crisptree.estimators.table_rows import check_labels_present, check_no_dates, learned_encoder, refusal
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
@@ -29,6 +30,7 @@ from crisptree.tables.table_encoder import TableEncoder
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
+    from crisptree.rows.sparse import SparseRows
 
 
 FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
@@ -37,7 +39,7 @@ FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows: float32 features (an array, or windows), class numbers, positive weights; the image that a row is.
+    """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
 
     Where y are probabilities, they are (n, n_classes). ``image_shape`` is None where a row is no image. ``source`` says
     which row a row is a copy of, where there are copies.
@@ -58,16 +60,17 @@ class TrainingData:
         return Part(self.X, self.y, self.weight)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32]:
+def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
     encoder = estimator.__dict__.get("encoder_")
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
     check_no_dates(X, fitting=reset)
-    X = as_rows(X, estimator.image_shape_)
+    X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
-        return validate_data(estimator, X, dtype=np.float32, order="C", reset=reset)
+        rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
+    return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if sparse else rows
 
 
 @contextmanager
@@ -87,6 +90,9 @@ def _naming_columns(estimator: Any, X: Any, *, fitting: bool = False) -> Iterato
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     image_shape = image_shape_of(X, estimator.image_shape)
+    sparse = is_sparse(X)
+    if sparse:
+        check_sparse_fit(estimator.get_params(deep=False))
     for name in FOR_IMAGES:
         value = getattr(estimator, name)
         if value != 0 and image_shape is None:
@@ -110,16 +116,14 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         check_no_dates(X, fitting=reset)
     with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
         X, y = validate_data(
-            estimator,
-            X,
-            y,
-            dtype=np.float32,
-            order="C",
-            reset=reset or encoder is not None,
+            *(estimator, X, y),
+            **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},
             multi_output=columns is not None,
         )
     if encoder is not None:
         take_up_encoder(estimator, encoder)
+    if sparse:
+        X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
     if columns is None:
         check_classification_targets(y)

@@ -12,11 +12,13 @@ from crisptree.blocks import n_threads, row_blocks
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
+from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 from crisptree.warning import CrispTreeWarning
 
 WINDOWS_AT_ONCE = 2048
-"""Without the kernel so many windows are written down at a time."""
+SPARSE_VALUES_AT_ONCE = 2**24
+"""Without the kernel so many windows, or values of sparse rows, are written down at a time."""
 
 
 def route_rows(
@@ -66,15 +68,35 @@ def route_windows(
     return leaves
 
 
+def route_sparse(tree: FlatTree, rows: SparseRows, *, n_jobs: int | None = None) -> npt.NDArray[np.int64]:
+    """The leaf of every sparse row: that of the same row with its zeros, bit for bit. All values must be finite.
+
+    Zeros add nothing to a score, and the other terms go to the lanes of ``summation`` in the order of their features.
+    """
+    leaves = np.empty(len(rows), dtype=np.int64)
+    if router is None:
+        _say_once()
+        for block in row_blocks(len(rows), max(1, SPARSE_VALUES_AT_ONCE // rows.n_features)):
+            leaves[block] = reference.route_rows(tree, rows[block].dense())
+        return leaves
+    prepared(tree).route_sparse(*_csr(rows), leaves, n_threads(n_jobs))
+    return leaves
+
+
 def score_moments(
-    tree: FlatTree, X: npt.NDArray[np.float32] | Windows, sample_weight: npt.NDArray[np.float64], n_jobs: int | None
+    tree: FlatTree,
+    X: npt.NDArray[np.float32] | Windows | SparseRows,
+    sample_weight: npt.NDArray[np.float64],
+    n_jobs: int | None,
 ) -> npt.NDArray[np.float64] | None:
     """Σ w, Σ w f and Σ w f² of the rows that pass each split, or None without the kernel.  (n_splits, 3)"""
     if router is None:
         return None
     moments = np.zeros((tree.structure.n_splits, 3))
     kernel, threads = prepared(tree), n_threads(n_jobs)
-    if isinstance(X, Windows):
+    if isinstance(X, SparseRows):
+        kernel.score_moments_of_sparse(*_csr(X), _in_order(sample_weight), moments, threads)
+    elif isinstance(X, Windows):
         arrays = (_in_order(part) for part in (X.data, X.base, X.offset))
         kernel.score_moments_of_windows(*arrays, _in_order(sample_weight), moments, threads)
     else:
@@ -90,6 +112,11 @@ def prepared(tree: FlatTree) -> Any:
         kept = router.Router(*(_in_order(part) for part in (tree.left, tree.right, tree.weight, tree.bias)))
         tree.__dict__["_router"] = kept
     return kept
+
+
+def _csr(rows: SparseRows) -> tuple[Any, ...]:
+    data = np.asarray(rows.data, dtype=np.float32)
+    return (*(_in_order(part) for part in (data, rows.index, rows.start)), rows.n_features)
 
 
 def _in_order(values: Any) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crisptree.inference import compiled, reference
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
+from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 
 
@@ -22,6 +23,8 @@ def route_rows(tree: CrispTree, X: Rows, n_jobs: int | None = None) -> npt.NDArr
 def _(tree: FlatTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.int64]:
     if isinstance(X, Windows):
         return compiled.route_windows(tree, X, n_jobs=n_jobs)
+    if isinstance(X, SparseRows):
+        return compiled.route_sparse(tree, X, n_jobs=n_jobs)
     leaves = compiled.route_rows(tree, X, n_jobs=n_jobs)
     assert leaves is not None  # only a check for finite values can fail
     return leaves

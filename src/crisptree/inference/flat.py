@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference.summation import linear_scores
+from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -18,7 +19,7 @@ from crisptree.targets import TARGETS, Target
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.floating] | Windows
+Rows = npt.NDArray[np.floating] | Windows | SparseRows
 
 
 @dataclass(frozen=True, eq=False)

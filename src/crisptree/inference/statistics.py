@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.blocks import row_blocks
-from crisptree.inference.compiled import score_moments
+from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.inference.compiled import SPARSE_VALUES_AT_ONCE, score_moments
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.inference.reference import visits
+from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -24,7 +25,7 @@ SomeTree = TypeVar("SomeTree", bound=CrispTree)
 
 def settled(
     tree: SomeTree,
-    X: npt.NDArray[np.float32] | Windows,
+    X: npt.NDArray[np.float32] | Windows | SparseRows,
     y: npt.NDArray[Any],
     sample_weight: Doubles,
     leaf_prior: float,
@@ -105,14 +106,16 @@ def _mean_and_spread(moments: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _leaves_and_moments(
-    tree: CrispTree, X: npt.NDArray[np.float32] | Windows, sample_weight: Doubles
+    tree: CrispTree, X: npt.NDArray[np.float32] | Windows | SparseRows, sample_weight: Doubles
 ) -> tuple[npt.NDArray[np.int64], Doubles]:
     """The leaf of every row, and Σw, Σwf, Σwf² of the rows at each split: one visit serves both."""
     structure = tree.structure
     leaf = np.zeros(len(X), dtype=np.int64)
     moments = np.zeros((structure.n_splits, 3))
-    for block in row_blocks(len(X)):
-        for split, rows, scores in visits(tree, X[block]):
+    at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if isinstance(X, SparseRows) else ROWS_AT_ONCE
+    for block in row_blocks(len(X), at_once):
+        here = X[block].dense() if isinstance(X, SparseRows) else X[block]
+        for split, rows, scores in visits(tree, here):
             leaf[block][rows] = ~np.where(scores > 0, structure.right[split], structure.left[split])
             exact, weights = scores.astype(np.float64), sample_weight[block][rows]
             moments[split] += weights.sum(), weights @ exact, weights @ exact**2

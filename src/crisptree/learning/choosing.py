@@ -15,7 +15,7 @@ from crisptree.inference.cutting import cut
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
-from crisptree.scaling import Scaling
+from crisptree.rows.base import learned_scaling
 
 Doubles = npt.NDArray[np.float64]
 
@@ -74,10 +74,8 @@ class Fold:
     def rescaled(self, scale: str | None, n_jobs: int | None) -> Fold:
         """The same rows on another scale."""
         rows = self.problem.training
-        assert isinstance(rows.X, np.ndarray)
-        return replace(
-            self, problem=Problem(rows, Scaling.learn(rows.X, rows.weight, scale, n_jobs), self.problem.target)
-        )
+        scaling = learned_scaling(rows.X, rows.weight, scale, n_jobs)
+        return replace(self, problem=Problem(rows, scaling, self.problem.target))
 
 
 def try_out(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> Trial:

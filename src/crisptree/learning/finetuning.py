@@ -27,8 +27,8 @@ class WholeTree:
     is_whole_tree = True
     n_places = 1
 
-    def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None) -> None:
-        self.zeros = zeros
+    def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None, signs: Tensor | None = None) -> None:
+        self.zeros, self.signs = zeros, signs
         self.structure = tree.structure
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
@@ -93,6 +93,7 @@ def finetune(
     validation: Samples | None = None,
     restore_best: bool = False,
     zeros: Tensor | None = None,
+    signs: Tensor | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -114,11 +115,13 @@ def finetune(
         Give back the tree of the epoch with the highest validation score (the first such), the start included.
     zeros : Tensor of shape (n_splits, n_features), bool, optional
         Weights of hyperplanes that are zero and stay so.
+    signs : Tensor of shape (n_features,), optional
+        +1 or -1 for features whose weights may have that sign only, 0 for the others.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
-    trainee = WholeTree(tree, samples, zeros)
+    trainee = WholeTree(tree, samples, zeros, signs)
     best, best_score = start, hard_score(tree, samples, validation) if validation else None
 
     def report(end: EpochEnd) -> None:

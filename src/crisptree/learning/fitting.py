@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +16,7 @@ from crisptree.inference import CrispTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
+from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
@@ -67,14 +69,15 @@ def fit_tree(
         Called with a record of every epoch.
     """
     kind = kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
-    with training_on(spec, kind) as device:
+    with training_on(spec, kind, problem) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = Ending(on_epoch)
-        work = _Work(spec, samples, kind, generator, ended)
+        held = spec.constraints.on(problem.scaling, device)
+        work = _Work(spec, samples, kind, generator, ended, held)
         greedy = GROWERS[spec.grow](work, start)
-        if spec.split == "axis" and spec.grow in SEARCHES:
+        if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
             zeros = greedy.tree.splits.parameters["weight"] == 0
         tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy, validation, zeros)
         tree, soft = crisp_tree(tuned, spec, problem)
@@ -106,6 +109,16 @@ class _Work(NamedTuple):
     kind: SplitKind
     generator: torch.Generator
     on_epoch: Ending
+    held: Held | None
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs
+
+    @property
+    def holds_zeros(self) -> bool:
+        """Whether growth has chosen the weights that each split may have."""
+        return self.held is not None and self.held.chooses and self.spec.grow != "balanced"
 
 
 def _grown_split(spec: Spec) -> Any:
@@ -149,12 +162,13 @@ def _greedily(work: _Work, start: Start) -> TrainedTree:
         work.kind,
         generator=work.generator,
         on_epoch=work.on_epoch,
+        held=work.held,
     )
     return TrainedTree(tree, plan.final_steepness)
 
 
 def _balanced(work: _Work, start: Start) -> TrainedTree:
-    tree = grow_balanced(work.samples, work.spec.limits.max_depth or 0, work.kind, work.generator)
+    tree = grow_balanced(work.samples, work.spec.limits.max_depth or 0, work.kind, work.generator, work.held)
     return TrainedTree(tree, work.spec.growth.steepness_at(0))
 
 
@@ -196,13 +210,24 @@ def _tuned(
         "restore_best": spec.restore_best,
     }
     if spec.algorithm != "non_greedy":
-        best = finetune(tree, work.samples, plan, zeros=zeros, **common)
+        common |= {"zeros": zeros, "signs": work.signs}
+        best = finetune(tree, work.samples, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
-        return _annealed_again(work, best, validation, {**common, "zeros": zeros}), None
+        if zeros is None and work.held is not None and work.held.chooses:
+            best, common["zeros"] = _thinned(work, best.tree, common)
+        return _annealed_again(work, best, validation, common), None
     if plan.epochs == 0:
         return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
     return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
+
+
+def _thinned(work: _Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
+    """The tree with the weights that may stay, trained on, and which stay zero."""
+    assert work.held is not None
+    splits, zeros = work.held.thinned(tree.splits, work.samples.mean())
+    thinner = replace(tree, splits=splits)
+    return finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros}), zeros
 
 
 def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
@@ -224,9 +249,9 @@ def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, 
 
 
 @contextmanager
-def training_on(spec: Spec, kind: SplitKind) -> Iterator[torch.device]:
+def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch.device]:
     """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
-    device = device_of(spec.device)
+    device = device_of(spec.device, problem)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
         stack.enter_context(one_thread())
@@ -235,10 +260,11 @@ def training_on(spec: Spec, kind: SplitKind) -> Iterator[torch.device]:
         yield device
 
 
-def device_of(name: str) -> torch.device:
-    """The device behind a name, if it is there."""
+def device_of(name: str, problem: Problem | None = None) -> torch.device:
+    """The device behind a name, if it is there; "auto" is one that can take the problem's rows."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        is_sparse = problem is not None and problem.is_sparse
+        return torch.device("cuda" if torch.cuda.is_available() and not is_sparse else "cpu")
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, group_rows
+from crisptree.learning.constraints import Held, begun
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -60,11 +61,14 @@ def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -
     return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
 
 
-def grow_balanced(samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator) -> Tree:
+def grow_balanced(
+    samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator, held: Held | None = None
+) -> Tree:
     """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
     structure = TreeStructure.balanced(depth)
     tables = samples.target.random_tables(structure.n_leaves, generator)
-    splits = kind.initial(samples.mean().expand(structure.n_splits, -1), generator)
+    centers = samples.mean().expand(structure.n_splits, -1)
+    splits = begun(kind.initial(centers, generator), centers, held, is_sparse=samples.is_sparse)
     return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
 
 
@@ -77,9 +81,10 @@ def grow(
     *,
     generator: torch.Generator,
     on_epoch: Listener | None = None,
+    held: Held | None = None,
 ) -> Tree:
     """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it."""
-    return grow_with(TrainedStumps(samples, plan, limits, kind, generator, on_epoch), tree, samples, limits)
+    return grow_with(TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
 
 
 def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tree:
@@ -181,15 +186,18 @@ class TrainedStumps:
     kind: SplitKind
     generator: torch.Generator
     on_epoch: Listener | None
+    held: Held | None = None
 
     tries: ClassVar[int] = TRIES
 
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
-        splits = self.kind.candidates(samples.group_means(groups.sampled(self.plan)), self.generator)
+        centers = samples.group_means(groups.sampled(self.plan))
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
-        stumps = Stumps(splits, tables.reshape(2, -1).to(samples.weight), groups, n_candidates)
+        tables = tables.reshape(2, -1).to(samples.weight)
+        name = f"growth at level {level}"
 
         def report(end: EpochEnd) -> None:
             if self.on_epoch is not None:
@@ -206,5 +214,19 @@ class TrainedStumps:
                     )
                 )
 
-        train(stumps, samples, self.plan, generator=self.generator, on_epoch=report, name=f"growth at level {level}")
-        return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
+        def outcome(tables: Tensor, on_epoch: Callable[[EpochEnd], None] | None) -> Outcome:
+            stumps = Stumps(splits, tables, groups, n_candidates, signs=self.signs)
+            train(stumps, samples, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
+            if self.held is not None and self.held.chooses:
+                thinned, zeros = self.held.thinned(stumps.splits, centers)
+                stumps = Stumps(thinned, stumps.leaves, groups, zeros=zeros, signs=self.signs)
+                train(stumps, samples, self.plan.later_half, generator=self.generator, name=name)
+            return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
+
+        found = outcome(tables, report)
+        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
+        return found if self.signs is None else found.or_better(outcome(tables.flip(0), None), groups)
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs

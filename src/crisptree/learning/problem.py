@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.base import RawRows, scaled_rows
 from crisptree.rows.shifted import ShiftedImages
+from crisptree.rows.sparse import SparseRows
 from crisptree.scaling import Scaling
 from crisptree.targets import Target
 
@@ -82,6 +84,20 @@ class Problem:
     target: Target
     validation: Part | None = None
     _ready: dict[Any, tuple[Samples, Samples | None]] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only values that are not zero are kept; such rows train on the CPU."""
+        return isinstance(self.training.X, SparseRows)
+
+    @cached_property
+    def reach(self) -> float:
+        """How far a step of one on all weights moves a score: the features of a row, the mean Σ|x| of sparse ones."""
+        X = self.training.X
+        if not isinstance(X, SparseRows):
+            return X.shape[1]
+        sizes = np.abs(X.scaled(self.scaling).data, dtype=np.float64)
+        return float(sizes.sum() / len(X))
 
     @property
     def varying(self) -> torch.Tensor:

@@ -16,11 +16,15 @@ from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
 from crisptree.rows.shifted import ShiftedImages
+from crisptree.rows.sparse_training import SparseTrainingRows
 from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
+
+VALUES_AT_ONCE = 2**24
+"""Sparse rows, which may be wide, are written down so many values at a time."""
 
 ROWS_IN_PLACE = 2**18
 """Passes that need no copy of the rows take this many."""
@@ -43,7 +47,7 @@ class Samples:
     Parameters
     ----------
     rows : Rows
-        Scaled features, as an array or as windows of images.
+        Scaled features, as an array, as windows of images, or sparse.
     y : Tensor of shape (n,) or (n, n_values)
         What is to be predicted: for classes their numbers, int64; for soft classes their probabilities.
     weight : Tensor of shape (n,)
@@ -75,9 +79,15 @@ class Samples:
         return self.y.device
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether only values that are not zero are kept."""
+        return isinstance(self.rows, SparseTrainingRows)
+
+    @property
     def are_many(self) -> bool:
         """Whether they are worth several threads."""
-        return len(self) * self.n_features > VALUES_FOR_THREADS
+        values = self.rows.values.size if isinstance(self.rows, SparseTrainingRows) else len(self) * self.n_features
+        return values > VALUES_FOR_THREADS
 
     @property
     def threads(self) -> int:
@@ -106,12 +116,15 @@ class Samples:
         if not arrays[0].is_contiguous():
             return None
         values = (np.require(array.detach().numpy(), requirements=("C", "A")) for array in arrays)
-        return getattr(training, kinds[self.rows.dtype])(*values)
+        width = (self.n_features,) if self.is_sparse else ()
+        return getattr(training, kinds[self.rows.dtype])(*values, *width)
 
     def pieces(self, rows: Tensor | None = None, *, in_place: bool = False) -> tuple[Tensor, ...]:
         """Row numbers a few thousand at a time: all of them, or those given; more where the rows stay in place."""
         everything = torch.arange(len(self), device=self.device) if rows is None else rows
-        return everything.split(ROWS_IN_PLACE if in_place else ROWS_AT_ONCE)
+        if in_place:
+            return everything.split(ROWS_IN_PLACE)
+        return everything.split(max(1, VALUES_AT_ONCE // self.n_features) if self.is_sparse else ROWS_AT_ONCE)
 
     def mean(self) -> Tensor:
         """The weighted mean of all rows.  (n_features,)"""
@@ -119,6 +132,10 @@ class Samples:
 
     def group_means(self, groups: Groups) -> Tensor:
         """The weighted mean of every group's rows.  (n_groups, n_features)"""
+        total = self.group_mean_weight(groups) * groups.sizes
+        if isinstance(self.rows, SparseTrainingRows):
+            sums = self.rows.group_sums(groups.rows, groups.group, self.weight[groups.rows], len(groups.sizes))
+            return (sums / total[:, None]).to(self.weight.dtype)
         sums = torch.zeros(len(groups.sizes), self.n_features, dtype=torch.float64, device=self.device)
         ends = np.cumsum(groups.host_sizes)
         at_once = int(np.clip(GROUPS_PER_PRODUCT * np.median(groups.host_sizes), 64, ROWS_AT_ONCE))
@@ -129,7 +146,7 @@ class Samples:
             here = torch.arange(first, last + 1, device=self.device)
             member = groups.group[start : start + len(rows)] == here[:, None]
             sums[first : last + 1] += (member * self.weight[rows]) @ self.batch(rows)
-        return (sums / (self.group_mean_weight(groups) * groups.sizes)[:, None]).to(self.weight.dtype)
+        return (sums / total[:, None]).to(self.weight.dtype)
 
     def group_mean_weight(self, groups: Groups) -> Tensor:
         """The mean weight of every group's rows.  (n_groups,)"""

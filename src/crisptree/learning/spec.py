@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from crisptree.learning.constraints import Constraints
 from crisptree.learning.plan import Plan
 from crisptree.splits import Factory
 
@@ -66,6 +67,8 @@ class Spec:
         Threads.
     seed : int
         Every random number follows from it.
+    constraints : Constraints
+        What the weights of splits may be.
     """
 
     growth: Plan
@@ -83,19 +86,20 @@ class Spec:
     device: str
     n_jobs: int | None
     seed: int
+    constraints: Constraints = field(default_factory=Constraints)
 
     @classmethod
     def of(
         cls,
         parameters: Mapping[str, Any],
         *,
-        n_features: int,
+        reach: float,
         mean_weight: float,
         image_shape: tuple[int, ...] | None,
         seed: int,
     ) -> Spec:
-        """The spec behind an estimator's parameters, for rows of so many features and such a mean weight."""
-        growth_rate, rate = _rates(parameters, n_features)
+        """The spec behind an estimator's parameters, for rows of such a reach and mean weight; see ``Problem``."""
+        growth_rate, rate = _rates(parameters, reach)
         common = {
             "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
             "decay": parameters["learning_rate_decay"],
@@ -126,6 +130,7 @@ class Spec:
             device=parameters["device"],
             n_jobs=parameters["n_jobs"],
             seed=seed,
+            constraints=Constraints.of(parameters),
         )
 
     @property
@@ -174,16 +179,17 @@ def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
     return growth.steepness if start == "restart" else float(start)
 
 
-def _rates(parameters: Mapping[str, Any], n_features: int) -> tuple[float, float]:
+def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
     """The learning rates of growth and of finetuning.
 
-    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with their number. A
-    split on one feature has one; the rivals' bound brings a scale of its own.
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
+    number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
+    one; the rivals' bound brings a scale of its own.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":
         return rate, rate
-    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / n_features)
+    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / max(reach, 1.0))
     one_feature = parameters["split"] == "axis"
     growth_is_free = one_feature or parameters["grow"] in FREE_GROWTH
     tuning_is_free = one_feature or parameters["algorithm"] == "non_greedy"

@@ -39,17 +39,27 @@ class Stumps:
         The rows of every node.
     n_candidates : int
         How many splits compete at a node.
+    zeros, signs : Tensor, optional
+        Weights that stay zero, (n_nodes, n_features), and signs that they must have, (n_features,).
     """
 
     is_whole_tree = False
-    zeros: Tensor | None = None
     structure = TreeStructure.stump()
 
-    def __init__(self, splits: AbstractSplits, leaves: Tensor, groups: Groups, n_candidates: int = 1) -> None:
+    def __init__(
+        self,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        groups: Groups,
+        n_candidates: int = 1,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
         self.splits = splits.trainable()
         self.leaves = leaves
         self.groups = groups
         self.n_candidates = n_candidates
+        self.zeros, self.signs = zeros, signs
 
     @property
     def n_places(self) -> int:
@@ -137,3 +147,17 @@ class Outcome:
     weights: npt.NDArray[np.float64]
     accepted: npt.NDArray[np.bool_]
     turns: Tensor
+
+    def or_better(self, other: Outcome, groups: Groups) -> Outcome:
+        """Of every node the split of more gain: this one, or another of the same node."""
+        takes = other.accepted & (~self.accepted | (other.gains > self.gains))
+        which = torch.from_numpy(takes).to(self.turns.device)
+        both = AbstractSplits.concatenated([self.splits, other.splits])
+        return Outcome(
+            splits=both.select((np.arange(len(takes)) + len(takes) * takes).tolist()),
+            tables=torch.where(which[:, None, None], other.tables, self.tables),
+            gains=np.where(takes, other.gains, self.gains),
+            weights=self.weights,
+            accepted=self.accepted | other.accepted,
+            turns=torch.where(which[groups.group], other.turns, self.turns),
+        )

@@ -17,6 +17,7 @@ using crisptree::must_be_aligned;
 using crisptree::must_be_threads;
 using crisptree::Router;
 using crisptree::Rows;
+using crisptree::SparseRows;
 using crisptree::Windows;
 
 namespace {
@@ -50,6 +51,13 @@ Windows windows_of(const Array<float, 1>& data, const Array<int64_t, 1>& base, c
   const auto n_values = static_cast<int64_t>(data.shape(0)), n_rows = static_cast<int64_t>(base.shape(0));
   must(crisptree::windows_fit(n_values, base.data(), n_rows, offset.data(), router.n_features()), "windows must lie inside the data");
   return {data.data(), base.data(), offset.data(), n_rows};
+}
+
+SparseRows sparse_of(const Array<float, 1>& value, const Array<int32_t, 1>& index, const Array<int64_t, 1>& start, int64_t n_features,
+                     const Router& router) {
+  must(n_features == router.n_features(), "rows have another width");
+  crisptree::must_be_csr(value, index, start, n_features);
+  return {value.data(), index.data(), start.data(), static_cast<int64_t>(start.shape(0)) - 1};
 }
 
 }  // namespace
@@ -104,6 +112,32 @@ NB_MODULE(_router, m) {
             self.score_moments(windows, sample_weight.data(), moments.data(), n_threads, kernel);
           },
           nb::arg("data"), nb::arg("base"), nb::arg("offset"), nb::arg("sample_weight"), nb::arg("moments"), nb::arg("n_threads"))
+      .def(
+          "score_moments_of_sparse",
+          [](const Router& self, Array<float, 1> value, Array<int32_t, 1> index, Array<int64_t, 1> start, int64_t n_features,
+             Array<double, 1> sample_weight, Moments moments, int n_threads) {
+            const SparseRows rows = sparse_of(value, index, start, n_features, self);
+            must(static_cast<int64_t>(sample_weight.shape(0)) == rows.n_rows, "one weight per row");
+            must(moments.shape(0) == self.n_splits() && moments.shape(1) == 3, "moments must be (n_splits, 3)");
+            must_be_aligned(sample_weight, moments);
+            must_be_threads(n_threads);
+            nb::gil_scoped_release released;
+            self.score_moments(rows, sample_weight.data(), moments.data(), n_threads);
+          },
+          nb::arg("value"), nb::arg("index"), nb::arg("start"), nb::arg("n_features"), nb::arg("sample_weight"), nb::arg("moments"),
+          nb::arg("n_threads"))
+      .def(
+          "route_sparse",
+          [](const Router& self, Array<float, 1> value, Array<int32_t, 1> index, Array<int64_t, 1> start, int64_t n_features,
+             Leaves leaves, int n_threads) {
+            const SparseRows rows = sparse_of(value, index, start, n_features, self);
+            must(static_cast<int64_t>(leaves.shape(0)) == rows.n_rows, "one leaf per row");
+            must_be_aligned(leaves);
+            must_be_threads(n_threads);
+            nb::gil_scoped_release released;
+            self.route(rows, leaves.data(), n_threads);
+          },
+          nb::arg("value"), nb::arg("index"), nb::arg("start"), nb::arg("n_features"), nb::arg("leaves"), nb::arg("n_threads"))
       .def(
           "route_windows",
           [](const Router& self, Array<float, 1> data, Array<int64_t, 1> base, Array<int64_t, 1> offset, Leaves leaves,

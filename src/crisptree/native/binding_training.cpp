@@ -86,16 +86,31 @@ class Source {
     rows_ = {data.data(), base.data(), runs_.data(), static_cast<int64_t>(runs_.size()), n};
   }
 
+  Source(Array<const T, 1> data, Children index, Numbers<1> start, int64_t n_features)
+      : n_rows_(start.shape(0) - 1), data_(data), index_(index), base_(start) {
+    must_be_csr(data, index, start, n_features);
+    rows_ = {data.data(), nullptr, nullptr, 0, n_features, index.data(), start.data()};
+  }
+
   Source(const Source&) = delete;  // its rows point to its own runs
 
   const Rows<T>& rows() const { return rows_; }
   size_t n_rows() const { return n_rows_; }
   size_t n_features() const { return static_cast<size_t>(rows_.n_features); }
 
-  // That the row is there. Windows belong to Python, which may have moved them since they were first looked at.
+  // That the row is there. Its arrays belong to Python, which may have changed them since they were first looked at.
   void must_hold(int64_t row) const {
     must(row >= 0 && row < static_cast<int64_t>(n_rows_), "a row must exist");
     must(!rows_.are_windows() || (rows_.base[row] >= first_ && rows_.base[row] <= last_), "windows must lie inside the data");
+    if (!rows_.are_sparse()) return;
+    const int64_t begin = rows_.start[row], end = rows_.start[row + 1];
+    must(begin >= 0 && begin <= end && end <= static_cast<int64_t>(data_.shape(0)), "sparse rows must lie inside the data");
+    int32_t low = 0, high = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      low = std::min(low, rows_.index[k]);
+      high = std::max(high, rows_.index[k]);
+    }
+    must(low >= 0 && high < rows_.n_features, "a value must belong to a feature");
   }
 
   void route(Numbers<1> numbers, Array<int32_t, 1> node, Array<const T, 2> weight, Array<const T, 1> bias,
@@ -119,6 +134,7 @@ class Source {
     must_be_aligned(numbers, copies);
     must_be_threads(n_threads);
     check(numbers);
+    must(!rows_.are_sparse(), "rows without their zeros are not copied");
     must(copies.shape(0) == numbers.shape(0) && copies.shape(1) == n_features(), "copies must be (n, n_features)");
     nb::gil_scoped_release released;
     Pool pool(n_threads);
@@ -133,7 +149,8 @@ class Source {
   size_t n_rows_;
   Array<const T, 2> array_;
   Array<const T, 1> data_;
-  Numbers<1> base_;
+  Children index_;
+  Numbers<1> base_;  // or the start of every sparse row
   int64_t first_ = 0, last_ = 0;  // of the places where windows may begin
   std::vector<Run> runs_;
   Rows<T> rows_;
@@ -146,9 +163,10 @@ class Trainer {
   Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
           double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
-          std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image, int n_threads)
+          std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image,
+          std::optional<Array<const bool, 2>> zeros, std::optional<Array<const int8_t, 1>> signs, int n_threads)
       : source_(source), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share) {
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), zeros_(zeros), signs_(signs) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -166,6 +184,9 @@ class Trainer {
     must((roughness == 0 && !correlated) || (pixels > 0 && side % pixels == 0), "rows must be images for roughness and correlated noise");
     must(!correlated || (correlated->shape(0) == n && correlated->shape(1) == p), "one correlated weight per weight");
     must(!varying || varying->shape(0) == p, "every feature varies or not");
+    must((roughness == 0 && !correlated) || !source.rows().are_sparse(), "sparse rows are no images");
+    must(!zeros || (zeros->shape(0) == n && zeros->shape(1) == p), "every weight stays zero or not");
+    must(!signs || signs->shape(0) == p, "one sign per feature");
     must_be_aligned(taps);
     if (correlated) must_be_aligned(*correlated);
     if (varying) must_be_aligned(*varying);
@@ -173,7 +194,8 @@ class Trainer {
     splits_ = {weight.data(), bias.data(), weight_mean.data(), weight_square.data(), bias_mean.data(), bias_square.data(),
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
-               static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr};
+               static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr,
+               zeros ? zeros->data() : nullptr, signs ? signs->data() : nullptr};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
@@ -226,9 +248,10 @@ class Trainer {
     must(start.shape(0) == order.shape(0), "one node per row");
     for (size_t i = 0; i < start.shape(0); ++i) must(start.data()[i] >= 0 && start.data()[i] < n, "a row must begin at a split");
     must(nu > 0, "nu must be positive");
+    must(!source_.rows().are_sparse(), "the bound needs rows with their zeros");
     const int64_t first = 0, end = static_cast<int64_t>(order.shape(0));
     const double once = 1.0;
-    const Batch<T> rows = {source_.rows(), y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1};
+    const Batch<T> rows = {source_.rows(), y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1, nullptr};
     for (int64_t i = 0; i < end; ++i) {
       const int64_t row = order.data()[i];
       source_.must_hold(row);
@@ -265,7 +288,7 @@ class Trainer {
       }
     }
     return {source_.rows(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
-            in_counts.data(), static_cast<int64_t>(n)};
+            in_counts.data(), static_cast<int64_t>(n), &shelf_};
   }
 
   const Source<T>& source_;  // kept alive by Python
@@ -280,6 +303,9 @@ class Trainer {
   std::optional<Array<T, 2>> correlated_;
   std::optional<Array<const T, 1>> varying_;
   Doubles share_;
+  std::optional<Array<const bool, 2>> zeros_;
+  std::optional<Array<const int8_t, 1>> signs_;
+  mutable Shelf<T> shelf_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
   std::atomic<bool> taken_{false};
@@ -292,12 +318,14 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
   nb::class_<Source<T>>(m, rows)
       .def(nb::init<Array<const T, 2>>())
       .def(nb::init<Array<const T, 1>, Numbers<1>, Numbers<1>>())
+      .def(nb::init<Array<const T, 1>, Children, Numbers<1>, int64_t>())
       .def("route", &Source<T>::route)
       .def("gather", &Source<T>::gather);
   nb::class_<Trainer<T>>(m, trainer)
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
                     Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
-                    std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>, int>(),
+                    std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>,
+                    std::optional<Array<const bool, 2>>, std::optional<Array<const int8_t, 1>>, int>(),
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)

@@ -5,8 +5,11 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <vector>
+
+#include "csr.h"
 
 namespace crisptree {
 
@@ -25,6 +28,16 @@ void must_be_aligned(const Arrays&... arrays) {
     return array.size() == 0 || reinterpret_cast<std::uintptr_t>(array.data()) % array.itemsize() == 0;
   };
   must((is_aligned(arrays) && ...), "arrays must be aligned; copy those that are not");
+}
+
+// Sparse rows that lie inside their arrays; every index is looked at.
+template <class Values, class Indices, class Starts>
+void must_be_csr(const Values& value, const Indices& index, const Starts& start, int64_t n_features) {
+  must(n_features > 0 && n_features < std::numeric_limits<int32_t>::max(), "rows must have features, and fewer than 2 ** 31");
+  must(start.shape(0) > 0 && index.shape(0) == value.shape(0), "one feature per value, and one start more than rows");
+  must_be_aligned(value, index, start);
+  must(is_csr(static_cast<int64_t>(value.shape(0)), index.data(), start.data(), static_cast<int64_t>(start.shape(0)) - 1, n_features),
+       "sparse rows must lie inside the data, their features in order, each once and below the width");
 }
 
 // Every split but the first is the child of one split at most, and the first of none: so no way down comes back. Leaves are

@@ -132,7 +132,7 @@ bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* 
 }
 
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
-  return share_out(rows.n_rows, n_threads, [&](int64_t begin, int64_t end) {
+  return share_out(rows.n_rows, rows.n_rows * n_features_, n_threads, [&](int64_t begin, int64_t end) {
     return route_range(rows, begin, end, leaves, check_finite, kernel);
   });
 }
@@ -141,15 +141,48 @@ void Router::route(const Windows& windows, int64_t* leaves, int n_threads, const
   const TreeView tree = view();
   const std::vector<Run> runs = runs_of(windows.offset, n_features_);
   const Source source = {windows.data, 0, windows.base, runs.data(), static_cast<int64_t>(runs.size())};
-  share_out(windows.n_rows, n_threads, [&](int64_t begin, int64_t end) {
+  share_out(windows.n_rows, windows.n_rows * n_features_, n_threads, [&](int64_t begin, int64_t end) {
     AlignedFloats desks(kMostRowsAtOnce * padded_, 0.0f);
     return kernel.route(tree, source.from(begin), end - begin, leaves + begin, false, desks.data());
   });
 }
 
+// The score of a sparse row without its bias, in the order of inference/summation.py: zeros would add nothing to any lane.
+float Router::score(const SparseRows& rows, int64_t row, int32_t split) const {
+  float lanes[kLanes] = {};
+  const int64_t end = rows.start[row + 1];
+  if (count_[split] < 0) {
+    const float* const weight = dense_.data() + start_[split];
+    for (int64_t k = rows.start[row]; k < end; ++k) lanes[rows.index[k] % kLanes] += rows.value[k] * weight[rows.index[k]];
+  } else {
+    const int32_t *term = index_.data() + start_[split], *const last = term + count_[split];
+    for (int64_t k = rows.start[row]; k < end && term != last; ++k) {
+      term = std::lower_bound(term, last, rows.index[k]);
+      if (term == last || *term != rows.index[k]) continue;
+      lanes[*term % kLanes] += rows.value[k] * value_[term - index_.data()];
+    }
+  }
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+void Router::route(const SparseRows& rows, int64_t* leaves, int n_threads) const {
+  share_out(rows.n_rows, rows.start[rows.n_rows], n_threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int32_t node = left_.empty() ? -1 : 0;
+      while (node >= 0) node = score(rows, i, node) + bias_[node] > 0.0f ? right_[node] : left_[node];
+      leaves[i] = ~static_cast<int64_t>(node);
+    }
+    return true;
+  });
+}
+
 // Routes the rows in pieces, on as many threads as are worth their start; false where one of them is not finite.
-bool Router::share_out(int64_t n_rows, int n_threads, const std::function<bool(int64_t, int64_t)>& route_piece) const {
-  const int64_t worth = n_rows * std::max<int64_t>(n_features_, 1) / kValuesPerThread;
+bool Router::share_out(int64_t n_rows, int64_t n_values, int n_threads,
+                       const std::function<bool(int64_t, int64_t)>& route_piece) const {
+  const int64_t worth = n_values / kValuesPerThread;
   const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(n_rows, 1));
   if (threads == 1) return route_piece(0, n_rows);
   // Threads help themselves to pieces, so that one that starts late or is slowed down holds nobody up.
@@ -195,20 +228,34 @@ void Router::score_moments(const Windows& windows, const double* sample_weight, 
   add_moments(source, windows.n_rows, sample_weight, moments, n_threads, kernel);
 }
 
+void Router::score_moments(const SparseRows& rows, const double* sample_weight, double* moments, int n_threads) const {
+  add_moments(rows.n_rows, sample_weight, moments, n_threads,
+              [&] { return [&](int64_t row, int32_t split) { return score(rows, row, split); }; });
+}
+
 void Router::add_moments(const Source& source, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                          const Kernel& kernel) const {
   const TreeView tree = view();
-  if (tree.single_leaf) return;
+  add_moments(n_rows, sample_weight, moments, n_threads, [&] {
+    return [&, desk = AlignedFloats(padded_, 0.0f), taken = int64_t{-1}](int64_t row, int32_t split) mutable {
+      if (row != taken) kernel.take(tree, source, taken = row, desk.data());
+      return kernel.score(tree, split, desk.data());
+    };
+  });
+}
+
+template <class Begin>
+void Router::add_moments(int64_t n_rows, const double* sample_weight, double* moments, int n_threads, const Begin& begin) const {
+  if (left_.empty()) return;
   const int64_t n_values = 3 * static_cast<int64_t>(left_.size()), n_pieces = std::clamp<int64_t>(n_rows / kRowsPerPiece, 1, kMostPieces);
   std::vector<std::vector<double>> sums(n_pieces);  // added up in the order of the rows, whatever thread made them
   Pool(n_threads).run(n_pieces, [&](int64_t piece) {
     std::vector<double>& sum = sums[piece];
     sum.assign(n_values, 0.0);
-    AlignedFloats desk(padded_, 0.0f);
+    auto score_of = begin();
     for (int64_t i = n_rows * piece / n_pieces; i < n_rows * (piece + 1) / n_pieces; ++i) {
-      kernel.take(tree, source, i, desk.data());
       for (int32_t node = 0; node >= 0;) {
-        const float score = kernel.score(tree, node, desk.data()) + bias_[node];
+        const float score = score_of(i, node) + bias_[node];
         const double f = static_cast<double>(score), w = sample_weight[i];
         sum[3 * node] += w;
         sum[3 * node + 1] += w * f;

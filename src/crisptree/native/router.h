@@ -43,6 +43,14 @@ struct Windows {
   int64_t n_rows;
 };
 
+// Rows without their zeros; see csr.h.
+struct SparseRows {
+  const float* value;
+  const int32_t* index;
+  const int64_t* start;
+  int64_t n_rows;
+};
+
 class Router {
  public:
   Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
@@ -58,18 +66,27 @@ class Router {
 
   void route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const;
 
+  // The same leaves as those of the rows with their zeros.
+  void route(const SparseRows& rows, int64_t* leaves, int n_threads) const;
+
   // Σ w, Σ w f and Σ w f² of the rows that pass each split, added to `moments`, (n_splits, 3). Rows are contiguous floats.
   void score_moments(const float* rows, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                      const Kernel& kernel) const;
   void score_moments(const Windows& windows, const double* sample_weight, double* moments, int n_threads, const Kernel& kernel) const;
+  void score_moments(const SparseRows& rows, const double* sample_weight, double* moments, int n_threads) const;
 
  private:
   TreeView view() const;
   bool route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                    const Kernel& kernel) const;
-  bool share_out(int64_t n_rows, int n_threads, const std::function<bool(int64_t begin, int64_t end)>& route_piece) const;
+  bool share_out(int64_t n_rows, int64_t n_values, int n_threads,
+                 const std::function<bool(int64_t begin, int64_t end)>& route_piece) const;
   void add_moments(const Source& source, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                    const Kernel& kernel) const;
+  // Walks every row down in pieces; `begin()` gives a piece its function of row and split, the score without its bias.
+  template <class Begin>
+  void add_moments(int64_t n_rows, const double* sample_weight, double* moments, int n_threads, const Begin& begin) const;
+  float score(const SparseRows& rows, int64_t row, int32_t split) const;
 
   int64_t n_features_;
   int64_t padded_;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "pool.h"
@@ -11,7 +13,7 @@
 
 namespace crisptree {
 
-// Where rows come from: an array of them, or, where `base` is given, windows of images.
+// Where rows come from: an array of them; where `base` is given, windows of images; where `start` is, rows without their zeros.
 template <class T>
 struct Rows {
   const T* data;
@@ -19,8 +21,66 @@ struct Rows {
   const Run* runs;
   int64_t n_runs;
   int64_t n_features;
+  const int32_t* index = nullptr;
+  const int64_t* start = nullptr;
 
   bool are_windows() const { return base != nullptr; }
+  bool are_sparse() const { return start != nullptr; }
+};
+
+// The gradient of one split over the features that its sparse rows have, all others being zero.
+template <class T>
+struct Touched {
+  std::vector<T> gradient;
+  std::vector<char> is_there;
+  std::vector<int32_t> features;  // in the order in which they were met
+  T bias_gradient = 0;
+
+  explicit Touched(int64_t n) : gradient(n, T(0)), is_there(n, 0) {}
+
+  void add(const Rows<T>& rows, int64_t row, T factor) {
+    bias_gradient += factor;
+    for (int64_t k = rows.start[row]; k < rows.start[row + 1]; ++k) {
+      const int32_t feature = rows.index[k];
+      if (rows.data[k] == 0) continue;
+      if (!is_there[feature]) {
+        is_there[feature] = 1;
+        features.push_back(feature);
+      }
+      gradient[feature] += factor * rows.data[k];
+    }
+  }
+
+  void clear() {
+    for (const int32_t feature : features) {
+      gradient[feature] = 0;
+      is_there[feature] = 0;
+    }
+    features.clear();
+    bias_gradient = 0;
+  }
+};
+
+// Room for such gradients, as many as threads need at once; a step takes what the last one has left.
+template <class T>
+class Shelf {
+ public:
+  std::unique_ptr<Touched<T>> take(int64_t n) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) return std::make_unique<Touched<T>>(n);
+    auto one = std::move(free_.back());
+    free_.pop_back();
+    return one;
+  }
+  void give_back(std::unique_ptr<Touched<T>> one) {
+    one->clear();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(one));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Touched<T>>> free_;
 };
 
 // The rows of one step: the places begin[a] … end[a] of `order` belong to the group active[a]. A row's sample weight is
@@ -34,6 +94,7 @@ struct Batch {
   const int64_t *active, *begin, *end;
   const double *in_loss, *in_counts;
   int64_t n_active;
+  Shelf<T>* shelf;  // for sparse rows
 };
 
 // Hyperplanes with their Adam state, changed in place.
@@ -51,6 +112,8 @@ struct Splits {
   int64_t n_taps;
   T* correlated;      // S β of every split, kept up as it moves; null under independent noise
   const T* varying;   // 0 for features without noise, 1 for the others; null where all have it
+  const bool* zeros;    // weights that stay zero; null where none must
+  const int8_t* signs;  // of every feature: +1 or −1 where its weights may have that sign only; null where all are free
 };
 
 // γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.

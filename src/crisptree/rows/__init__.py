@@ -1,1 +1,1 @@
-"""Where training rows come from: arrays, or windows of images. ``base`` is the contract."""
+"""Where training rows come from: arrays, windows of images, or sparse rows. ``base`` is the contract."""

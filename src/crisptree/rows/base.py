@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from crisptree.rows.arrays import ArrayRows
+from crisptree.rows.sparse import SparseRows
+from crisptree.rows.sparse_training import SparseTrainingRows
 from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
+from crisptree.scaling import Doubles, Scaling
 
-RawRows = npt.NDArray[np.float32] | Windows
+RawRows = npt.NDArray[np.float32] | Windows | SparseRows
 """Rows as a user gives them, checked."""
 
 
@@ -42,8 +44,18 @@ class Rows(Protocol):
         """The features of some rows.  (b,) → (b, n_features)"""
 
 
+def learned_scaling(X: RawRows, sample_weight: Doubles, kind: str | None, n_jobs: int | None = 1) -> Scaling:
+    """How rows are to be scaled: by the weighted statistics of all of them; ``kind`` is a key of ``scaling.SCALES``."""
+    if isinstance(X, SparseRows):
+        return X.learned_scaling(sample_weight, kind)
+    assert isinstance(X, np.ndarray)
+    return Scaling.learn(X, sample_weight, kind, n_jobs)
+
+
 def scaled_rows(X: RawRows, scaling: Scaling, device: torch.device, n_jobs: int | None = 1) -> Rows:
     """Training rows from raw ones: scaled once, on the device that trains."""
+    if isinstance(X, SparseRows):
+        return SparseTrainingRows(X.scaled(scaling))
     if not isinstance(X, Windows):
         return ArrayRows.scaled(X, scaling, device, n_jobs)
     windows = X.scaled(scaling, n_jobs)

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Singles = npt.NDArray[np.float32]
 
+MOST_VALUES = 2**27
+"""Sparse rows of more values than these, zeros included, are not written down."""
+
 
 def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
@@ -18,7 +21,9 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     for transformer in earlier:
         X = transformer.encoded(X) if hasattr(transformer, "encoded") else transformer.transform(X)
     n_features = estimator.tree_.n_features
-    if not hasattr(X, "columns") and not _is_sparse(X):
+    if _is_sparse(X):
+        X = _with_zeros(X)
+    elif not hasattr(X, "columns"):
         X = np.asarray(X)
         if X.shape[1:] in _image_shapes(estimator):
             X = X.reshape(len(X), n_features)
@@ -68,8 +73,19 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
 
 
 def _is_sparse(X: Any) -> bool:
-    """Sparse rows are left to scikit-learn, which says what to do about them; NumPy would wrap them up."""
+    """Sparse rows know how to become an array; NumPy would wrap them up."""
     return hasattr(X, "toarray")
+
+
+def _with_zeros(X: Any) -> Any:
+    """Sparse rows written down, so long as they are few: what looks at rows looks at all of their features."""
+    n, n_features = X.shape
+    if n * n_features > MOST_VALUES:
+        raise ValueError(
+            f"sparse rows must be few to be looked at, as their zeros are written down; got {n:,} rows of "
+            f"{n_features:,} features. Give at most {max(1, MOST_VALUES // n_features):,} of them at a time."
+        )
+    return X.toarray()
 
 
 def _image_shapes(estimator: Any) -> set[tuple[int, ...]]:

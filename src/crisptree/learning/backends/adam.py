@@ -53,8 +53,11 @@ class Adam:
                 value.grad = gradient.contiguous() if value.grad is None else value.grad + gradient
 
     @torch.no_grad()
-    def step(self, active: Tensor | None = None) -> None:
-        """Move all splits, or only the ``active`` ones: their numbers, or a mask, which the host need not know."""
+    def step(self, active: Tensor | None = None, touched: Tensor | None = None) -> None:
+        """Move all splits, or only the ``active`` ones: their numbers, or a mask, which the host need not know.
+
+        Of their weights all move, or only those ``touched``, of the weights' shape; the others and their moments rest.
+        """
         mask = active if active is not None and active.dtype == torch.bool else None
         rows = slice(None) if active is None or mask is not None else active
         self.steps[rows] += 1 if mask is None else mask
@@ -70,5 +73,8 @@ class Adam:
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
                 moved = soft_threshold(moved, rate * self.l1[name] * self.shares[rows].reshape(shape))
+            moves = None if mask is None else mask.reshape(shape)
+            if touched is not None and touched.shape == value.shape:
+                moves = touched[rows] if moves is None else touched & moves
             for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
-                place[rows] = new if mask is None else torch.where(mask.reshape(shape), new, place)
+                place[rows] = new if moves is None else torch.where(moves, new, place[rows])

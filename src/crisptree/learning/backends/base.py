@@ -25,12 +25,14 @@ class Trainee(Protocol):
     ``leaves`` is (n_leaves, n_places · n_values) and ``structure`` is what one row goes through; a batch of stumps is a
     single stump whose rows have places. ``is_whole_tree`` tells the two apart.
 
-    Where ``zeros`` (of the weights' shape) is True a weight stays zero: it is put back after every step, and as Adam
-    moves each number by itself, the others never notice.
+    Where ``zeros`` (of the weights' shape) is True a weight stays zero, and where ``signs`` (one for every feature) is
+    +1 or -1 it has that sign or is zero: it is put back after every step, and as Adam moves each number by itself, the
+    others never notice.
     """
 
     is_whole_tree: bool
     zeros: Tensor | None
+    signs: Tensor | None
     structure: TreeStructure
     splits: AbstractSplits
     leaves: Tensor
@@ -113,8 +115,7 @@ class StepByStep(ABC):
         self.begin(pace)
         for update in self.trainee.groups.schedule(self.plan):
             self.take(order, update, *self.weighing(update))
-            if self.trainee.zeros is not None:
-                self.trainee.splits.parameters["weight"].data.masked_fill_(self.trainee.zeros, 0.0)
+            self.put_right()
         return EpochResult(*self.end(), all_finite(self.trainee.splits))
 
     @abstractmethod
@@ -124,6 +125,17 @@ class StepByStep(ABC):
     @abstractmethod
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
+
+    def put_right(self) -> None:
+        """Weights that are held at zero, or to a sign, after a step."""
+        zeros, signs = self.trainee.zeros, self.trainee.signs
+        if zeros is None and signs is None:
+            return
+        weight = self.trainee.splits.parameters["weight"].data
+        if zeros is not None:
+            weight.masked_fill_(zeros, 0.0)
+        if signs is not None:
+            weight.masked_fill_(weight * signs < 0, 0.0)
 
     @abstractmethod
     def end(self) -> tuple[Tensor, float]:

@@ -66,10 +66,11 @@ class CudaSteps:
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes and classes on CUDA, where Triton works and an epoch's windows fit into memory."""
+        """Hyperplanes of any sign and classes on CUDA, where Triton works and an epoch's windows fit into memory."""
         rows = samples.rows
         return (
             isinstance(trainee.splits, ObliqueSplits)
+            and trainee.signs is None
             and type(samples.target) is Classes
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)

@@ -63,6 +63,8 @@ class NativeSteps(StepByStep):
             varying,
             _view(penalty_shares(trainee, plan)),
             image,
+            None if trainee.zeros is None else _view(trainee.zeros),
+            None if trainee.signs is None else _view(trainee.signs),
             samples.threads,
         )
 
@@ -87,6 +89,9 @@ class NativeSteps(StepByStep):
         self.log_likelihood += found.log_likelihood
         self.total_weight += found.weight
         self.pairs += found.pairs
+
+    def put_right(self) -> None:
+        """The kernel has done so."""
 
     def end(self) -> tuple[Tensor, float]:
         counts = torch.from_numpy(self.counts).to(self.trainee.leaves)

@@ -40,13 +40,17 @@ class Prepared(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits."""
+    """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits.
+
+    ``touched`` are the weights that sparse rows have values for, (n_splits, n_features); None where rows are dense.
+    """
 
     gradients: tuple[Tensor | None, ...]
     statistics: Tensor
     log_likelihood: Tensor
     weight: Tensor
     reached: Tensor
+    touched: Tensor | None
 
 
 class TorchSteps(StepByStep):
@@ -108,6 +112,7 @@ class TorchSteps(StepByStep):
         weight = self.samples.weight[rows]
         mass, once = weight * update.in_loss, weight * update.in_counts
         reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
+        touched = None
         pieces = zip(*(part.split(self.piece) for part in (rows, update.group, mass, once)), strict=True)
         for found in self.each(self._differentiate, pieces):
             # In the order of the rows, whichever thread is ready first.
@@ -116,10 +121,12 @@ class TorchSteps(StepByStep):
             self.log_likelihood += found.log_likelihood
             self.total_weight += found.weight
             reached |= found.reached
+            if found.touched is not None:
+                touched = found.touched if touched is None else touched | found.touched
         add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
         # A split of a tree that no row reaches rests.
         rests = self.plan.mass_threshold and self.trainee.is_whole_tree
-        self.adam.step(reached if rests else update.active)
+        self.adam.step(reached if rests else update.active, touched)
 
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return self.trainee.scores(splits, x, group)
@@ -151,7 +158,15 @@ class TorchSteps(StepByStep):
         loss = split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place))
         gradients = torch.autograd.grad(loss, list(self.adam.parameters.values()), allow_unused=True)
         log_likelihood = (each * found.log_likelihoods).sum()
-        return Found(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0))
+        touched = self._touched(x, place, enough) if self.samples.is_sparse else None
+        return Found(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0), touched)
+
+    def _touched(self, x: Tensor, place: Tensor | None, enough: Tensor) -> Tensor:
+        """The weights that move: those for which a row that counts at the split has a value.  (n_splits, n_features)"""
+        there = (x != 0).to(x)
+        if place is None:
+            return enough.to(x).T @ there > 0
+        return there.new_zeros(self.trainee.n_places, there.shape[1]).index_add_(0, place, there * enough) > 0
 
     def end(self) -> tuple[Tensor, float]:
         return self.counts, float(-self.log_likelihood / self.total_weight)

@@ -1,0 +1,129 @@
+"""Constraints on splits as a user writes them, by the names or numbers of columns: what they must be, and of which."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from crisptree.estimators.rules import Rule, is_whole
+from crisptree.tables.preprocessing import Preprocessing
+
+NAMES = ("signs", "max_features_per_split", "apart")
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, str) or (is_whole(value) and value >= 0)
+
+
+def _are_columns(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 0 and all(map(_is_column, value))
+
+
+SIGNS = Rule(
+    lambda value: (
+        value is None
+        or (
+            isinstance(value, dict)
+            and all(map(_is_column, value))
+            and all(is_whole(sign) and sign in (-1, 1) for sign in value.values())
+        )
+    ),
+    'None or a dict of columns, by name or number, with 1 or -1 for each, such as {"age": 1, 3: -1}',
+)
+
+APART = Rule(
+    lambda value: (
+        value is None or (isinstance(value, tuple | list) and len(value) > 1 and all(map(_are_columns, value)))
+    ),
+    'None or a list of two or more groups of columns, by name or number, such as [["age", "height"], [3, 4]]',
+)
+
+
+def are_constrained(parameters: Mapping[str, Any]) -> bool:
+    """Whether the weights of splits may not be anything."""
+    return any(parameters.get(name) for name in NAMES)
+
+
+def check_constraints(values: Mapping[str, Any]) -> None:
+    """Only hyperplanes that are trained by steps can be held to anything."""
+    if not are_constrained(values):
+        return
+    named = " and ".join(f"`{name}`" for name in NAMES if values.get(name))
+    possible = {
+        "split": ("auto", "oblique"),
+        "grow": ("greedy", "balanced"),
+        "algorithm": ("em", "alternating", "likelihood"),
+    }
+    for name, words in possible.items():
+        if values[name] not in words:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(map(repr, words))} for {named}, which hold the weights of "
+                f"hyperplanes after every step; got {values[name]!r}."
+            )
+
+
+def by_number(parameters: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
+    """The parameters with the numbers of columns in place of their names, for an estimator that has seen its rows."""
+    names = [str(name) for name in estimator.__dict__.get("feature_names_in_", ())]
+    n_features, values = estimator.n_features_in_, dict(parameters)
+    if parameters["signs"]:
+        numbers = _numbers("signs", list(parameters["signs"]), names, n_features)
+        values["signs"] = dict(zip(numbers, map(int, parameters["signs"].values()), strict=True))
+    if parameters["apart"]:
+        flat = _numbers("apart", [column for group in parameters["apart"] for column in group], names, n_features)
+        ends = np.cumsum([len(group) for group in parameters["apart"]])
+        values["apart"] = [flat[end - len(group) : end] for end, group in zip(ends, parameters["apart"], strict=True)]
+    encoder = estimator.__dict__.get("encoder_")
+    return values if encoder is None else _of_features(values, encoder.preprocessing_)
+
+
+def _of_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]:
+    """The same for the features that the columns of a table become: a sign is that of the number, not of its holes."""
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    of_column = [places.get(name) for name in table.input_names]
+    features = [[] if place is None else np.flatnonzero(table.origin == place).tolist() for place in of_column]
+    if values["signs"]:
+        for number in values["signs"]:
+            place = of_column[number]
+            if place is not None and table.columns[place].kind == "category":
+                name = table.columns[place].name
+                raise ValueError(f"`signs` must name columns of numbers; {name!r} is a category, which has no order.")
+        values["signs"] = {features[number][0]: sign for number, sign in values["signs"].items() if features[number]}
+    if values["apart"]:
+        groups = [[feature for number in group for feature in features[number]] for group in values["apart"]]
+        values["apart"] = [group for group in groups if group]
+    return values
+
+
+def _numbers(parameter: str, columns: Sequence[Any], names: list[str], n_features: int) -> list[int]:
+    numbers = [_number(parameter, column, names, n_features) for column in columns]
+    twice = [column for place, column in enumerate(columns) if numbers[place] in numbers[:place]]
+    if twice:
+        raise ValueError(f"`{parameter}` must name every column once; got {twice[0]!r} again, by its name or number.")
+    return numbers
+
+
+def _number(parameter: str, column: Any, names: list[str], n_features: int) -> int:
+    if not isinstance(column, str):
+        if column >= n_features:
+            raise ValueError(
+                f"`{parameter}` must name columns of X, numbered from 0 to {n_features - 1}; got {column}."
+            )
+        return int(column)
+    if column in names:
+        return names.index(column)
+    if not names:
+        raise ValueError(
+            f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
+            f"write 0 to {n_features - 1}."
+        )
+    close = difflib.get_close_matches(column, names, 1)
+    hint = (
+        f" Did you mean {close[0]!r}?"
+        if close
+        else f" They are {', '.join(map(repr, names[:8]))}" + (", …" if len(names) > 8 else ".")
+    )
+    raise ValueError(f"`{parameter}` must name columns of X; got {column!r}.{hint}")
