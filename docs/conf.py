@@ -77,13 +77,13 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
-SCIKIT_LEARNS = re.compile(r"set_\w+_request|get_metadata_routing")
+SCIKIT_LEARNS = re.compile(r"set_\w+_request|get_metadata_routing|set_output")
 MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 """What reStructuredText would take for a substitution or a link: absolute values and names such as ``tree_``."""
 
 
 def skip_routing(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """scikit-learn puts methods for metadata routing on every estimator; they are described there."""
+    """scikit-learn puts methods for metadata routing and output on estimators; they are described there."""
     return True if SCIKIT_LEARNS.fullmatch(name) else None
 
 
