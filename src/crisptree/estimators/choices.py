@@ -208,7 +208,9 @@ class _Search:
             image_shape=self.image_shape,
             seed=self.seed,
         )
-        return shortened(spec, EPOCHS) if len(rows.y) >= ROWS_FOR_SHORT_TRIALS else spec
+        # A hyperplane can hold every row that it has a feature for, and does the more of it the longer it trains.
+        as_long = len(rows.y) < ROWS_FOR_SHORT_TRIALS or (self.is_sparse and rows.X.shape[1] > len(rows.y))
+        return spec if as_long else shortened(spec, EPOCHS)
 
     def _try(self, **values: Any) -> None:
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
