@@ -281,3 +281,22 @@ def test_a_missing_label_is_said_to_be_one_of_y(hole):
     labels[7] = hole
     with pytest.raises(ValueError, match="y must have a label in every row; row 7 has none"):
         plain_tree(**SMALL).fit(X, labels)
+
+
+def test_constraints_name_columns_of_the_table_and_hold_the_features_that_they_become():
+    rng = np.random.default_rng(0)
+    age, plan = rng.normal(size=120), rng.choice(["basic", "more"], 120)
+    age[:10] = np.nan
+    frame = pd.DataFrame({"plan": plan, "age": age, "visits": rng.normal(size=120)})
+    y = (np.nan_to_num(age) + (plan == "more") - frame["visits"] > 0.5).astype(int)
+    model = plain_tree(max_depth=2, epochs=5, finetune_epochs=5, random_state=0, signs={"age": -1, "visits": 1})
+    weights = model.fit(frame, y).tree_.weight
+    names = model.encoder_.preprocessing_.feature_names
+    assert (weights[:, names.index("age")] <= 0).all()
+    assert (weights[:, names.index("visits")] >= 0).all()
+    model.set_params(signs=None, apart=[["plan", "age"], ["visits"]]).fit(frame, y)
+    used = model.tree_.weight != 0
+    mine = [name != "visits" for name in names]
+    assert not (used[:, mine].any(axis=1) & used[:, names.index("visits")]).any()
+    with pytest.raises(ValueError, match="'plan' is a category"):
+        model.set_params(signs={"plan": 1}, apart=None).fit(frame, y)

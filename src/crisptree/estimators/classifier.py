@@ -266,11 +266,6 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
                 twin.nu_ = fitted.nu
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
-        return tags
-
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)
 
@@ -318,6 +313,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
+        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
         return tags
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
