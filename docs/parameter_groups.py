@@ -8,7 +8,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How strongly it is regularised": (
         *("l1", "l2", "input_noise", "leaf_prior", "shrinkage", "prune", "penalty_share", "nu"),
     ),
-    "What the data are": ("scale", "class_weight", "ignore_label", "normalise_images", "pixels_per_epoch"),
+    "What a split may combine": ("signs", "max_features_per_split", "apart"),
+    "What the data are": (
+        "categorical",
+        "scale",
+        "class_weight",
+        "ignore_label",
+        "normalise_images",
+        "pixels_per_epoch",
+    ),
     "Images": ("image_shape", "roughness", "noise_correlation", "shifts"),
     "How it is trained": (
         *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
