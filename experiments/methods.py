@@ -71,6 +71,7 @@ SINCE_THEN = {
     "signs": None,
     "max_features_per_split": None,
     "apart": None,
+    "categorical": "auto",
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

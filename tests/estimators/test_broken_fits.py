@@ -49,7 +49,7 @@ WAYS = {
     "an interrupt": (lambda model, data: model.set_params(callbacks=[interrupt]).fit(*data), KeyboardInterrupt),
     "no labels": (lambda model, data: model.fit(data[0], None), (ValueError, TypeError)),
     "labels that are no numbers": (lambda model, data: model.fit(data[0], np.full(data[1].shape, np.nan)), ValueError),
-    "values that are no numbers": (lambda model, data: model.fit(data[0] * np.nan, data[1]), ValueError),
+    "values that are not finite": (lambda model, data: model.fit(np.full_like(data[0], np.inf), data[1]), ValueError),
     "a wrong validation": (lambda model, data: model.fit(*data, validation=(data[0], None)), (ValueError, TypeError)),
     "a device that is not there": (lambda model, data: model.set_params(device="meta:9").fit(*data), ValueError),
 }

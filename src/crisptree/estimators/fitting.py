@@ -96,7 +96,8 @@ def fit_rows(
         values = judged(first.tree, values, likeliest(held), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     if data.image_shape is None and isinstance(everything.X, np.ndarray):
-        fitted = fitted._replace(tree=with_ranges(fitted.tree, everything.X))
+        tree = with_ranges(fitted.tree, everything.X)
+        fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     return TrainedRows(fitted, history, chosen, path)
 
 
