@@ -177,3 +177,14 @@ def test_rows_without_any_values_and_matrices_with_one_row_are_rows():
     model = CrispTreeClassifier(**PLAIN).fit(sparse.vstack([X, sparse.csr_matrix((5, 120))]), np.append(Y, [1] * 5))
     empty = sparse.csr_matrix((1, 120))
     assert np.array_equal(model.apply(empty), model.apply(np.zeros((1, 120))))
+
+
+def test_a_sparse_fit_knows_the_ranges_of_the_rows_with_their_zeros():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 4)) < 0.4, rng.integers(1, 5, (60, 4)), 0).astype(np.float32)
+    X[:, 3] = rng.normal(size=60) + 9
+    model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=1, random_state=0)
+    seen = model.fit(sparse.csr_matrix(X), X[:, 0] > 0).tree_.statistics
+    assert np.array_equal(seen.lowest, X.min(axis=0))
+    assert np.array_equal(seen.highest, X.max(axis=0))
+    assert seen.whole.tolist() == [1, 1, 1, 0]

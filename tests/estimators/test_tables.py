@@ -300,3 +300,58 @@ def test_constraints_name_columns_of_the_table_and_hold_the_features_that_they_b
     assert not (used[:, mine].any(axis=1) & used[:, names.index("visits")]).any()
     with pytest.raises(ValueError, match="'plan' is a category"):
         model.set_params(signs={"plan": 1}, apart=None).fit(frame, y)
+
+
+def test_whole_numbers_with_holes_stay_whole_in_the_nearest_change():
+    X, y = pd.DataFrame(make_churn()).drop(columns=["customer_id", "joined", "churned"])[:200], make_churn()["churned"]
+    model = CrispTreeClassifier(max_depth=2, epochs=3, finetune_epochs=3, random_state=0).fit(X, y[:200])
+    feature = model.encoder_.preprocessing_.feature_names.index("satisfaction")
+    seen = model.tree_.statistics
+    assert seen.whole[feature]
+    values = X["satisfaction"].dropna()
+    assert (seen.lowest[feature], seen.highest[feature]) == (values.min(), values.max())
+
+
+def test_a_loaded_model_is_fitted_again_with_the_encoder_that_it_was_given(tmp_path):
+    table = {"age": [41, 12, 30] * 20, "secret": list(range(60)), "plan": ["a", "b", "a"] * 20}
+    encoder = TableEncoder(drop=["secret"], missing=["?"], max_categories=7)
+    model = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, categorical=encoder).fit(table, [0, 1, 0] * 20)
+    model.save(tmp_path / "x.crisp")
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert list(again.categorical.drop) == ["secret"]
+    assert again.categorical.max_categories == 7
+    assert "secret" not in clone(again).fit(table, [0, 1, 0] * 20).encoder_.preprocessing_.feature_names
+
+
+def test_columns_may_be_named_by_their_place():
+    table = {"area": [1, 2, 3] * 20, "age": [1.0, 2.0, 2.5] * 20}
+    names = TableEncoder(categorical=[0]).fit(table).get_feature_names_out().tolist()
+    assert names == ["area=1", "area=2", "area=3", "age"]
+    with pytest.raises(ValueError, match="columns from 0 to 1; got 2"):
+        TableEncoder(categorical=[2]).fit(table)
+
+
+def test_intervals_are_categories():
+    frame = pd.DataFrame({"age": pd.cut(pd.Series([1, 5, 9] * 20), 3)})
+    assert len(TableEncoder().fit(frame).get_feature_names_out()) == 3
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (pd.DataFrame({"a": [1.0, 2.0]}).iloc[0], "got a Series"),
+        (pd.DataFrame({"a": [1, 2]}, dtype="Int64")["a"], "got a Series"),
+        (pd.DataFrame([[1.0, 2.0]] * 2, columns=["a", "a"]), "two columns named 'a'"),
+        (pd.DataFrame(index=range(2)), "at least one column"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_words(X, words):
+    with pytest.raises(ValueError, match=words):
+        CrispTreeClassifier().fit(X, [0, 1])
+
+
+def test_a_sign_of_a_column_that_is_left_out_is_refused():
+    table = {"age": [41, 12, 30] * 20, "plan": ["a", "b", "a"] * 20, "fee": [1.0, 2.0, 3.0] * 20}
+    model = CrispTreeClassifier(categorical=TableEncoder(drop=["age"]), signs={"age": 1})
+    with pytest.raises(ValueError, match="'age' is left out"):
+        model.fit(table, [0, 1, 0] * 20)

@@ -88,10 +88,12 @@ def _of_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]
     if values["signs"]:
         for number in values["signs"]:
             place = of_column[number]
-            if place is not None and table.columns[place].kind == "category":
+            if place is None:
+                raise ValueError(f"`signs` must name columns that are used; {table.input_names[number]!r} is left out.")
+            if table.columns[place].kind == "category":
                 name = table.columns[place].name
                 raise ValueError(f"`signs` must name columns of numbers; {name!r} is a category, which has no order.")
-        values["signs"] = {features[number][0]: sign for number, sign in values["signs"].items() if features[number]}
+        values["signs"] = {features[number][0]: sign for number, sign in values["signs"].items()}
     if values["apart"]:
         groups = [[feature for number in group for feature in features[number]] for group in values["apart"]]
         values["apart"] = [group for group in groups if group]

@@ -95,8 +95,8 @@ def fit_rows(
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
         values = judged(first.tree, values, likeliest(held), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
-    if data.image_shape is None and isinstance(everything.X, np.ndarray):
-        tree = with_ranges(fitted.tree, everything.X)
+    if data.image_shape is None:
+        tree = with_ranges(fitted.tree, everything.X, everything.holes)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     return TrainedRows(fitted, history, chosen, path)
 

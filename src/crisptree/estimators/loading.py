@@ -141,7 +141,7 @@ def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> 
         if split is not None:
             parameters["split"] = split
         check_parameters(declared, parameters)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except (AttributeError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"the model file holds a parameter that cannot be: {error}") from error
     return ESTIMATORS[name](**parameters)
 
@@ -231,12 +231,16 @@ def _parameters_to_json(parameters: dict[str, Any]) -> dict[str, Any]:
             plain[name] = [_item(column) for column in scalar]
         elif isinstance(scalar, tuple | list) and all(isinstance(group, tuple | list) for group in scalar):
             plain[name] = [[_item(column) for column in group] for group in scalar]
+        elif isinstance(scalar, TableEncoder):
+            plain[name] = {"encoder": _parameters_to_json(scalar.get_params(deep=False))}
         elif isinstance(scalar, dict):
             plain[name] = {"pairs": [[_item(key), _item(weight)] for key, weight in scalar.items()]}
     return plain
 
 
 def _parameter_from_json(value: Any) -> Any:
+    if isinstance(value, dict) and "encoder" in value:
+        return TableEncoder(**{name: _parameter_from_json(part) for name, part in value["encoder"].items()})
     if isinstance(value, dict):
         return float(value["float"]) if "float" in value else dict(value["pairs"])
     return tuple(value) if isinstance(value, list) else value

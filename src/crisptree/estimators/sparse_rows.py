@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from crisptree.inference import CrispTree, FlatTree
@@ -16,6 +17,7 @@ POSSIBLE: dict[str, tuple[Any, ...]] = {
     "algorithm": ("em", "alternating", "likelihood"),
     "image_shape": (None,),
     "device": ("auto", "cpu"),
+    "categorical": ("auto", None),
 }
 """What the parameters of a fit on sparse rows may be: hyperplanes that know of no image, trained on the CPU."""
 
@@ -30,6 +32,15 @@ def is_sparse(X: Any) -> bool:
             raise ValueError(
                 f"X must be a sparse matrix whose indices fit its shape {found.shape}; {error}."
             ) from error
+    if hasattr(found, "tocoo") and found.dtype.kind == "f" and not np.isfinite(found.sum()):
+        entries = found.tocoo()
+        odd = np.flatnonzero(~np.isfinite(entries.data))
+        if len(odd):
+            row, column, value = (part[odd[0]] for part in (entries.row, entries.col, entries.data))
+            raise ValueError(
+                f"X: sparse rows must hold finite numbers; row {row} has {value} in column {column}. Missing values "
+                "(NaN) are for dense rows; infinite ones must be corrected."
+            )
     return found is not None
 
 

@@ -85,10 +85,28 @@ def _is_odd_array(X: Any) -> bool:
 
 def check_no_dates(X: Any, fitting: bool) -> None:
     """Refuse dates, which NumPy would take for numbers of nanoseconds where there is nothing else in X."""
-    dtypes = getattr(X, "dtypes", None)
+    dtypes = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
     kinds = [X.dtype] if isinstance(X, np.ndarray) else [] if dtypes is None or callable(dtypes) else list(dtypes)
     if any(getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration")) for kind in kinds):
         raise ValueError(refusal(X, None, fitting) or "X must hold finite numbers; it holds dates.")
+
+
+def check_columns(X: Any) -> None:
+    """Refuse a row or a column in the place of a table, a table without columns, and names that stand there twice."""
+    if hasattr(X, "to_frame") and not hasattr(X, "columns"):
+        raise ValueError(
+            "X must be a table; got a Series, one row or column of it (Expected 2D array, got 1D array instead). "
+            "For one row give frame.iloc[[0]], for one column frame[['name']]."
+        )
+    columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else None
+    if columns is None:
+        return
+    names = list(columns)
+    if not names:
+        raise ValueError(f"X must have at least one column (0 feature(s)); got a table of shape {X.shape} without any.")
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ValueError(f"X has two columns named {twice!r}. Give every column a name of its own.")
 
 
 def check_labels_present(y: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,13 @@ from crisptree.estimators import soft_labels
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
 from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
-from crisptree.estimators.table_rows import check_labels_present, check_no_dates, learned_encoder, refusal
+from crisptree.estimators.table_rows import (
+    check_columns,
+    check_labels_present,
+    check_no_dates,
+    learned_encoder,
+    refusal,
+)
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
 from crisptree.tables.table_encoder import TableEncoder
@@ -42,7 +48,8 @@ class TrainingData:
     """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
 
     Where y are probabilities, they are (n, n_classes). ``image_shape`` is None where a row is no image. ``source`` says
-    which row a row is a copy of, where there are copies.
+    which row a row is a copy of, where there are copies; ``holes`` are features whose values may be missing, and those
+    that tell where they are.
     """
 
     X: Any
@@ -51,6 +58,7 @@ class TrainingData:
     classes: npt.NDArray[Any]
     image_shape: tuple[int, ...] | None
     source: npt.NDArray[np.intp] | None = None
+    holes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def part(self) -> Part:
@@ -66,6 +74,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
+    check_columns(X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
@@ -104,6 +113,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         raise ValueError(
             f"`shifts` must be below the sides of an image; got shifts={estimator.shifts} for images of {image_shape}."
         )
+    check_columns(X)
     X = as_rows(X, image_shape)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
@@ -120,8 +130,10 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},
             multi_output=columns is not None,
         )
+    holes = {}
     if encoder is not None:
         take_up_encoder(estimator, encoder)
+        holes = encoder.preprocessing_.holes
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
@@ -142,10 +154,11 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         source = None if source is None else source[kept]
     if columns is not None:
         label_type(known)
-        return TrainingData(X, y if y.ndim == 2 else class_numbers(y, known), weight, known, image_shape, source)
+        numbers = y if y.ndim == 2 else class_numbers(y, known)
+        return TrainingData(X, numbers, weight, known, image_shape, source, holes)
     label_type(np.asarray(y))
     classes, numbers = np.unique(y, return_inverse=True)
-    return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape)
+    return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape, holes=holes)
 
 
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:

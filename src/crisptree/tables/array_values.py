@@ -119,7 +119,7 @@ def _of_series(series: Any, dtype: Any, name: str, missing: Collection[str]) -> 
         if all(map(_is_date, categories)) and categories:
             return _present("date", numbers >= 0, numbers)
         return _of_texts([_as_text(value, name) for value in categories], numbers, missing, is_category=True)
-    if kind in "mM" or said.startswith(("period", "interval", "date", "time")):
+    if kind in "mM" or said.startswith(("period", "date", "time")):
         return _present("date", series.notna().to_numpy(dtype=bool), series.to_numpy())
     if kind in "iufb":
         plain = isinstance(dtype, np.dtype)
@@ -224,7 +224,7 @@ def _is_real(value: Any) -> bool:
 
 def _is_date(value: Any) -> bool:
     return isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64) or (
-        type(value).__name__ in ("Period", "Interval")
+        type(value).__name__ == "Period"
     )
 
 
@@ -242,7 +242,7 @@ def _as_text(value: Any, name: str) -> str:
         return str(value).lower()
     if _is_real(value):
         return number_text(value)
-    if _is_date(value):
+    if _is_date(value) or type(value).__name__ == "Interval":
         return str(value)
     raise _of_other_type(name, type(value).__name__)
 

@@ -119,6 +119,16 @@ class Preprocessing:
         return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
 
     @property
+    def holes(self) -> dict[int, int]:
+        """Features whose values may be missing, and those that tell where they are; categories have a value for it."""
+        firsts = np.flatnonzero(np.diff(self.origin, prepend=-1))
+        return {
+            int(first): int(first) + 1
+            for first, column in zip(firsts, self.columns, strict=True)
+            if column.missing and column.kind != "category"
+        }
+
+    @property
     def input_names(self) -> tuple[str, ...]:
         """The columns of the table, those that are left out too where they are known."""
         return self.inputs or tuple(column.name for column in self.columns)

@@ -139,7 +139,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         def names(given: Collection[str | int], parameter: str) -> list[str]:
             if isinstance(given, str):
                 raise TypeError(f"`{parameter}` must be a list of columns; got the text {given!r}. Say [{given!r}].")
-            found = [f"x{name}" if table.matrix and not isinstance(name, str) else str(name) for name in given]
+            n_columns = len(table.names)
+            for place in given:
+                if not isinstance(place, str) and not 0 <= place < n_columns:
+                    raise TableError(f"`{parameter}` must name columns from 0 to {n_columns - 1}; got {place!r}.")
+            found = [name if isinstance(name, str) else table.names[name] for name in given]
             for name in found:
                 if name not in table.names:
                     raise TableError(
