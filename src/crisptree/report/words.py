@@ -13,7 +13,9 @@ def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     """What kind of tree this is, in one line."""
     summary, shape = values["summary"], view.image_shape
     sides = () if shape is None else shape[:2] if shape[2] == 1 else shape
-    kind = getattr(view.estimator, "split", None)
+    given = getattr(view.estimator, "split", None)
+    chosen = getattr(view.estimator, "chosen_", {}).get("split", "oblique")
+    kind = chosen if isinstance(given, str) and given == "auto" else given
     seen = "windows" if hasattr(view.estimator, "window") else "images"  # a segmenter's tree sees parts of images
     parts = [
         f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
@@ -46,7 +48,7 @@ def cards(values: dict[str, Any]) -> list[dict[str, Any]]:
         ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
         ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
         ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
-        ("Leaves", f"{summary['leaves']:,}", f"{splits:,} splits"),
+        ("Leaves", f"{summary['leaves']:,}", f"{splits:,} split{'s' * (splits != 1)}"),
         ("Depth", str(summary["depth"]), "splits on the longest path"),
         ("Mean path", f"{path:.2f}", "splits a row visits"),
         ("Splits evaluated", share, f"{path:.2f} of {splits:,} for a row"),
