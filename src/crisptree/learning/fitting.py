@@ -68,21 +68,33 @@ def fit_tree(
     on_epoch : callable, optional
         Called with a record of every epoch.
     """
-    kind = kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
+    kind = kind_for(spec, problem)
     with training_on(spec, kind, problem) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = Ending(on_epoch)
         held = spec.constraints.on(problem.scaling, device)
-        work = _Work(spec, samples, kind, generator, ended, held)
-        greedy = GROWERS[spec.grow](work, start)
-        if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
-            zeros = greedy.tree.splits.parameters["weight"] == 0
-        tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy, validation, zeros)
-        tree, soft = crisp_tree(tuned, spec, problem)
-        is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-        return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+        work = Work(spec, samples, kind, generator, ended, held)
+        return completed(work, GROWERS[spec.grow](work, start), problem, validation, zeros)
+
+
+def completed(
+    work: Work, greedy: TrainedTree, problem: Problem, validation: Samples | None, zeros: Tensor | None = None
+) -> Fitted:
+    """A grown tree finetuned, made crisp and settled."""
+    spec = work.spec
+    if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
+        zeros = greedy.tree.splits.parameters["weight"] == 0
+    tuned, nu = (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
+    tree, soft = crisp_tree(tuned, spec, problem)
+    is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
+    return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+
+
+def kind_for(spec: Spec, problem: Problem) -> SplitKind:
+    """The kind of splits that grow."""
+    return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
 def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTree, TrainedTree]:
@@ -101,7 +113,7 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """What the phases of a training share."""
 
     spec: Spec
@@ -118,7 +130,10 @@ class _Work(NamedTuple):
     @property
     def holds_zeros(self) -> bool:
         """Whether growth has chosen the weights that each split may have."""
-        return self.held is not None and self.held.chooses and self.spec.grow != "balanced"
+        if self.spec.grow == "balanced":
+            return False
+        draws = self.spec.n_drawn is not None and self.spec.split == "oblique" and self.spec.grow == "greedy"
+        return draws or (self.held is not None and self.held.chooses)
 
 
 def _grown_split(spec: Spec) -> Any:
@@ -126,7 +141,7 @@ def _grown_split(spec: Spec) -> Any:
     return "oblique" if spec.grow in SEARCHES else spec.split
 
 
-def _begin(work: _Work, start: Start) -> Tree:
+def _begin(work: Work, start: Start) -> Tree:
     if isinstance(start, TrainedTree):
         return start.tree
     if start is not None:
@@ -134,7 +149,7 @@ def _begin(work: _Work, start: Start) -> Tree:
     return single_leaf(work.samples, work.kind, work.generator)
 
 
-def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
+def _taken_up(earlier: CrispTree, work: Work) -> Tree:
     """The tree of an earlier fit, to be grown on with splits of the same kind."""
     split = _grown_split(work.spec)
     try:
@@ -152,7 +167,7 @@ def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
     return tree
 
 
-def _greedily(work: _Work, start: Start) -> TrainedTree:
+def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
@@ -163,20 +178,21 @@ def _greedily(work: _Work, start: Start) -> TrainedTree:
         generator=work.generator,
         on_epoch=work.on_epoch,
         held=work.held,
+        n_drawn=spec.n_drawn,
     )
     return TrainedTree(tree, plan.final_steepness)
 
 
-def _balanced(work: _Work, start: Start) -> TrainedTree:
+def _balanced(work: Work, start: Start) -> TrainedTree:
     tree = grow_balanced(work.samples, work.spec.limits.max_depth or 0, work.kind, work.generator, work.held)
     return TrainedTree(tree, work.spec.growth.steepness_at(0))
 
 
-def _kept(work: _Work, start: Start) -> TrainedTree:
+def _kept(work: Work, start: Start) -> TrainedTree:
     return TrainedTree(_begin(work, start), work.spec.finetuning.steepness_at(0))
 
 
-def _rival(work: _Work, start: Start) -> TrainedTree:
+def _rival(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow_rival(
         spec.grow,
@@ -191,7 +207,7 @@ def _rival(work: _Work, start: Start) -> TrainedTree:
     return TrainedTree(tree, plan.steepness_at(0))
 
 
-GROWERS: dict[str, Callable[[_Work, Start], TrainedTree]] = {
+GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
     "greedy": _greedily,
     "balanced": _balanced,
     "keep": _kept,
@@ -200,7 +216,7 @@ GROWERS: dict[str, Callable[[_Work, Start], TrainedTree]] = {
 
 
 def _tuned(
-    work: _Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
+    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
 ) -> tuple[TrainedTree, float | None]:
     spec, plan, tree = work.spec, work.spec.finetuning, greedy.tree
     common: dict[str, Any] = {
@@ -222,7 +238,7 @@ def _tuned(
     return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
 
 
-def _thinned(work: _Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
+def _thinned(work: Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
     """The tree with the weights that may stay, trained on, and which stay zero."""
     assert work.held is not None
     splits, zeros = work.held.thinned(tree.splits, work.samples.mean())
@@ -230,7 +246,7 @@ def _thinned(work: _Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTr
     return finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros}), zeros
 
 
-def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
+def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
     """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
 
     Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.

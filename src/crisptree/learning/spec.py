@@ -69,6 +69,8 @@ class Spec:
         Every random number follows from it.
     constraints : Constraints
         What the weights of splits may be.
+    n_drawn : int or None
+        How many features a split may ask, drawn for each; None lets it ask all.
     """
 
     growth: Plan
@@ -87,6 +89,7 @@ class Spec:
     n_jobs: int | None
     seed: int
     constraints: Constraints = field(default_factory=Constraints)
+    n_drawn: int | None = None
 
     @classmethod
     def of(
@@ -131,6 +134,7 @@ class Spec:
             n_jobs=parameters["n_jobs"],
             seed=seed,
             constraints=Constraints.of(parameters),
+            n_drawn=parameters.get("n_drawn"),
         )
 
     @property
