@@ -29,11 +29,15 @@ from crisptree.learning.choosing import Trial
 from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
 from crisptree.rows.sparse import SparseRows
 from crisptree.targets import Target
 
 Doubles = npt.NDArray[np.float64]
+
+DEPTH = 10
+"""What max_depth="auto" means for hyperplanes; thresholds go on until leaves are pure."""
 
 STEP, MOST = 10, 100
 """n_estimators="auto" adds so many trees at a time, up to so many."""
@@ -117,7 +121,7 @@ def fit_classes(
     if earlier is None and is_open(parameters):
         with hearing_trials(parameters["verbose"]) as on_trial:
             chosen, path = choose_for_forest(parameters, with_labels(problem), data.image_shape, seed, on_trial)
-    values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
+    values = closed(with_depth(parameters), chosen, data.image_shape, is_sparse=is_sparse)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
     n_rows = len(data.y)
@@ -192,11 +196,11 @@ class ForestTask:
         if not numbers:
             return
         spec = spec_of(self.parameters, self.problem, self.image_shape, self.bagging.seed)
-        spec = replace(spec, n_drawn=features_drawn(self.parameters["max_features"], self.problem.training.X.shape[1]))
+        spec = as_in_forest(spec, self.parameters["max_features"], self.problem.training.X.shape[1])
         bags = [Bag(self.bagging.times(number).astype(np.int32), self.bagging.tree_seed(number)) for number in numbers]
         first: CrispTree | None = None
-        for bag, (fitted, records) in zip(bags, fit_forest(spec, self.problem, bags, on_epoch=hear), strict=False):
-            tree = finished(fitted.tree, self.parameters)
+        for bag, (trained, records) in zip(bags, fit_forest(spec, self.problem, bags, on_epoch=hear), strict=False):
+            tree = finished(trained, self.parameters)
             if self.image_shape is None:
                 seen = with_ranges(tree, self.problem.training.X, self.holes) if first is None else first
                 first, tree = seen, seen if first is None else carried_over(tree, seen)
@@ -206,7 +210,17 @@ class ForestTask:
             yield tree
 
 
-def features_drawn(share: Any, n_features: int) -> int | None:
-    """How many features a split may have; None for all of them."""
+def with_depth(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with a number in place of the depth "auto", that of hyperplanes."""
+    return dict(parameters) | ({"max_depth": DEPTH} if parameters["max_depth"] == "auto" else {})
+
+
+def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:
+    """The spec of a tree among many: thresholds are found a tree at a time, and splits have features drawn for them.
+
+    "auto" lets hyperplanes have all features, which are averaged anyway, and gives a threshold the best of a few.
+    """
+    thresholds = spec.grow == "axis_aligned"
+    share = ("sqrt" if thresholds else None) if max_features == "auto" else max_features
     number = max(1, round(np.sqrt(n_features))) if share == "sqrt" else number_of(share, n_features)
-    return None if number >= n_features else number
+    return replace(spec, grow="cart" if thresholds else spec.grow, n_drawn=None if number >= n_features else number)

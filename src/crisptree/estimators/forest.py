@@ -40,10 +40,11 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         draws as many rows of every class. What is drawn are weights: no row is copied.
     max_samples : int, float or None, default=None
         How many rows are drawn for a tree, or what share of them; None draws as many as there are.
-    max_features : int, float, "sqrt" or None, default=None
-        How many features a split may have, drawn for each split, or what share of them; None lets it have all.
-    max_depth : int or None, default=10
-        The largest number of splits on a path.
+    max_features : int, float, "sqrt", "auto" or None, default="auto"
+        How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
+        lets hyperplanes have all and thresholds the square root of their number.
+    max_depth : int, "auto" or None, default="auto"
+        The largest number of splits on a path. "auto" is 10 for hyperplanes, and no bound for thresholds.
     random_state : int, RandomState or None, default=None
         Makes the fit repeatable. A tree follows from this and from its number alone.
     warm_start : bool, default=False

@@ -6,22 +6,21 @@ What is best for one tree is not best for many: their errors are averaged, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.choices import Search, folds_of, is_chosen_for
-from crisptree.estimators.fitting_forest import features_drawn, row_scores
+from crisptree.estimators.choices import THRESHOLDS, Search, folds_of, is_chosen_for
+from crisptree.estimators.fitting_forest import as_in_forest, row_scores, with_depth
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
 from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.problem import Problem
 from crisptree.learning.spec import Spec
 
-TREES = 8
+TREES = 5
 """Trees of a trial: enough to tell settings apart that help many trees from those that help one."""
 
 
@@ -38,10 +37,12 @@ def choose_for_forest(
     folds = folds_of(problem, seed)
     if not folds:
         return {}, []
-    search = ForestSearch(parameters, folds, image_shape, seed, on_trial)
+    search = ForestSearch(with_depth(parameters), folds, image_shape, seed, on_trial)
+    search.deep = parameters["max_depth"] == "auto"
     search.widths()
     if image_shape is None:
         search.one_scale()
+        search.sparse()
         search.thresholds()
     return search.best.values, search.trials
 
@@ -49,15 +50,19 @@ def choose_for_forest(
 class ForestSearch(Search):
     """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins."""
 
+    deep = False
+    """Whether thresholds may go as deep as there are rows."""
+
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
         """A small forest on every fold, judged by the rest."""
         scores = []
         for fold in folds:
             rows = fold.problem.training
-            drawn = features_drawn(self.parameters["max_features"], rows.X.shape[1])
             bagging = Bagging(len(rows.y), len(rows.y), True, self.seed)
             bags = [Bag(bagging.times(tree), bagging.tree_seed(tree)) for tree in range(TREES)]
-            trees = [found.fitted.tree for found in fit_forest(replace(spec, n_drawn=drawn), fold.problem, bags)]
+            share = values.get("max_features", self.parameters["max_features"])
+            spec = as_in_forest(spec, share, rows.X.shape[1])
+            trees = [found.tree for found in fit_forest(spec, fold.problem, bags)]
             said = CrispForest.of(trees).values(fold.held.X, self.parameters["n_jobs"])
             assert said is not None
             scores.append(row_scores(self.target, said, fold.held.y))
@@ -67,3 +72,17 @@ class ForestSearch(Search):
 
     def thresholds(self) -> None:
         """CART's splits to the full depth, as they are found: what a random forest averages."""
+        if self._is_free("split"):
+            values = THRESHOLDS | {"finetune_epochs": 0} | ({"max_depth": None} if self.deep else {})
+            for share in ("sqrt", None):
+                self._try(**values, max_features=share)
+
+    def sparse(self) -> None:
+        """Sparse trees as for one, shallow and as deep as the others."""
+        super().sparse()
+        best = self.best.values
+        if best.get("l1"):
+            self._try(**best | {"max_depth": self.depth})
+
+    def _is_free(self, name: str) -> bool:
+        return name == "finetune_epochs" or super()._is_free(name)

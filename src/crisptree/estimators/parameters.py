@@ -339,8 +339,8 @@ class BaggingParameters(Declared):
         default=None, rule=SHARE, flag="--max-samples", help="Rows drawn for each tree, or their share."
     )
     max_features: int | float | str | None = parameter(
-        default=None,
-        rule=word_or("sqrt", SHARE),
+        default="auto",
+        rule=word_or("auto", word_or("sqrt", SHARE)),
         flag="--max-features",
         help="Features that a split may have, drawn for each: a number, a share or sqrt.",
     )
@@ -349,11 +349,16 @@ class BaggingParameters(Declared):
 class ForestParameters(BaggingParameters, ClassifierParameters):
     """Those of ``CrispForestClassifier``: the trees', with more depth, and what makes a forest of them."""
 
-    max_depth: int | None = parameter(
-        default=10,
-        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
+    max_depth: int | str | None = parameter(
+        default="auto",
+        rule=word_or(
+            "auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)")
+        ),
         flag="--depth",
         help="Most splits on a path.",
+    )
+    shrinkage: float | str = parameter(
+        default=0.0, rule=number(0.0), flag="--shrinkage", help="How strongly leaf tables are drawn to those above."
     )
 
 

@@ -7,9 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.baselines.cart import cart
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree
@@ -27,10 +30,18 @@ from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
+from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
+
+SEARCHED = (*SEARCHES, "cart")
+"""Ways of growing that look for hyperplanes and train none."""
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
+
+
+Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
+"""A shape, and which node of a larger tree each of its nodes was."""
 
 
 class Fitted(NamedTuple):
@@ -84,12 +95,20 @@ def completed(
 ) -> Fitted:
     """A grown tree finetuned, made crisp and settled."""
     spec = work.spec
-    if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
-        zeros = greedy.tree.splits.parameters["weight"] == 0
-    tuned, nu = (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
+    tuned, nu = tuned_tree(work, greedy, validation, zeros)
     tree, soft = crisp_tree(tuned, spec, problem)
     is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
     return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+
+
+def tuned_tree(
+    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None = None
+) -> tuple[TrainedTree, float | None]:
+    """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
+    spec = work.spec
+    if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and work.holds_zeros):
+        zeros = greedy.tree.splits.parameters["weight"] == 0
+    return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
 
 
 def kind_for(spec: Spec, problem: Problem) -> SplitKind:
@@ -102,15 +121,25 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
 
     Splits that part none of the training rows are in neither of them.
     """
-    rows = problem.training
+    tree, left = settled_tree(unsettled_tree(soft, spec, problem), spec, problem)
+    return tree, soft if left is None else soft._replace(tree=soft.tree.reduced(*left))
+
+
+def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
+    """The deterministic tree behind a soft one, before any row has been counted."""
     noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
-    tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
+    return soft.damped(noise).crisp(problem.scaling, soft.steepness)
+
+
+def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
+    """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
+    rows = problem.training
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
     if not len(dead):
-        return tree, soft
-    structure, nodes = tree.structure.spliced(dead, to_right)
-    return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
+        return tree, None
+    left = tree.structure.spliced(dead, to_right)
+    return reduced(tree, *left, spec.leaf_prior), left
 
 
 class Work(NamedTuple):
@@ -138,7 +167,7 @@ class Work(NamedTuple):
 
 def _grown_split(spec: Spec) -> Any:
     """What grows: a search finds hyperplanes, be they of one feature each."""
-    return "oblique" if spec.grow in SEARCHES else spec.split
+    return "oblique" if spec.grow in SEARCHED else spec.split
 
 
 def _begin(work: Work, start: Start) -> Tree:
@@ -207,10 +236,17 @@ def _rival(work: Work, start: Start) -> TrainedTree:
     return TrainedTree(tree, plan.steepness_at(0))
 
 
+def _cart(work: Work, start: Start) -> TrainedTree:
+    spec = work.spec
+    tree = cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
+    return TrainedTree(tree, spec.growth.steepness_at(0))
+
+
 GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
     "greedy": _greedily,
     "balanced": _balanced,
     "keep": _kept,
+    "cart": _cart,
     **dict.fromkeys(SEARCHES, _rival),
 }
 

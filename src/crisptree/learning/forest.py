@@ -17,9 +17,18 @@ import torch
 
 from crisptree.blocks import n_threads
 from crisptree.learning.finetuning import TrainedTree
-from crisptree.learning.fitting import Fitted, Work, completed, fit_tree, kind_for, training_on
+from crisptree.inference import CrispTree
+from crisptree.learning.fitting import (
+    Work,
+    fit_tree,
+    kind_for,
+    settled_tree,
+    training_on,
+    tuned_tree,
+    unsettled_tree,
+)
 from crisptree.learning.growing import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
-from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Ending, EpochRecord, Listener
 from crisptree.learning.problem import Part, Problem, relative_weights
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
@@ -44,9 +53,9 @@ class Bag(NamedTuple):
 
 
 class FittedTree(NamedTuple):
-    """A tree and the records of its finetuning."""
+    """A deterministic tree and the records of its finetuning."""
 
-    fitted: Fitted
+    tree: CrispTree
     history: list[EpochRecord]
 
 
@@ -140,26 +149,37 @@ def _completed(
     bags: Sequence[Bag],
     validation: Samples | None,
 ) -> Iterator[FittedTree]:
-    """Every tree finetuned and settled, as many at once as there are cores; on a device one after the other."""
+    """Every tree finetuned and settled, as many at once as there are cores.
+
+    A device finetunes one after the other, while the host settles those that are done.
+    """
     on_host = works[0].samples.device.type == "cpu"
-    threads = n_threads(works[0].spec.n_jobs) if on_host else 1
-    each = max(1, threads // len(works)) if on_host else works[0].spec.n_jobs
+    threads = n_threads(works[0].spec.n_jobs)
+    each = max(1, threads // len(works))
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
-    def complete(number: int) -> FittedTree:
+    def tuned(number: int) -> tuple[CrispTree, list[EpochRecord]]:
         work, history = works[number], list[EpochRecord]()
         own = work._replace(
-            spec=replace(work.spec, n_jobs=each),
             samples=replace(work.samples, n_jobs=each),
-            on_epoch=Ending(history.append) if not work.on_epoch else work.on_epoch,
+            on_epoch=work.on_epoch if work.on_epoch else Ending(history.append),
         )
-        rows = problem.training
-        settled_on = replace(problem, training=replace(rows, weight=bags[number].weight(rows)))
-        return FittedTree(completed(own, grown[number], settled_on, validation), history)
+        soft, _ = tuned_tree(own, grown[number], validation)
+        return unsettled_tree(soft, own.spec, problem), history
 
+    def settle(number: int, tree: CrispTree, history: list[EpochRecord]) -> FittedTree:
+        rows = problem.training
+        own = replace(problem, training=replace(rows, weight=bags[number].weight(rows)))
+        return FittedTree(settled_tree(tree, replace(works[number].spec, n_jobs=each), own)[0], history)
+
+    numbers = range(len(works))
     with workers(min(threads, len(works))) as each_of:
-        yield from each_of(complete, range(len(works)))
+        if on_host:
+            yield from each_of(lambda number: settle(number, *tuned(number)), numbers)
+        else:
+            waiting = ((number, *tuned(number)) for number in numbers)
+            yield from each_of(lambda one: settle(*one), waiting)
 
 
 def _one_by_one(spec: Spec, problem: Problem, bags: Sequence[Bag]) -> Iterator[FittedTree]:
@@ -170,6 +190,6 @@ def _one_by_one(spec: Spec, problem: Problem, bags: Sequence[Bag]) -> Iterator[F
         index = np.flatnonzero(bag.times)
         own = Part(rows.X[index], rows.y[index], bag.weight(rows)[index])
         its = Problem(own, problem.scaling, problem.target, problem.validation)
-        return FittedTree(fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append), history)
+        return FittedTree(fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append).tree, history)
 
     yield from map(fit, bags)

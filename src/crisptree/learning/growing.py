@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,15 +34,33 @@ def min_leaf_weight(limits: Limits, samples: Samples) -> float:
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
 
+class Found(NamedTuple):
+    """Trained stumps and the rows of each."""
+
+    outcome: Outcome
+    groups: Groups
+
+    def move(self, leaf_of_row: Tensor, leaf_of_group: dict[int, int]) -> None:
+        """Send the rows that some of the stumps turn right to new leaves."""
+        new = torch.full((len(self.groups.sizes),), -1, device=leaf_of_row.device)
+        groups, leaves = (torch.tensor(list(part), device=new.device) for part in (leaf_of_group, leaf_of_group.values()))
+        new[groups] = leaves
+        to = new[self.groups.group]
+        moves = self.outcome.turns & (to >= 0)
+        leaf_of_row[self.groups.rows[moves]] = to[moves]
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A trained stump that waits at a leaf. ``decrease`` is its gain times the leaf's share of all samples."""
+    """A trained stump that waits at a leaf, one of those ``found`` with it.
+
+    ``decrease`` is its gain times the leaf's share of all samples.
+    """
 
     leaf: int
-    splits: AbstractSplits
-    table: Tensor
+    found: Found
+    number: int
     decrease: float
-    right_rows: Tensor
 
 
 class Request(NamedTuple):
@@ -160,14 +180,24 @@ def growing(tree: Tree, samples: Samples, limits: Limits, tries: int = TRIES) ->
         chosen = _choose(waiting, limits)
         fresh = []
         for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
-            leaf_of_row[candidate.right_rows] = number
             fresh += [candidate.leaf, number]
             del waiting[candidate.leaf]
         if chosen:
-            splits = AbstractSplits.concatenated([candidate.splits for candidate in chosen])
-            tables = torch.stack([candidate.table for candidate in chosen])
-            tree = tree.grown([candidate.leaf for candidate in chosen], splits, tables)
+            tree = _with_splits(tree, chosen, leaf_of_row)
     return tree
+
+
+def _with_splits(tree: Tree, chosen: list[Candidate], leaf_of_row: Tensor) -> Tree:
+    """The tree with the chosen stumps in the place of their leaves; their rows are moved."""
+    splits, tables, n_leaves = [], [], tree.structure.n_leaves
+    for _, several in groupby(enumerate(chosen, start=n_leaves), key=lambda one: id(one[1].found)):
+        some = list(several)
+        found, numbers = some[0][1].found, [candidate.number for _, candidate in some]
+        found.move(leaf_of_row, {candidate.number: leaf for leaf, candidate in some})
+        splits.append(found.outcome.splits.select(numbers))
+        tables.append(found.outcome.tables[torch.tensor(numbers, device=leaf_of_row.device)])
+    leaves = [candidate.leaf for candidate in chosen]
+    return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
 
 
 def _is_full(tree: Tree, limits: Limits) -> bool:
@@ -218,18 +248,9 @@ class _Growth:
     def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
         total = float(self.samples.weight.double().sum())
         decreases = outcome.gains * outcome.weights / total
-        accepted = outcome.accepted
-        sizes = groups.sizes.tolist()
-        pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
-        for number, (rows, turns) in enumerate(pieces):
-            if accepted[number] and decreases[number] >= self.limits.min_impurity_decrease:
-                yield Candidate(
-                    leaf=leaves[number],
-                    splits=outcome.splits.select([number]),
-                    table=outcome.tables[number],
-                    decrease=float(decreases[number]),
-                    right_rows=rows[turns],
-                )
+        found = Found(outcome, groups)
+        for number in np.flatnonzero(outcome.accepted & (decreases >= self.limits.min_impurity_decrease)).tolist():
+            yield Candidate(leaves[number], found, number, float(decreases[number]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ STEEPEST = 1e12
 RATE, FEATURES_AT_FULL_RATE = 0.02, 64
 """What learning_rate="auto" means; see docs/results/defaults.md."""
 
-FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2")
+FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2", "cart")
 """Ways of growing whose steps, if they take any, do not add up over the weights of a hyperplane."""
 
 
