@@ -52,9 +52,9 @@ def cart(samples: Samples, limits: Limits, n_drawn: int | None, seed: int) -> Tr
     bias = np.array([-rounded_down(threshold) for threshold in nodes.threshold[splits]], dtype=np.float32)
     counts = target.tally(y, weight, leaf_number[found.apply(x)], structure.n_leaves)
     like = samples.weight
-    tables = torch.from_numpy(target.tables(counts)).to(like)
+    statistics, before = (torch.from_numpy(part).to(like) for part in (counts, target.tables(counts)))
     hyperplanes = (torch.from_numpy(part).to(like) for part in (weights, bias))
-    return Tree(structure, ObliqueSplits(*hyperplanes), target.update(torch.from_numpy(counts).to(like), tables), target.name)
+    return Tree(structure, ObliqueSplits(*hyperplanes), target.update(statistics, before, 0.0), target.name)
 
 
 def _structure(nodes: Any) -> tuple[TreeStructure, np.ndarray, np.ndarray]:

@@ -51,7 +51,7 @@ class OutOfBag:
         self.sums = np.zeros((len(rows.y), n_outputs))
         self.trees = np.zeros(len(rows.y), dtype=np.int64)
 
-    def add(self, tree: CrispTree, times: npt.NDArray[np.int64]) -> None:
+    def add(self, tree: CrispTree, times: npt.NDArray[np.integer]) -> None:
         """One more tree, and how often it has seen each row."""
         unseen = np.flatnonzero(times == 0)
         for block in row_blocks(len(unseen)):

@@ -10,12 +10,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.bags import Bagging, number_of
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_checks import check_forest, check_warm_start
-from crisptree.estimators.parameters import ClassifierParameters, ForestParameters
+from crisptree.estimators.forest_parameters import ForestParameters
+from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.inference.forest import CrispForest
 

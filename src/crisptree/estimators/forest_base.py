@@ -15,9 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.fast_lane import is_plain
-from crisptree.inference import CrispTree
 from crisptree.inference.forest import CrispForest
-from crisptree.inference.shrinking import shrunk
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord

@@ -17,8 +17,8 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
     check_parameters(declared, values)
     if values["early_stopping"] and not has_validation:
         raise ValueError(
-            "`early_stopping` must come with `validation` rows in a forest, because rows that a tree has not drawn judge "
-            "the forest; got none. Give fit a validation set, or set early_stopping=False."
+            "`early_stopping` must come with `validation` rows in a forest, because rows that a tree has not drawn "
+            "judge the forest; got none. Give fit a validation set, or set early_stopping=False."
         )
     if values["prune"] == "auto":
         raise ValueError("`prune` must be a number or None in a forest; got 'auto', which is for one tree.")
@@ -26,8 +26,8 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
         raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
     if values["n_estimators"] == "auto" and not values["bootstrap"] and values["max_samples"] is None:
         raise ValueError(
-            "`n_estimators` must be a number where every tree sees all rows (bootstrap=False, max_samples=None), because "
-            "nothing judges then; got 'auto'."
+            "`n_estimators` must be a number where every tree sees all rows (bootstrap=False, max_samples=None), "
+            "because nothing judges then; got 'auto'."
         )
 
 

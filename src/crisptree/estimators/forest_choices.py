@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.choices import THRESHOLDS, Search, folds_of, is_chosen_for

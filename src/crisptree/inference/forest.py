@@ -70,7 +70,7 @@ class CrispForest:
         if self._reads(X):
             found = np.empty((len(X), len(self)), dtype=np.int64)
             return found if self.kernel.route(X, found, n_threads(n_jobs), check_finite) else None
-        if check_finite and not np.isfinite(X).all():
+        if check_finite and not _is_finite(X):
             return None
         return np.stack([route_rows(tree, X, n_jobs) for tree in self.trees], axis=1)
 
@@ -83,7 +83,7 @@ class CrispForest:
         if self._reads(X):
             if not self.kernel.sum(X, sums, n_threads(n_jobs), check_finite):
                 return None
-        elif check_finite and not np.isfinite(X).all():
+        elif check_finite and not _is_finite(X):
             return None
         else:
             sums[:] = 0.0
@@ -101,3 +101,7 @@ class CrispForest:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name.name: getattr(self, name.name) for name in fields(self)}
+
+
+def _is_finite(X: Any) -> bool:
+    return bool(np.isfinite(np.asarray(X, dtype=np.float32)).all())

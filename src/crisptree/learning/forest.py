@@ -16,8 +16,8 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import n_threads
-from crisptree.learning.finetuning import TrainedTree
 from crisptree.inference import CrispTree
+from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import (
     Work,
     fit_tree,
@@ -38,7 +38,7 @@ from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.picked import PickedRows
 
 PAIRS_AT_ONCE = 2**24
-"""So many pairs of a tree and one of its rows are in training at once, at about forty bytes each; further trees wait."""
+"""So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""
 
 
 class Bag(NamedTuple):
@@ -136,9 +136,7 @@ def _grown(works: Sequence[Work]) -> list[TrainedTree]:
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return found_together([finders[number] for number in requests], list(requests.values()))
 
-    growths = [
-        growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits) for work in works
-    ]
+    growths = [growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits) for work in works]
     return [TrainedTree(tree, plan.final_steepness) for tree in grow_together(find_all, growths)]
 
 

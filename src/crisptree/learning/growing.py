@@ -43,7 +43,9 @@ class Found(NamedTuple):
     def move(self, leaf_of_row: Tensor, leaf_of_group: dict[int, int]) -> None:
         """Send the rows that some of the stumps turn right to new leaves."""
         new = torch.full((len(self.groups.sizes),), -1, device=leaf_of_row.device)
-        groups, leaves = (torch.tensor(list(part), device=new.device) for part in (leaf_of_group, leaf_of_group.values()))
+        groups, leaves = (
+            torch.tensor(list(part), device=new.device) for part in (leaf_of_group, leaf_of_group.values())
+        )
         new[groups] = leaves
         to = new[self.groups.group]
         moves = self.outcome.turns & (to >= 0)
@@ -222,7 +224,7 @@ class _Growth:
         self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor
     ) -> Generator[Request, Outcome, list[Candidate]]:
         """Splits for those of the fresh leaves that may be split; useless ones are tried again."""
-        leaves, found = self._open(structure, fresh, leaf_of_row), []
+        leaves, found = self._open(structure, fresh, leaf_of_row), list[Candidate]()
         for _ in range(self.tries):
             if not leaves:
                 break
@@ -327,8 +329,8 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
     def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
         trained(stumps, plan, on_epoch)
         if held is not None and held.chooses:
-            middles = (centers for _, centers in begins)
-            stumps = [finder.thinned(*one) for finder, one in zip(finders, zip(stumps, middles, strict=True), strict=True)]
+            centers = [middle for _, middle in begins]
+            stumps = [finder.thinned(one, middle) for finder, one, middle in zip(finders, stumps, centers, strict=True)]
             trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
@@ -338,6 +340,4 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
     if not turned:
         return found
     others = outcomes(turned, None)
-    return [
-        one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)
-    ]
+    return [one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)]

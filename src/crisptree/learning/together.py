@@ -67,17 +67,17 @@ def _joint_stumps(several: Sequence[Stumps]) -> Stumps:
 
 def _joint_samples(parts: Sequence[Part]) -> Samples:
     """The rows of all groups after each other, their features read where they lie."""
-    picked, y, weight = [], [], []
-    for stumps, samples, _ in parts:
-        rows = stumps.groups.rows
-        assert isinstance(samples.rows, PickedRows) and samples.rows.index is not None
-        picked.append(samples.rows.index[rows])
-        y.append(samples.y[rows])
-        weight.append(samples.weight[rows])
     first = parts[0].samples
-    assert isinstance(first.rows, PickedRows) and first.rows.values is not None
-    rows = PickedRows.of(ArrayRows(first.rows.values), torch.cat(picked))
-    return Samples(rows, torch.cat(y), torch.cat(weight), first.target, first.varying, first.n_jobs)
+    y = torch.cat([samples.y[stumps.groups.rows] for stumps, samples, _ in parts])
+    weight = torch.cat([samples.weight[stumps.groups.rows] for stumps, samples, _ in parts])
+    index = torch.cat([_picked(samples).index[stumps.groups.rows] for stumps, samples, _ in parts])
+    rows = PickedRows.of(ArrayRows(_picked(first).values), index)
+    return Samples(rows, y, weight, first.target, first.varying, first.n_jobs)
+
+
+def _picked(samples: Samples) -> PickedRows:
+    assert isinstance(samples.rows, PickedRows)
+    return samples.rows
 
 
 class _JointOrders:

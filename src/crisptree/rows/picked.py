@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -31,21 +31,18 @@ class PickedRows(Windows):
     [[3.0, 4.0], [1.0, 2.0]]
     """
 
-    values: Tensor | None = None
-    index: Tensor | None = None
+    values: Tensor = field(kw_only=True)
+    index: Tensor = field(kw_only=True)
 
     @classmethod
     def of(cls, rows: ArrayRows | PickedRows, index: Tensor) -> PickedRows:
         """Some of the rows, or some of those that were picked before."""
         if isinstance(rows, PickedRows):
-            assert rows.index is not None
             index = rows.index[index]
         values = rows.values
-        assert values is not None
         width = values.shape[1]
         offset = torch.arange(width, device=values.device)
-        return cls(values.reshape(-1), index * width, offset, 1, values, index)
+        return cls(values.reshape(-1), index * width, offset, values=values, index=index)
 
     def batch(self, rows: Tensor) -> Tensor:
-        assert self.values is not None and self.index is not None
         return self.values.index_select(0, self.index[rows])
