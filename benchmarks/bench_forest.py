@@ -41,7 +41,7 @@ RIVALS: dict[str, Callable[[int], Any]] = {
 SLOW = {("MNIST", "hist gradient boosting"), ("Fashion-MNIST", "hist gradient boosting")}
 """Minutes of many cores each; not run."""
 
-IMAGES = {"split": "oblique", "input_noise": 0.5, "max_depth": 10}
+IMAGES = {"split": "oblique", "input_noise": 0.5, "l1": 0.0, "max_depth": 10}
 TABLES = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "max_depth": 10}
 SETTINGS: dict[str, dict[str, Any]] = {
     "as it is": {},
