@@ -8,9 +8,22 @@ from crisptree.export.agreement import Agreement
 from crisptree.export.checking import check, write
 from crisptree.export.graphviz import dot
 from crisptree.export.html import html
+from crisptree.export.javascript import js
 from crisptree.export.json_document import json
 from crisptree.export.portable import ExportError, Portable
 from crisptree.export.rules import text
 from crisptree.export.sklearn_tree import sklearn_tree
 
-__all__ = ["text", "dot", "html", "json", "sklearn_tree", "write", "check", "Agreement", "Portable", "ExportError"]
+__all__ = [
+    "text",
+    "dot",
+    "html",
+    "json",
+    "js",
+    "sklearn_tree",
+    "write",
+    "check",
+    "Agreement",
+    "Portable",
+    "ExportError",
+]

@@ -92,6 +92,14 @@ TARGETS = {
     for target in (
         ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
+            "js",
+            "JavaScript",
+            (".mjs", ".js"),
+            "javascript",
+            "Node.js",
+            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+        ),
+        ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",
             (".joblib",),
