@@ -46,7 +46,7 @@ ALLOWED = {
     "explain": {"structure", "blocks", "labels", "inference", "view"},
     "export": {"structure", "inference", "view", "labels", "persistence"},
     "plots": {"structure", "inference", "view"},
-    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
+    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
         *("persistence", "tables", "targets", "warning", "files", "limits", "visible"),

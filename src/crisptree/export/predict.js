@@ -1,4 +1,4 @@
-// A tree that sends a row down one path: the arithmetic of crisptree, in single precision and in its order of summation,
+// A tree that sends a row down one path: the arithmetic of crisptree, in single precision and its order of summation,
 // so that every row reaches the leaf that it reaches there. Nothing here needs anything else.
 
 // `spec` has: columns [{name, kind, feature, categories, fill, missing}], missingTexts, nFeatures, classes,
@@ -67,12 +67,15 @@ function crispModel(spec) {
     return number;
   }
 
-  function encodeColumn(column, place, value, features) {
+  // Writes what a column has into the features of a row.
+  function setColumn(features, place, value) {
+    const column = spec.columns[place];
+    const own = column.kind === "category" ? column.categories.length : 1;
+    features.fill(0, column.feature, column.feature + own + (column.missing ? 1 : 0));
     if (isMissing(value)) {
       if (column.kind !== "category" && column.fill === null)
-        throw new RangeError(`column ${JSON.stringify(column.name)} must have a number; the model keeps none to fill in`);
+        throw new RangeError(`column ${JSON.stringify(column.name)} must have a number; the model has none to fill in`);
       if (column.kind !== "category") features[column.feature] = column.fill;
-      const own = column.kind === "category" ? column.categories.length : 1;
       if (column.missing) features[column.feature + own] = 1;
     } else if (column.kind === "category") {
       const level = places[place].get(levelText(value));
@@ -82,11 +85,12 @@ function crispModel(spec) {
     }
   }
 
-  // A typed array holds features as the tree sees them; an array holds the columns in their order; an object has them by
+  // A typed array holds features as the tree sees them; an array holds columns in their order; an object has them by
   // name. null and undefined mean that a value is missing; a column that is not there at all is a mistake.
   function encode(row) {
     if (ArrayBuffer.isView(row)) {
-      if (row.length !== spec.nFeatures) throw new RangeError(`a row must have ${spec.nFeatures} features; got ${row.length}`);
+      if (row.length !== spec.nFeatures)
+        throw new RangeError(`a row must have ${spec.nFeatures} features; got ${row.length}`);
       const features = Float32Array.from(row);
       if (!features.every(Number.isFinite)) throw new RangeError("features must be finite numbers");
       return features;
@@ -97,7 +101,7 @@ function crispModel(spec) {
     spec.columns.forEach((column, place) => {
       if (!Array.isArray(row) && !Object.hasOwn(row, column.name))
         throw new RangeError(`a row must have the column ${JSON.stringify(column.name)}`);
-      encodeColumn(column, place, Array.isArray(row) ? row[place] : row[column.name], features);
+      setColumn(features, place, Array.isArray(row) ? row[place] : row[column.name]);
     });
     return features;
   }
@@ -123,12 +127,10 @@ function crispModel(spec) {
   }
 
   return {
-    encode,
-    score: (split, features, tree = 0) => score(spec.trees[tree], split, features),
+    setColumn,
     leaves,
     leaf: (row) => leaves(row)[0],
     predictProba: (row) => tableOf(leaves(row)),
-    classNumber: (row) => largestOf(tableOf(leaves(row))),
     predict: (row) => spec.classes[largestOf(tableOf(leaves(row)))],
   };
 }
