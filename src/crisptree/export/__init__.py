@@ -13,6 +13,7 @@ from crisptree.export.json_document import json
 from crisptree.export.portable import ExportError, Portable
 from crisptree.export.rules import text
 from crisptree.export.sklearn_tree import sklearn_tree
+from crisptree.export.sql_statement import sql
 
 __all__ = [
     "text",
@@ -20,6 +21,7 @@ __all__ = [
     "html",
     "json",
     "js",
+    "sql",
     "sklearn_tree",
     "write",
     "check",

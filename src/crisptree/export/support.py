@@ -100,6 +100,20 @@ TARGETS = {
             refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
         ),
         ExportTarget(
+            "sql",
+            "SQL",
+            (".sql",),
+            "sql_statement",
+            "Python's own SQLite",
+            ("table",),
+            {
+                "conv": MODULES_STAY,
+                "module": MODULES_STAY,
+                "forest": "it would be a statement for each tree. Export the trees one by one.",
+                "segmenter": IMAGES_STAY,
+            },
+        ),
+        ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",
             (".joblib",),
