@@ -1,0 +1,1 @@
+"""C99 for anything that has a compiler: one header without dependencies."""
