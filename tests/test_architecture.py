@@ -44,7 +44,7 @@ ALLOWED = {
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
     "view": {"structure", "inference", "labels", "visible"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
-    "export": {"structure", "inference", "view"},
+    "export": {"structure", "inference", "view", "labels"},
     "plots": {"structure", "inference", "view"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
     "estimators": {
@@ -103,6 +103,7 @@ LIBRARIES = {
         "datasets",
         "view",
         "explain/blaming.py",
+        "export/sklearn_tree.py",
         "holdout",
         "libsvm",
         "metrics",
