@@ -5,11 +5,13 @@ and what each can hold; ``agreement`` compares what was written with the model, 
 """
 
 from crisptree.export.agreement import Agreement
+from crisptree.export.c99 import c
 from crisptree.export.checking import check, write
 from crisptree.export.graphviz import dot
 from crisptree.export.html import html
+from crisptree.export.onnx_graph import onnx
 from crisptree.export.portable import ExportError, Portable
 from crisptree.export.rules import text
 from crisptree.export.sklearn_tree import sklearn_tree
 
-__all__ = ["text", "dot", "html", "sklearn_tree", "write", "check", "Agreement", "Portable", "ExportError"]
+__all__ = ["text", "dot", "html", "c", "onnx", "sklearn_tree", "write", "check", "Agreement", "Portable", "ExportError"]

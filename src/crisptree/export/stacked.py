@@ -46,7 +46,9 @@ class Stacked:
         """The trees of a model in their order."""
         splits = np.cumsum([0, *(tree.structure.n_splits for tree in model.trees)])
         leaves = np.cumsum([0, *(tree.structure.n_leaves for tree in model.trees)])
-        left, right, root = [], [], []
+        left: list[npt.NDArray[np.int64]] = []
+        right: list[npt.NDArray[np.int64]] = []
+        root = []
         for number, tree in enumerate(model.trees):
             for side, children in ((left, tree.structure.left), (right, tree.structure.right)):
                 own = children.astype(np.int64)

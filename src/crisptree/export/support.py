@@ -84,9 +84,32 @@ IMAGES_STAY = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 
+NOT_IN_C = "a network of several layers is no table. Export to ONNX, or train with split='oblique' or 'axis'."
+
 TARGETS = {
     target.name: target
     for target in (
+        ExportTarget(
+            "c",
+            "C99",
+            (".h",),
+            "c99",
+            "a C compiler",
+            ("name", "integer", "inputs", "max_flash", "max_stack"),
+            refuses={"conv": NOT_IN_C, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+        ),
+        ExportTarget(
+            "onnx",
+            "ONNX",
+            (".onnx",),
+            "onnx_graph",
+            "onnxruntime",
+            ("name", "form"),
+            refuses={
+                "module": "of modules it knows split='conv' only. Export yours with torch.onnx, or train hyperplanes.",
+                "segmenter": IMAGES_STAY,
+            },
+        ),
         ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from crisptree.export import escaping
 from crisptree.export.c99 import text
 from crisptree.export.c99.source import filled
@@ -16,8 +14,9 @@ DECLARATIONS = """\
 int32_t ${name}_category(int32_t column, const char *text);
 
 /* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
- * number of a category. Not a number (NaN) is a missing value. The result is 0, or the number of the first column that
- * cannot be used, counted from 1: a value is missing where none was in training, or is too large for single precision.
+ * number of a category. Not a number (NaN) is a missing value: the mean of training stands in. The result is 0, or the
+ * number of the first column that cannot be used, counted from 1: its value is too large for single precision, or is
+ * missing where the model keeps nothing to stand in.
  */
 int32_t ${name}_encode(const double *columns, float *row);
 """
@@ -45,7 +44,7 @@ int32_t ${name}_encode(const double *columns, float *row)
         const int32_t kind = ${name}_column_kind[column];
         const int32_t levels = (int32_t)${name}_first_category[column + 1] - (int32_t)${name}_first_category[column];
         const int missing = !(value >= 0.0) && !(value < 0.0);
-        if (missing && (kind & 2) == 0) {
+        if (missing && (kind & 4) != 0) {
             return column + 1;
         }
         if ((kind & 1) != 0) {
@@ -75,8 +74,18 @@ def declarations(model: Portable, name: str) -> str:
 
 
 def _words(column: Input) -> str:
-    kinds = {"number": "a number", "boolean": "true (1) or false (0)", "category": f"{len(column.categories)} categories"}
+    kinds = {
+        "number": "a number",
+        "boolean": "true (1) or false (0)",
+        "category": f"{len(column.categories)} categories",
+    }
     return f"{escaping.comment(column.name)}, {kinds[column.kind]}{', may be missing' if column.missing else ''}"
+
+
+def _kind(column: Input) -> int:
+    """Bit 0: a category; bit 1: a feature tells where values are missing; bit 2: a missing value is an error."""
+    is_category = column.kind == "category"
+    return is_category + 2 * column.missing + 4 * (column.fill is None and not is_category)
 
 
 def code(model: Portable, name: str) -> str:
@@ -85,11 +94,11 @@ def code(model: Portable, name: str) -> str:
     firsts = [0]
     for column in columns:
         firsts.append(firsts[-1] + len(column.categories))
-    fills = [0.0 if math.isnan(column.fill) else column.fill for column in columns]
+    fills = [column.fill or 0.0 for column in columns]
     texts = [value for column in columns for value in column.categories] or [""]
     tables = [
         text.integers(f"{name}_first_category", firsts),
-        text.integers(f"{name}_column_kind", [(c.kind == "category") + 2 * c.missing for c in columns]),
+        text.integers(f"{name}_column_kind", [_kind(column) for column in columns]),
         text.rounded(f"{name}_fill", fills),
     ]
     strings = text.wrapped(text.strings(texts))

@@ -77,32 +77,35 @@ def integer_pieces(model: Portable, found: IntegerTrees, name: str) -> Pieces:
     arrays.append(text.integers(f"{name}_weight", weights, words["weight_type"]))
     arrays.append(text.integers(f"{name}_bias", found.bias, "int32_t"))
     table = f"{name}_table"
-    tables = text.integers(table, found.tables, words["table_type"]) if is_classes else text.doubles(table, trees.tables)
+    tables = (
+        text.integers(table, found.tables, words["table_type"]) if is_classes else text.doubles(table, trees.tables)
+    )
     score = filled(source.SPARSE_INTEGERS if found.is_sparse else source.DENSE_INTEGERS, **words)
     turns = filled(source.INTEGER_TURN, name=name)
-    declared, code = _inputs(model, inputs, name)
+    declared, further, code = _inputs(model, inputs, name)
     one = f"/* What stands for the probability 1. */\n#define {name.upper()}_ONE {PRECISIONS[found.precision].table}\n"
     return Pieces(
         name,
         trees,
         _notes(model, found),
         (parts.declarations(model, words), *([one] if is_classes else []), *declared),
-        (*arrays, tables),
+        (*arrays, tables, *further),
         (score, parts.prediction(model, trees, turns, words), *code),
+        f"integer={found.precision}, inputs={'plain' if inputs.is_plain else 'scaled'}",
         found.costs,
         parts.STACK["integer"] + (4 * model.n_outputs if trees.n_trees > 1 else 0),
     )
 
 
-def _inputs(model: Portable, inputs: Inputs, name: str) -> tuple[list[str], list[str]]:
-    """Declarations and code that make inputs of features, and features of the columns of a table."""
+def _inputs(model: Portable, inputs: Inputs, name: str) -> tuple[list[str], list[text.Array], list[str]]:
+    """Declarations, arrays and code that make inputs of features, and features of the columns of a table."""
     words = {"name": name, "row_type": inputs.type, "low": str(inputs.low), "high": str(inputs.high)}
     if takes_wholes(model, inputs):
         offset, factor = (part.astype(np.int64) for part in (inputs.offset, inputs.factor))
         arrays = [text.integers(f"{name}_offset", offset), text.integers(f"{name}_factor", factor)]
-        return [filled(TAKES_WHOLES, **words)], ["\n", *map(str, arrays), filled(FROM_WHOLES, **words)]
+        return [filled(TAKES_WHOLES, **words)], arrays, [filled(FROM_WHOLES, **words)]
     if inputs.is_plain and not model.encodes:
-        return [], []
+        return [], [], []
     arrays = [text.rounded(f"{name}_offset", inputs.offset), text.rounded(f"{name}_factor", inputs.factor)]
     declared = [filled(TAKES_SINGLES, **words)]
     code = ["\n", filled(source.EXACT_SINGLES, name=name), "\n", *map(str, arrays), filled(FROM_SINGLES, **words)]
@@ -110,7 +113,7 @@ def _inputs(model: Portable, inputs: Inputs, name: str) -> tuple[list[str], list
         declared.append(encoder.declarations(model, name))
         code.append(encoder.code(model, name))
     guard = f"#ifdef {name.upper()}_WITH_FLOAT\n"  # whoever makes the inputs elsewhere needs none of it
-    return [guard + "\n".join(declared) + "#endif\n"], [f"\n{guard}", *code, "#endif\n"]
+    return [guard + "\n".join(declared) + "#endif\n"], [], [f"\n{guard}", *code, "#endif\n"]
 
 
 def takes_wholes(model: Portable, inputs: Inputs) -> bool:

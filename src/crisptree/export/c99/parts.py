@@ -40,6 +40,8 @@ class Pieces:
         Declarations, and the code.
     arrays : tuple of Array
         The tables.
+    options : str
+        How it was made, as the header says it.
     costs : ndarray of shape (n_splits,)
         Multiply-adds of every split.
     stack : int
@@ -52,6 +54,7 @@ class Pieces:
     declared: tuple[str, ...]
     arrays: tuple[Array, ...]
     functions: tuple[str, ...]
+    options: str
     costs: npt.NDArray[np.int64]
     stack: int
 
@@ -136,6 +139,7 @@ def assembled(model: Portable, pieces: Pieces) -> str:
         "Include it wherever it is needed; in one file, and in no other, say before that",
         f"    #define {upper}_IMPLEMENTATION",
         "It needs no library, asks for no memory, and is C++ as well.",
+        f"Options: {pieces.options}.",
         *_feature_lines(model),
     ]
     declared = "\n".join(pieces.declared)

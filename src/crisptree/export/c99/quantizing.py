@@ -155,7 +155,7 @@ def integer_trees(model: Portable, precision: str, inputs: str = "auto") -> Inte
     if inputs == "plain":
         if as_they_are is None:
             raise ExportError(
-                "inputs='plain' needs features that were whole numbers from 0 to 255, or from -128 to 127, in training; "
+                "inputs='plain' needs features that were whole numbers from 0 to 255, or -128 to 127, in training; "
                 "those of this model were not. Leave it at 'auto'."
             )
         return as_they_are

@@ -16,14 +16,6 @@ WIDTH = 110
 LONGEST_STRING = 4095
 """Bytes of a string that every compiler of C99 must take."""
 
-KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "and asm bool catch class compl delete explicit export false friend mutable namespace new not operator or private "
-    "protected public template this throw true try typeid typename using virtual xor".split()
-)
-"""Words of C99 and C++ that cannot name anything."""
-
 
 @dataclass(frozen=True, eq=False)
 class Array:
@@ -74,6 +66,8 @@ def strings(texts: Iterable[str]) -> list[str]:
     """Strings of C; names longer than every compiler takes are refused."""
     found = list(texts)
     for text in found:
+        if "\0" in text:
+            raise ExportError(f"names must have no null in them, which ends a string of C; got {text!r}. Rename it.")
         if len(text.encode("utf-8", "surrogatepass")) > LONGEST_STRING:
             raise ExportError(
                 f"names must have at most {LONGEST_STRING} bytes to be strings of C99; got one that begins with "
@@ -118,9 +112,8 @@ def comment(lines: Iterable[str]) -> str:
 
 def checked_name(name: str) -> str:
     """A prefix for names of C, or an error."""
-    if not name.isascii() or not name.isidentifier() or name in KEYWORDS or name.startswith("_"):
+    if not name.isascii() or not name.isidentifier() or name.startswith("_"):
         raise ExportError(
-            f"`name` must be ASCII letters, digits and underscores, must begin with a letter and be no word of C; got "
-            f"{name!r}."
+            f"`name` must be ASCII letters, digits and underscores, and must begin with a letter; got {name!r}."
         )
     return name

@@ -20,7 +20,9 @@ def answer(graph: Graph, model: Portable, trees: Stacked, arrived: str) -> None:
     else:
         own = graph.add("Sub", arrived, graph.constant(trees.first_leaf[None], "int64", "first_leaf"))
     if model.task == "regression":
-        graph.output(graph.cast(_tables(graph, trees, arrived), "float"), "variable", "float", ["N", trees.tables.shape[1]])
+        graph.output(
+            graph.cast(_tables(graph, trees, arrived), "float"), "variable", "float", ["N", trees.tables.shape[1]]
+        )
     elif is_one:
         kind, labels = label_values(model.classes)
         said = graph.add("Gather", graph.constant(labels[trees.answers], kind, "labels"), arrived)

@@ -86,5 +86,7 @@ def _onnx() -> tuple[Any, Any, Any]:
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
-        raise ExportError("an export to ONNX needs the package onnx. Install it: pip install 'crisptree[onnx]'.") from error
+        raise ExportError(
+            "an export to ONNX needs the package onnx. Install it: pip install 'crisptree[onnx]'."
+        ) from error
     return helper, numpy_helper, TensorProto

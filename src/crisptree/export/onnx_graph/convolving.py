@@ -13,7 +13,8 @@ from crisptree.export.portable import Portable
 def conv_scores(graph: Graph, model: Portable, rows: str) -> str:
     """Scores of the networks of all splits, whether a row comes by or not.  (N, n_splits)"""
     (tree,) = model.trees
-    assert tree.scaling is not None and model.image_shape is not None
+    assert tree.scaling is not None
+    assert model.image_shape is not None
     height, width, channels = (*model.image_shape, 1)[:3]
     center, factor = (graph.constant(part, "float", "scaling") for part in tree.scaling)
     scaled = graph.add("Mul", graph.add("Sub", rows, center), factor)

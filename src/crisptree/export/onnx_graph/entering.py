@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from crisptree.export.onnx_graph.building import Graph
 from crisptree.export.portable import Input, Portable
 
@@ -42,7 +40,7 @@ def input_names(model: Portable) -> list[str]:
 
 def _number(graph: Graph, column: Input, name: str) -> list[str]:
     value = graph.input(name, "float", 1)
-    if math.isnan(column.fill):
+    if column.fill is None:
         return [value]
     hole = graph.add("IsNaN", value)
     filled = graph.add("Where", hole, graph.constant(column.fill, "float", "fill"), value)

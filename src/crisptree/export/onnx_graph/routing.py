@@ -63,7 +63,15 @@ def by_ensemble(graph: Graph, model: Portable, trees: Stacked, scores: str) -> s
         for node in range(structure.n_nodes):
             is_split = node < structure.n_splits
             left, right = (int(side[node]) if is_split else 0 for side in (structure.left_nodes, structure.right_nodes))
-            values = (number, node, start + node if is_split else 0, "BRANCH_LEQ" if is_split else "LEAF", 0.0, left, right)
+            values = (
+                number,
+                node,
+                start + node if is_split else 0,
+                "BRANCH_LEQ" if is_split else "LEAF",
+                0.0,
+                left,
+                right,
+            )
             for name, value in zip(NODE_PARTS, values, strict=True):
                 nodes[name].append(value)
             if not is_split:
@@ -98,7 +106,9 @@ def by_paths(graph: Graph, model: Portable, trees: Stacked, rows: str) -> str:
         children[:n_splits, side] = np.where(own >= 0, own, n_splits + ~own)
     roots = np.where(trees.root >= 0, trees.root, n_splits + ~trees.root)
     asks = np.where(np.arange(n_splits + trees.n_leaves) < n_splits, np.arange(n_splits + trees.n_leaves), 0)
-    weight, bias = (graph.constant(part, "float", name) for part, name in ((trees.weight, "weight"), (trees.bias, "bias")))
+    weight, bias = (
+        graph.constant(part, "float", name) for part, name in ((trees.weight, "weight"), (trees.bias, "bias"))
+    )
     asked, below = graph.constant(asks, "int64", "split"), graph.constant(children.reshape(-1), "int64", "children")
     two, zero = graph.constant(2, "int64", "two"), graph.constant(0.0, "float", "zero")
     last = graph.constant([2], "int64", "axis")
@@ -120,4 +130,6 @@ def linear_scores(graph: Graph, trees: Stacked, rows: str) -> str:
     weight, bias = trees.weight, trees.bias
     if not trees.n_splits:  # matrices of a graph have at least one line
         weight, bias = np.zeros((1, weight.shape[1]), np.float32), np.zeros(1, np.float32)
-    return graph.add("Gemm", rows, graph.constant(weight, "float", "weight"), graph.constant(bias, "float", "bias"), transB=1)
+    return graph.add(
+        "Gemm", rows, graph.constant(weight, "float", "weight"), graph.constant(bias, "float", "bias"), transB=1
+    )

@@ -14,7 +14,7 @@ from crisptree.export.portable import ExportError, Portable
 ROWS_AT_ONCE = 4096
 
 
-def answers(portable: Portable, written: bytes, rows: Rows) -> Answers:
+def answers_of(portable: Portable, written: bytes, rows: Rows) -> Answers:
     """What the graph says of rows, on the CPU."""
     try:
         import onnxruntime
