@@ -37,7 +37,6 @@ def float_pieces(model: Portable, name: str) -> Pieces:
         declared.append(encoder.declarations(model, name))
         functions.append(encoder.code(model, name))
     costs = terms.costs() if is_sparse else parts.dense_costs(trees)
-    stack = parts.STACK["float"] + (8 * model.n_outputs if trees.n_trees > 1 else 0)
     return Pieces(
-        name, trees, NOTES, tuple(declared), tuple(arrays), tuple(functions), "single precision", costs, stack
+        name, trees, NOTES, tuple(declared), tuple(arrays), tuple(functions), "single precision", costs, "float"
     )

@@ -49,13 +49,17 @@ void ${name}_quantize(const int32_t *features, $row_type *row)
     for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
         const int32_t factor = ${name}_factor[j];
         const int32_t offset = ${name}_offset[j];
-        const int32_t most = $high / factor + 1;
-        int32_t value = features[j] < offset - most ? -most : features[j] > offset + most ? most : features[j] - offset;
-        value *= factor;
+        const int32_t most = offset + $high, least = offset - $high;
+        const int32_t feature = features[j] < least ? least : features[j] > most ? most : features[j];
+        const int32_t value = (feature - offset) * factor;
         row[j] = ($row_type)(value < $low ? $low : value > $high ? $high : value);
     }
 }
 """
+
+
+LARGEST_OFFSET = 2**30
+"""To which a program can still add an input in 32 bits."""
 
 
 def integer_pieces(model: Portable, found: IntegerTrees, name: str) -> Pieces:
@@ -93,7 +97,7 @@ def integer_pieces(model: Portable, found: IntegerTrees, name: str) -> Pieces:
         (score, parts.prediction(model, trees, turns, words), *code),
         f"integer={found.precision}, inputs={'plain' if inputs.is_plain else 'scaled'}",
         found.costs,
-        parts.STACK["integer"] + (4 * model.n_outputs if trees.n_trees > 1 else 0),
+        "integer",
     )
 
 
@@ -120,7 +124,8 @@ def takes_wholes(model: Portable, inputs: Inputs) -> bool:
     """Whether features become inputs by whole numbers alone."""
     assert model.ranges is not None
     whole = all(bool((part == np.floor(part)).all()) for part in (inputs.offset, inputs.factor))
-    return whole and bool(model.ranges.whole.all()) and not model.encodes and not inputs.is_plain
+    small = bool((np.abs(inputs.offset) < LARGEST_OFFSET).all())
+    return whole and small and bool(model.ranges.whole.all()) and not model.encodes and not inputs.is_plain
 
 
 def _notes(model: Portable, found: IntegerTrees) -> tuple[str, ...]:

@@ -17,11 +17,12 @@ from crisptree.export.stacked import Stacked
 MOST_NAMES = 200
 """Features of a model with more are not listed: pixels have numbers for names."""
 
-CODE_BYTES = {"float": 3072, "integer": 512}
-"""Machine code is at most this on a Cortex-M0, the software's floating point with it; measured, with room to spare."""
+CODE_BYTES = {("float", False): 3072, ("float", True): 8192, ("integer", False): 512, ("integer", True): 1024}
+"""Machine code of one tree and of a forest on a Cortex-M0, with the compiler's own functions for floats and division:
+at most, with -Os and -O2; measured, with room to spare."""
 
-STACK = {"float": 256, "integer": 96}
-"""Bytes on the stack at most, beside the sums of a forest; measured on a Cortex-M0, with room to spare."""
+STACK_BYTES = {("float", False): 288, ("float", True): 352, ("integer", False): 96, ("integer", True): 128}
+"""Stack likewise, without the sums of a forest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,8 @@ class Pieces:
         How it was made, as the header says it.
     costs : ndarray of shape (n_splits,)
         Multiply-adds of every split.
-    stack : int
-        Bytes of stack that a prediction takes at most.
+    kind : {"float", "integer"}
+        What its sums are made of.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Pieces:
     functions: tuple[str, ...]
     options: str
     costs: npt.NDArray[np.int64]
-    stack: int
+    kind: str
 
     @property
     def table_bytes(self) -> int:

@@ -21,7 +21,7 @@ from crisptree.export.c99.writing import Costs, pieces_of
 from crisptree.export.portable import ExportError, Portable
 
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-O2", "-shared", "-fPIC")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-O1", "-shared", "-fPIC")
 
 DRIVER = """\
 #define ${NAME}_IMPLEMENTATION
@@ -188,7 +188,7 @@ def _columns(portable: Portable, rows: Rows, header: Written, library: Any) -> n
 def _cost_note(portable: Portable, header: Written, leaves: npt.NDArray[np.int64]) -> str:
     """Program memory, stack and multiply-adds, the latter on these rows."""
     pieces, _ = pieces_of(portable, header.name, header.integer, header.inputs)
-    costs = Costs.of(portable, pieces, "float" if header.integer is None else "integer")
+    costs = Costs.of(portable, pieces)
     by_leaf = pieces.trees.path_costs(pieces.costs)
     mean = by_leaf[leaves + pieces.trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from crisptree.export.c99.floats import float_pieces
 from crisptree.export.c99.integer import integer_pieces
-from crisptree.export.c99.parts import CODE_BYTES, Pieces, answer_arrays, assembled
+from crisptree.export.c99.parts import CODE_BYTES, STACK_BYTES, Pieces, answer_arrays, assembled
 from crisptree.export.c99.quantizing import IntegerTrees, integer_trees
 from crisptree.export.c99.text import checked_name
 from crisptree.export.portable import ExportError, Portable
@@ -33,12 +33,14 @@ class Costs:
     worst: int
 
     @classmethod
-    def of(cls, model: Portable, pieces: Pieces, kind: str) -> Costs:
+    def of(cls, model: Portable, pieces: Pieces) -> Costs:
         """From the tables themselves and the measured size of the code."""
+        case = (pieces.kind, pieces.trees.n_trees > 1)
+        sums = {"float": 8, "integer": 4}[pieces.kind] * model.n_outputs if case[1] else 0
         tables = pieces.table_bytes + sum(array.n_bytes for array in answer_arrays(model, pieces.trees, pieces.name))
         names = sum(len(str(label).encode("utf-8", "surrogatepass")) + 1 + POINTER for label in model.classes)
-        flash = tables + names + CODE_BYTES[kind]
-        return cls(flash, pieces.stack, pieces.trees.worst_cost(pieces.costs))
+        flash = tables + names + CODE_BYTES[case]
+        return cls(flash, STACK_BYTES[case] + sums, pieces.trees.worst_cost(pieces.costs))
 
 
 def header(
@@ -51,7 +53,7 @@ def header(
 ) -> str:
     """The text of the header; see ``export.c``."""
     pieces, _ = pieces_of(model, checked_name(name), integer, inputs)
-    costs = Costs.of(model, pieces, "float" if integer is None else "integer")
+    costs = Costs.of(model, pieces)
     for limit, most, needed in (("max_flash", max_flash, costs.flash), ("max_stack", max_stack, costs.stack)):
         if most is not None and needed > most:
             raise ExportError(
