@@ -118,6 +118,8 @@ LIBRARIES = {
     "pyarrow": {"tables", "cli"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
+    "onnx": {"export/onnx_graph/building.py"},
+    "onnxruntime": {"export/onnx_graph/running.py"},
     "PIL": {"datasets/image_files.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }

@@ -57,12 +57,15 @@ class Answers:
         What the leaves say.
     notes : tuple of str
         What one should know about the run itself, such as the versions that took part.
+    exact : bool
+        Whether it means to reach the same leaves; whole numbers in place of weights do not.
     """
 
     leaves: Integers
     classes: Integers
     probabilities: Doubles
     notes: tuple[str, ...] = ()
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,11 @@ class Agreement:
     near : int
         Rows so near to a boundary on their way that another order or precision of the sum may turn them.
     unexplained : int
-        Rows that reach another leaf and are not near any boundary; anything but 0 is a fault.
+        Rows that reach another leaf and are not near any boundary; of an exact export, anything but 0 is a fault.
     notes : tuple of str
         What one should know about the run.
+    exact : bool
+        Whether the export means to reach the same leaves.
     """
 
     target: str
@@ -95,11 +100,17 @@ class Agreement:
     near: int
     unexplained: int
     notes: tuple[str, ...] = field(default=())
+    exact: bool = True
 
     @property
     def holds(self) -> bool:
-        """Whether rounding explains every difference."""
-        return self.unexplained == 0
+        """Whether rounding explains every difference, or the export says that it rounds."""
+        return self.unexplained == 0 or not self.exact
+
+    @property
+    def changed(self) -> float:
+        """The share of rows that get another class."""
+        return 1 - self.equal_classes / max(self.rows, 1)
 
     def __str__(self) -> str:
         lines = [
@@ -107,7 +118,7 @@ class Agreement:
             f"get the same class; probabilities differ by at most {self.largest_difference:.3g}; {self.near:,} rows "
             "lie within rounding of a boundary"
         ]
-        if self.unexplained:
+        if self.unexplained and self.exact:
             lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
         return "\n".join([*lines, *self.notes])
 
@@ -152,6 +163,7 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
         int(near.sum()),
         int((~same & ~near).sum()),
         found.notes,
+        found.exact,
     )
 
 

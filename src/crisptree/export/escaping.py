@@ -68,8 +68,9 @@ def comment(text: str) -> str:
     line = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     line = re.sub(r"[^ -~]", "?", line)
     for pair in ("*/", "/*", "--", "//", "??", "<!", "->"):
-        line = line.replace(pair, " ".join(pair))
-    return line.replace("--", "- -").rstrip("\\")
+        while pair in line:
+            line = line.replace(pair, " ".join(pair))
+    return line.rstrip("\\")
 
 
 def identifier(text: str, otherwise: str = "model") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -124,6 +124,28 @@ class PortableTree:
 
 
 @dataclass(frozen=True, eq=False)
+class Ranges:
+    """What values the features took in training: from where to where, whether whole numbers only, mean and spread."""
+
+    lowest: Doubles
+    highest: Doubles
+    whole: npt.NDArray[np.bool_]
+    mean: Doubles
+    spread: Doubles
+
+    @classmethod
+    def of(cls, trees: Sequence[CrispTree]) -> Ranges | None:
+        """Over the training rows of all trees; None where one of them does not know."""
+        seen = [tree.statistics for tree in trees]
+        lowest, highest, whole = ([getattr(one, name) for one in seen] for name in ("lowest", "highest", "whole"))
+        if any(part is None for part in (*lowest, *highest, *whole)):
+            return None
+        mean = np.mean([one.scaling.mean for one in seen], axis=0)
+        spread = np.mean([one.scaling.spread for one in seen], axis=0)
+        return cls(np.min(lowest, axis=0), np.max(highest, axis=0), np.all(whole, axis=0), mean, spread)
+
+
+@dataclass(frozen=True, eq=False)
 class Windows:
     """How a segmenter makes rows of images: the window around every pixel, at every scale, of every channel."""
 
@@ -164,6 +186,8 @@ class Portable:
         Of segmenters: how images become rows.
     target : str or None
         The column that was learned, where that is known.
+    ranges : Ranges or None
+        What values the features took in training, where that is known.
 
     Examples
     --------
@@ -186,6 +210,7 @@ class Portable:
     image_shape: tuple[int, ...] | None = None
     windows: Windows | None = None
     target: str | None = None
+    ranges: Ranges | None = None
 
     @classmethod
     def of(cls, model: Any, purpose: str = "an export") -> Portable:
@@ -211,6 +236,7 @@ class Portable:
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator),
             target=None if stored is None else stored.target,
+            ranges=Ranges.of([view.tree]),
         )
 
     @property

@@ -87,10 +87,32 @@ IMAGES_STAY = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 
+NOT_IN_C = "a network of several layers is no table. Export to ONNX, or train with split='oblique' or 'axis'."
+
 TARGETS = {
     target.name: target
     for target in (
-        ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
+        ExportTarget(
+            "c",
+            "C99",
+            (".h",),
+            "c99",
+            "a C compiler",
+            ("name", "integer", "inputs", "max_flash", "max_stack"),
+            refuses={"conv": NOT_IN_C, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+        ),
+        ExportTarget(
+            "onnx",
+            "ONNX",
+            (".onnx",),
+            "onnx_graph",
+            "onnxruntime",
+            ("name", "form"),
+            refuses={
+                "module": "of modules it knows split='conv' only. Export yours with torch.onnx, or train hyperplanes.",
+                "segmenter": IMAGES_STAY,
+            },
+        ),
         ExportTarget(
             "js",
             "JavaScript",
@@ -113,6 +135,7 @@ TARGETS = {
                 "segmenter": IMAGES_STAY,
             },
         ),
+        ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",
