@@ -18,7 +18,18 @@ from crisptree.export.sklearn_tree import sklearn_tree
 from crisptree.export.sql_statement import sql
 
 __all__ = [
-    *("text", "dot", "html"),
-    *("c", "onnx", "js", "sql", "json", "sklearn_tree"),
-    *("write", "check", "Agreement", "Portable", "ExportError"),
+    "text",
+    "dot",
+    "html",
+    "c",
+    "onnx",
+    "js",
+    "sql",
+    "json",
+    "sklearn_tree",
+    "write",
+    "check",
+    "Agreement",
+    "Portable",
+    "ExportError",
 ]
