@@ -280,7 +280,7 @@ def _missing(portable: Portable, column: Input) -> str:
 
 def _guard(portable: Portable, tree: PortableTree) -> str:
     """Where there is no answer: a number is missing that the tree asks for, and nothing is kept to fill it with."""
-    asked = tree.weight.any(axis=0)
+    asked = np.asarray(tree.weight.any(axis=0))
     bare = [c for c in portable.inputs if c.kind != "category" and c.fill is None and asked[c.feature]]
     groups = [bare[start : start + TERMS_AT_ONCE] for start in range(0, len(bare), TERMS_AT_ONCE)]
     sums = (" + ".join(map(_value, group)) for group in groups)
