@@ -44,9 +44,9 @@ ALLOWED = {
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
     "view": {"structure", "inference", "labels", "visible"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
-    "export": {"structure", "inference", "view"},
+    "export": {"structure", "inference", "view", "labels", "persistence"},
     "plots": {"structure", "inference", "view"},
-    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
+    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
         *("persistence", "tables", "targets", "warning", "files", "limits", "visible"),
@@ -109,6 +109,7 @@ LIBRARIES = {
         "datasets",
         "view",
         "explain/blaming.py",
+        "export/sklearn_tree.py",
         "holdout",
         "libsvm",
         "metrics",
@@ -123,6 +124,8 @@ LIBRARIES = {
     "pyarrow": {"tables", "cli"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
+    "onnx": {"export/onnx_graph/building.py"},
+    "onnxruntime": {"export/onnx_graph/running.py"},
     "PIL": {"datasets/image_files.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }

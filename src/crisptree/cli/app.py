@@ -12,6 +12,7 @@ from crisptree.cli.data import app as data
 from crisptree.cli.demo import demo
 from crisptree.cli.errors import CommandGroup
 from crisptree.cli.evaluate import evaluate
+from crisptree.cli.export import export
 from crisptree.cli.fit import fit
 from crisptree.cli.inspect import inspect
 from crisptree.cli.plot import plot
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (fit, predict, evaluate, compare, inspect, plot, report, demo):
+for command in (fit, predict, evaluate, compare, inspect, plot, report, export, demo):
     app.command()(command)
 app.add_typer(segment)
 app.add_typer(data)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
+from crisptree.tables.plain_columns import plain_columns
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.survey import MAX_CATEGORIES, Choices, Survey
 from crisptree.tables.table import Table, piece_rows, table_of
@@ -198,6 +199,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for note in encoder.notes():
             warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=3)
         return rows
+
+    def plain_columns(self, X: Any) -> dict[str, list[Any]]:
+        """The columns that are used as numbers, booleans and text, None where a value is missing."""
+        preprocessing = self.preprocessing_
+        table = self._matched(table_of(X), preprocessing)
+        names = [column.name for column in preprocessing.columns]
+        return plain_columns(preprocessing, names, table, preprocessing.missing)
 
     def _matched(self, table: Table, preprocessing: Preprocessing) -> Table:
         """The table under the names of training: columns without names are found by their place."""

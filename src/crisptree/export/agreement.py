@@ -1,0 +1,185 @@
+"""How far an export agrees with its model, row by row: the number that every export says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.reference import visits
+from crisptree.view import view_of
+
+Singles = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+UNIT = 2.0**-24
+"""The largest relative error of one rounding to single precision."""
+
+MODULE_ROUNDING = 1e-5
+"""Of the spread of a module's scores: what another library's order of sums may change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The same rows in two forms.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features), float32
+        As the tree sees them, after the encoder.
+    columns : dict
+        As a user has them, by the names of the inputs: numbers, booleans, text, and None where a value is missing.
+    """
+
+    X: Singles
+    columns: Mapping[str, Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model, or an export of it, says of rows.
+
+    Parameters
+    ----------
+    leaves : ndarray of shape (n,) or (n, n_trees)
+        Leaf numbers; −1 where it gives none.
+    classes : ndarray of shape (n,)
+        Numbers of classes; −1 where it gives none.
+    probabilities : ndarray of shape (n, n_outputs)
+        What the leaves say.
+    notes : tuple of str
+        What one should know about the run itself, such as the versions that took part.
+    exact : bool
+        Whether it means to reach the same leaves; whole numbers in place of weights do not.
+    """
+
+    leaves: Integers
+    classes: Integers
+    probabilities: Doubles
+    notes: tuple[str, ...] = ()
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """An export compared with its model, row by row; ``print`` it for a text.
+
+    Parameters
+    ----------
+    target : str
+        What it was exported to.
+    rows : int
+        Rows compared.
+    equal_leaves, equal_classes : int
+        Rows that reach the same leaf (of a forest: in every tree), and that get the same class.
+    largest_difference : float
+        Of any probability (of a regression: of any value), on the rows that reach the same leaf.
+    near : int
+        Rows so near to a boundary on their way that another order or precision of the sum may turn them.
+    unexplained : int
+        Rows that reach another leaf and are not near any boundary; of an exact export, anything but 0 is a fault.
+    notes : tuple of str
+        What one should know about the run.
+    exact : bool
+        Whether the export means to reach the same leaves.
+    """
+
+    target: str
+    rows: int
+    equal_leaves: int
+    equal_classes: int
+    largest_difference: float
+    near: int
+    unexplained: int
+    notes: tuple[str, ...] = field(default=())
+    exact: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether rounding explains every difference, or the export says that it rounds."""
+        return self.unexplained == 0 or not self.exact
+
+    @property
+    def changed(self) -> float:
+        """The share of rows that get another class."""
+        return 1 - self.equal_classes / max(self.rows, 1)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf, {self.equal_classes:,} "
+            f"get the same class; probabilities differ by at most {self.largest_difference:.3g}; {self.near:,} rows "
+            "lie within rounding of a boundary"
+        ]
+        if self.unexplained and self.exact:
+            lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
+        return "\n".join([*lines, *self.notes])
+
+
+def rows_of(model: Any, X: Any) -> Rows:
+    """Rows in both forms, from whatever the model itself takes."""
+    view = view_of(model, "a comparison")
+    encoded = view.rows(X)
+    last: Any = view.earlier[-1] if view.earlier else None
+    while hasattr(last, "steps"):
+        last = last.steps[-1][1]
+    if last is not None:
+        return Rows(encoded, last.plain_columns(X))
+    from crisptree.export.portable import Portable
+
+    names = Portable.of(model).feature_names
+    given = encoded if X is None or np.ndim(X) != 2 or hasattr(X, "toarray") else np.asarray(X)
+    exact = np.asarray(given, dtype=np.float64)
+    return Rows(encoded, {name: exact[:, place].tolist() for place, name in enumerate(names)})
+
+
+def expected(model: Any, X: Singles) -> Answers:
+    """What the model itself says of rows as its tree sees them."""
+    view = view_of(model, "a comparison")
+    leaves = route_rows(view.tree, X, view.estimator.n_jobs)
+    return Answers(leaves, np.asarray(view.tree.labels(leaves), np.int64), view.tree.leaf_values(leaves, X))
+
+
+def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
+    """An export's answers for rows beside those of its model."""
+    view = view_of(model, "a comparison")
+    truth = expected(model, X)
+    same = np.asarray(truth.leaves == found.leaves.reshape(truth.leaves.shape))
+    near = near_boundary(view.tree, X)
+    gap = np.abs(truth.probabilities - found.probabilities)[same]
+    return Agreement(
+        target,
+        len(X),
+        int(same.sum()),
+        int((truth.classes == found.classes).sum()),
+        float(gap.max(initial=0.0)),
+        int(near.sum()),
+        int((~same & ~near).sum()),
+        found.notes,
+        found.exact,
+    )
+
+
+def near_boundary(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
+    """Which rows come to a split where rounding alone could turn them.  (n,)
+
+    The scores of two orders or precisions of the sum of k terms differ by at most (k + 3) · 2⁻²⁴ · (Σ|w x| + |b|).
+    """
+    near = np.zeros(len(X), dtype=bool)
+    for split, rows, scores in visits(tree, X):
+        if isinstance(tree, FlatTree):
+            weight = tree.weight[split].astype(np.float64)
+            used = np.flatnonzero(weight)
+            sizes = np.abs(X[np.ix_(rows, used)].astype(np.float64)) @ np.abs(weight[used]) + abs(tree.bias[split])
+            bound = (len(used) + 3) * UNIT * sizes
+        else:
+            bound = np.full(len(rows), MODULE_ROUNDING * max(float(tree.statistics.score_spread[split]), 1.0))
+        near[rows[np.abs(scores) <= bound]] = True
+    return near

@@ -1,0 +1,308 @@
+import ctypes
+import os
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from crisptree import export
+from crisptree.export import ExportError, Portable
+from crisptree.export.agreement import rows_of
+from crisptree.export.c99 import answers, write
+from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.structure import TreeStructure
+from tests.export import programs
+from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
+from tests.toys import plain_tree
+
+pytestmark = pytest.mark.skipif(not programs.shutil.which("cc"), reason="needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    quick = {"max_depth": 5, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
+    return plain_tree(**quick).fit(X, y), X.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def oblique():
+    model, _ = numbers(n_features=40, labels=HOSTILE[:4])
+    return model, rough_rows(model, 5000)
+
+
+@pytest.fixture(scope="module")
+def axis():
+    model, _ = thresholds()
+    return model, rough_rows(model, 5000)
+
+
+@pytest.mark.parametrize("name", ["oblique", "axis", "digits"])
+def test_every_row_reaches_the_same_leaf_and_gets_the_same_probabilities(name, request):
+    model, X = request.getfixturevalue(name)
+    found = export.check(model, X, "c")
+    assert found.equal_leaves == found.equal_classes == found.rows
+    assert found.largest_difference == 0
+    assert not any("warns" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("n_features", [1, 32, 33])
+def test_any_number_of_features_is_summed_in_the_kernels_order(n_features):
+    model, _ = numbers(n=100, n_features=n_features, max_depth=2)
+    found = export.check(model, rough_rows(model, 2000), "c")
+    assert found.equal_leaves == found.rows
+
+
+QUICK = ("gcc", "g++ with fused products", "clang", "32 bits, 80-bit floats", "sanitizers")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "name"),
+    [
+        pytest.param(compiler, name, marks=() if compiler in QUICK and name == "oblique" else pytest.mark.slow)
+        for compiler in programs.COMPILERS
+        for name in ("oblique", "axis")
+    ],
+)
+def test_every_compiler_agrees_and_has_nothing_to_warn_of(compiler, name, request, tmp_path):
+    command = programs.COMPILERS[compiler]
+    if not programs.can_compile(command, tmp_path):
+        pytest.skip(f"{compiler} is not there")
+    model, X = request.getfixturevalue(name)
+    leaves, classes = programs.asked(command, export.c(model), X.astype(np.float32), tmp_path, len(model.classes_))
+    np.testing.assert_array_equal(leaves, model.apply(X))
+    np.testing.assert_array_equal(model.classes_[classes], model.predict(X))
+
+
+def test_fast_math_is_an_error_and_not_another_leaf(axis, tmp_path):
+    (tmp_path / "model.h").write_text(export.c(axis[0]))
+    command = [*("cc", "-ffast-math", "-x", "c", "-DMODEL_IMPLEMENTATION", "-c"), str(tmp_path / "model.h")]
+    result = subprocess.run([*command, "-o", os.devnull], capture_output=True, text=True, check=False)
+    assert result.returncode
+    assert "reorders sums" in result.stderr
+
+
+def test_a_tree_that_asks_nothing_answers(tmp_path):
+    model, X = numbers(n=60, n_features=3, max_depth=1)
+    (tree,) = Portable.of(model).trees
+    leaf = replace(
+        tree, structure=TreeStructure.single_leaf(), tables=tree.tables[:1], weight=tree.weight[:0], bias=tree.bias[:0]
+    )
+    for options in ({}, {"integer": "int8"}):
+        one = replace(Portable.of(model), trees=(leaf,))
+        found = answers(one, write(one, **options), rows_of(model, X))
+        assert not found.leaves.any()
+        np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
+
+
+# Names that want to be code.
+
+
+def test_names_compile_to_nothing_but_strings(tmp_path):
+    model, X = numbers(n=100, n_features=len(HOSTILE_COLUMNS), labels=HOSTILE[:4], max_depth=2)
+    hostile = (*HOSTILE_COLUMNS[:-1], "ends in a backslash \\")
+    portable = replace(Portable.of(model), feature_names=hostile)
+    (tmp_path / "model.h").write_text(write(portable))
+    library = tmp_path / "model.so"
+    command = ["cc", "-std=c99", *programs.STRICT, "-x", "c", "-DMODEL_IMPLEMENTATION", "-shared", "-fPIC"]
+    result = subprocess.run([*command, str(tmp_path / "model.h"), "-o", str(library)], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    names = (ctypes.c_char_p * 4).in_dll(ctypes.CDLL(str(library)), "model_classes")
+    assert [name.decode() for name in names] == sorted(HOSTILE[:4])
+    assert export.check(model, X, "c").equal_leaves == len(X)
+
+
+@pytest.mark.parametrize("name", ["", "2nd", "a-b", "_x", "ü", 'x"; system("y'])
+def test_a_prefix_that_is_no_name_is_refused(axis, name):
+    with pytest.raises(ExportError, match="`name` must be ASCII letters"):
+        export.c(axis[0], name=name)
+
+
+def test_names_that_no_string_of_c_holds_are_refused():
+    for label, why in (("a\0b", "no null"), ("x" * 5000, "at most 4095 bytes")):
+        model, _ = numbers(n=60, n_features=2, n_classes=2, max_depth=1, labels=["ok", "other"])
+        with pytest.raises(ExportError, match=why):
+            write(replace(Portable.of(model), classes=(label, "other")))
+
+
+# Tables.
+
+
+@pytest.mark.parametrize("options", [{}, {"integer": "int16"}], ids=str)
+def test_a_table_is_encoded_in_c_with_its_holes_and_categories(options):
+    model, columns = of_table(names=HOSTILE[:4], levels=(*HOSTILE[:2], "1"))
+    columns = {name: [*values, values[0]] for name, values in columns.items()}
+    columns[HOSTILE[2]][-1] = "never seen"
+    with pytest.warns(match="training did not know"):
+        found = export.check(model, columns, "c", **options)
+    assert found.equal_leaves == found.rows == 401
+
+
+def test_what_cannot_be_encoded_is_told_by_the_number_of_its_column(tmp_path):
+    model, _ = of_table(n=100)
+    (tmp_path / "model.h").write_text(export.c(model))
+    command = ["cc", "-std=c99", "-x", "c", "-DMODEL_IMPLEMENTATION", "-shared", "-fPIC", str(tmp_path / "model.h")]
+    subprocess.run([*command, "-o", str(tmp_path / "model.so")], check=True)
+    library = ctypes.CDLL(str(tmp_path / "model.so"))
+    row = (ctypes.c_float * 16)()
+    for columns, expected in (([40, 3000, 1, 1], 0), ([np.nan, 3000, np.nan, 1], 0), ([40, 1e300, 1, 1], 2)):
+        assert library.model_encode((ctypes.c_double * 4)(*columns), row) == expected
+    assert library.model_category(2, b"gold") == 2
+    assert library.model_category(2, b"gol") == -1
+
+
+# Forests and regression, from values alone.
+
+
+def test_a_forest_is_the_mean_of_its_trees_in_their_order():
+    first, X = numbers(n=200, n_features=6)
+    second, _ = numbers(n=200, n_features=6, max_depth=2, random_state=1)
+    trees = [Portable.of(model).trees[0] for model in (first, second)]
+    forest = replace(Portable.of(first), trees=(trees[0], trees[1], trees[0]))
+    found = answers(forest, write(forest), rows_of(first, X))
+    leaves = np.stack([first.apply(X), second.apply(X), first.apply(X)], axis=1)
+    mean = (trees[0].tables[leaves[:, 0]] + trees[1].tables[leaves[:, 1]] + trees[0].tables[leaves[:, 2]]) / 3
+    np.testing.assert_array_equal(found.leaves, leaves)
+    np.testing.assert_array_equal(found.probabilities, mean)
+    np.testing.assert_array_equal(found.classes, mean.argmax(axis=1))
+    whole = answers(forest, write(forest, integer="int16"), rows_of(first, X))
+    np.testing.assert_array_equal(whole.leaves, leaves)
+    np.testing.assert_allclose(whole.probabilities, mean, atol=2e-5)
+
+
+def test_a_regression_says_the_number_of_its_leaf():
+    model, X = numbers(n=200, n_features=6)
+    portable = Portable.of(model)
+    tree = replace(portable.trees[0], tables=np.linspace(-1e3, 1 / 3, portable.trees[0].n_leaves)[:, None])
+    for trees in ((tree,), (tree, tree)):
+        numbers_of = replace(portable, trees=trees, task="regression", classes=())
+        for options in ({}, {"integer": "int16"}):
+            found = answers(numbers_of, write(numbers_of, **options), rows_of(model, X))
+            np.testing.assert_array_equal(found.probabilities, tree.tables[model.apply(X)])
+
+
+# Whole numbers.
+
+
+@pytest.mark.parametrize(("precision", "most"), [("int8", 0.01), ("int16", 0.001)])
+def test_whole_numbers_change_few_classes_of_digits(digits, precision, most):
+    model, X = digits
+    found = export.check(model, X, "c", integer=precision)
+    assert found.changed <= most
+    assert found.holds
+
+
+@pytest.mark.parametrize(("name", "precision"), [("oblique", "int16"), ("axis", "int8"), ("digits", "int8")])
+def test_the_c_code_computes_what_exact_arithmetic_says_wherever_rows_lie(name, precision, request, tmp_path):
+    model, X = request.getfixturevalue(name)
+    text = export.c(model, integer=precision)
+    X = np.concatenate([X, 1e4 * X[:300]]).astype(np.float32)  # far beyond the range of the inputs
+    if "const int32_t *features" in text:
+        X = np.rint(X)
+    _, trees = pieces_of(Portable.of(model), "model", precision, "auto")
+    command = programs.COMPILERS["sanitizers"]
+    if not programs.can_compile(command, tmp_path):
+        pytest.skip("the sanitizers are not there")
+    leaves, classes = programs.asked(command, text, X, tmp_path, len(model.classes_))
+    arrivals = trees.arrivals(X)
+    np.testing.assert_array_equal(leaves, arrivals[0])
+    np.testing.assert_array_equal(classes, trees.classes(arrivals))
+
+
+@pytest.mark.parametrize("precision", ["int8", "int16"])
+def test_no_inputs_can_make_a_sum_overflow(digits, precision, tmp_path):
+    model, _ = digits
+    for inputs in ("plain", "scaled"):
+        _, trees = pieces_of(Portable.of(model), "model", precision, inputs)
+        extreme = np.where(trees.weight > 0, trees.inputs.high, trees.inputs.low)  # the largest sum of every split
+        sums = np.abs((extreme * trees.weight).sum(axis=1)) + np.abs(trees.bias)
+        assert sums.max() <= trees.largest_sum() <= 2**31 - 1
+
+
+def test_a_bias_beyond_all_inputs_decides_alone():
+    model, X = numbers(n=100, n_features=4, max_depth=2)
+    portable = Portable.of(model)
+    tree = replace(portable.trees[0], bias=np.float32([1e30, -1e30, 1e30])[: len(portable.trees[0].bias)])
+    far = replace(portable, trees=(tree,))
+    for precision in ("int8", "int16"):
+        exact = answers(far, write(far), rows_of(model, X))
+        whole = answers(far, write(far, integer=precision), rows_of(model, X))
+        np.testing.assert_array_equal(whole.leaves, exact.leaves)
+
+
+def test_sparse_tables_are_taken_where_they_are_smaller():
+    fitted, X = numbers(n=100, n_features=600, max_depth=2)
+    portable = Portable.of(fitted)
+    weight = portable.trees[0].weight.copy()
+    weight[:, 5:590] = 0  # gaps wider than a byte
+    few = replace(portable, trees=(replace(portable.trees[0], weight=weight),))
+    for options in ({}, {"integer": "int8"}):
+        text = write(few, **options)
+        assert "model_gap" in text
+        assert "model_gap" not in write(portable, **options)
+        arrays = [pieces_of(model, "model", options.get("integer"), "auto")[0] for model in (few, portable)]
+        assert arrays[0].table_bytes < arrays[1].table_bytes / 5
+        dense = replace(few, trees=(replace(few.trees[0], weight=np.where(weight == 0, np.float32(1e-30), weight)),))
+        rows = rows_of(fitted, X)
+        np.testing.assert_array_equal(
+            answers(few, text, rows).leaves, answers(dense, write(dense, **options), rows).leaves
+        )
+
+
+def test_limits_are_kept_or_the_model_is_refused(digits):
+    model, _ = digits
+    costs = Costs.of(Portable.of(model), pieces_of(Portable.of(model), "model", "int8", "auto")[0])
+    assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
+    with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplified"):
+        export.c(model, integer="int8", max_flash=2000)
+    with pytest.raises(ExportError, match="at most `max_stack` = 10 bytes"):
+        export.c(model, max_stack=10)
+
+
+def test_what_whole_numbers_cannot_do_is_refused_with_a_reason(oblique):
+    model, _ = oblique
+    with pytest.raises(ExportError, match="must be one of int8, int16; got 'int4'"):
+        export.c(model, integer="int4")
+    with pytest.raises(ExportError, match="must be one of auto, plain, scaled; got 'odd'"):
+        export.c(model, integer="int8", inputs="odd")
+    with pytest.raises(ExportError, match="needs features that were whole numbers"):
+        export.c(model, integer="int8", inputs="plain")
+    with pytest.raises(ExportError, match=r"need the range of every feature.*Train it again"):
+        write(replace(Portable.of(model), ranges=None), integer="int8")
+
+
+# Small machines.
+
+needs_arm = pytest.mark.skipif(not programs.shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
+
+
+@needs_arm
+@pytest.mark.parametrize("options", [{}, {"integer": "int8"}, {"integer": "int16"}], ids=str)
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_path, record_property):
+    portable = Portable.of(digits[0])
+    portable = replace(portable, trees=portable.trees * n_trees)
+    flash, stack, unknown = programs.sizes(write(portable, **options), tmp_path)
+    costs = Costs.of(portable, pieces_of(portable, "model", options.get("integer"), "auto")[0])
+    record_property("sizes", f"{flash} of {costs.flash} bytes of flash, {stack} of {costs.stack} bytes of stack")
+    assert flash <= costs.flash
+    assert stack <= costs.stack
+    of_the_compiler = {"__aeabi_uidiv"} if options else {"__aeabi_fadd", "__aeabi_fmul", "__aeabi_fcmpgt"}
+    assert set(unknown) <= of_the_compiler | (
+        {"__aeabi_dadd", "__aeabi_ddiv", "__aeabi_dcmpgt"} if not options else set()
+    )
+    assert n_trees > 1 or not options or not unknown
+
+
+@needs_arm
+@pytest.mark.parametrize("precision", ["int8", "int16"])
+def test_an_emulated_cortex_m0_gets_the_same_classes(digits, precision, tmp_path):
+    model, X = digits
+    _, trees = pieces_of(Portable.of(model), "model", precision, "auto")
+    rows = X[:300]
+    said = programs.on_a_microbit(export.c(model, integer=precision), trees.inputs(rows), tmp_path)
+    if said is None:
+        pytest.skip("compiled and linked; qemu-system-arm is not there to run it")
+    np.testing.assert_array_equal(said, trees.classes(trees.arrivals(rows)))

@@ -1,0 +1,176 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crisptree import CrispTreeClassifier, export
+from crisptree.export import ExportError, Portable
+from crisptree.export.agreement import rows_of
+from crisptree.export.onnx_graph import answers, write
+from crisptree.export.onnx_graph.writing import FORMS
+from crisptree.structure import TreeStructure
+from tests.export.models import HOSTILE, numbers, of_table, rough_rows, thresholds
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def oblique():
+    model, _ = numbers(n_features=40, labels=HOSTILE[:4])
+    return model, rough_rows(model, 5000)
+
+
+@pytest.fixture(scope="module")
+def axis():
+    model, _ = thresholds()
+    return model, rough_rows(model, 5000)
+
+
+def domains(written):
+    return {node.domain for node in onnx.load_from_string(written).graph.node}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["oblique", "axis"])
+def test_rounding_explains_every_row_that_reaches_another_leaf(form, name, request):
+    model, X = request.getfixturevalue(name)
+    found = export.check(model, X, "onnx", form=form)
+    assert found.holds
+    assert found.rows - found.equal_leaves <= found.near <= 50
+    assert found.largest_difference < 1e-7
+
+
+def test_a_row_that_takes_a_wrong_turn_would_be_found(oblique):
+    model, X = oblique
+    portable = Portable.of(model)
+    (tree,) = portable.trees
+    swapped = TreeStructure(tree.structure.right, tree.structure.left)
+    wrong = write(replace(portable, trees=(replace(tree, structure=swapped),)))
+    assert not export.checking.check_written(model, rows_of(model, X), "onnx", wrong).holds
+
+
+def test_core_operators_are_enough_and_the_ensemble_is_asked_for(oblique):
+    written = {form: export.onnx(oblique[0], form=form) for form in FORMS}
+    assert [domains(written[form]) for form in FORMS] == [{""}, {"", "ai.onnx.ml"}, {""}]
+    operators = {node.op_type for node in onnx.load_from_string(written["matrix"]).graph.node}
+    assert operators <= {"Gemm", "Greater", "Cast", "ArgMax", "Gather", "Reshape", "Identity"}
+    versions = {entry.domain: entry.version for entry in onnx.load_from_string(written["ensemble"]).opset_import}
+    assert versions == {"": 13, "ai.onnx.ml": 3}
+
+
+def test_names_and_types_are_those_of_skl2onnx_with_the_leaf_beside():
+    kinds = {"tensor(int64)": np.array([7, 3]), "tensor(string)": np.array(["ja", "nein"])}
+    for kind, labels in kinds.items():
+        model, X = numbers(n=100, n_features=3, n_classes=2, max_depth=2, labels=labels)
+        session = runtime.InferenceSession(export.onnx(model), providers=["CPUExecutionProvider"])
+        assert [(given.name, given.type, given.shape) for given in session.get_inputs()] == [
+            ("X", "tensor(float)", ["N", 3])
+        ]
+        said = [(output.name, output.type, output.shape) for output in session.get_outputs()]
+        expected = [
+            ("label", kind, ["N"]),
+            ("probabilities", "tensor(float)", ["N", 2]),
+            ("leaf", "tensor(int64)", ["N"]),
+        ]
+        assert said == expected
+        label, probabilities, leaf = session.run(None, {"X": X[:5]})
+        assert label.tolist() == model.predict(X[:5]).tolist()
+        np.testing.assert_allclose(probabilities, model.predict_proba(X[:5]), rtol=1e-6)
+        np.testing.assert_array_equal(leaf, model.apply(X[:5]))
+
+
+def test_names_stay_nothing_but_names():
+    model, columns = of_table(names=(*HOSTILE[:2], "label", ""), levels=HOSTILE[:3], labels=HOSTILE[:2])
+    found = export.check(model, columns, "onnx")
+    assert found.equal_leaves == found.equal_classes == found.rows
+    names = [given.name for given in onnx.load_from_string(export.onnx(model)).graph.input]
+    assert names == [HOSTILE[0], HOSTILE[1], "column 2: label", "column 3: "]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_is_encoded_in_the_graph_with_its_holes_and_categories(form):
+    model, columns = of_table(n=200)
+    columns = {name: [*values, values[0]] for name, values in columns.items()}
+    columns["plan"][-1] = "never seen"
+    with pytest.warns(match="training did not know"):
+        found = export.check(model, columns, "onnx", form=form)
+    assert found.equal_leaves == found.rows == 201
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_forest_is_one_graph_whatever_the_sizes_of_its_trees(form):
+    first, X = numbers(n=200, n_features=6)
+    second, _ = numbers(n=200, n_features=6, max_depth=2, random_state=1)
+    trees = [Portable.of(model).trees[0] for model in (first, second)]
+    (only, _), tables = trees, trees[1].tables
+    leaf = replace(
+        only, structure=TreeStructure.single_leaf(), tables=tables[:1], weight=only.weight[:0], bias=only.bias[:0]
+    )
+    forest = replace(Portable.of(first), trees=(trees[1], leaf, trees[0]))
+    found = answers(forest, write(forest, form=form), rows_of(first, X))
+    leaves = np.stack([second.apply(X), np.zeros(len(X), np.int64), first.apply(X)], axis=1)
+    mean = (tables[leaves[:, 0]] + tables[:1] + trees[0].tables[leaves[:, 2]]) / 3
+    np.testing.assert_array_equal(found.leaves, leaves)
+    np.testing.assert_allclose(found.probabilities, mean, atol=1e-7)
+    np.testing.assert_array_equal(found.classes, mean.argmax(axis=1))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_tree_that_asks_nothing_answers(form):
+    model, X = numbers(n=60, n_features=3, max_depth=1)
+    (tree,) = Portable.of(model).trees
+    leaf = replace(
+        tree, structure=TreeStructure.single_leaf(), tables=tree.tables[:1], weight=tree.weight[:0], bias=tree.bias[:0]
+    )
+    one = replace(Portable.of(model), trees=(leaf,))
+    found = answers(one, write(one, form=form), rows_of(model, X))
+    assert not found.leaves.any()
+    np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
+
+
+def test_a_regression_says_the_number_of_its_leaf():
+    model, X = numbers(n=200, n_features=6)
+    portable = Portable.of(model)
+    tree = replace(portable.trees[0], tables=np.linspace(-1e3, 1 / 3, portable.trees[0].n_leaves)[:, None])
+    for trees in ((tree,), (tree, tree)):
+        of_numbers = replace(portable, trees=trees, task="regression", classes=())
+        written = write(of_numbers)
+        assert [output.name for output in onnx.load_from_string(written).graph.output] == ["variable", "leaf"]
+        found = answers(of_numbers, written, rows_of(model, X))
+        np.testing.assert_allclose(found.probabilities, tree.tables[model.apply(X)], rtol=1e-6)
+
+
+def test_networks_of_all_splits_are_computed_side_by_side():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 255, (120, 17, 16, 2)).astype(np.float32)
+    X[::2, :8] += 100
+    X[::3, :, :8] += 100
+    y = (np.arange(120) % 2) + 2 * (np.arange(120) % 3 == 0)
+    quick = {"max_depth": 2, "epochs": 2, "finetune_epochs": 1, "min_updates": 2, "shrinkage": 0.0}
+    model = CrispTreeClassifier(split="conv", image_shape=(17, 16, 2), random_state=0, **quick).fit(
+        X.reshape(120, -1), y
+    )
+    for form in ("matrix", "ensemble"):
+        found = export.check(model, X.reshape(120, -1), "onnx", form=form)
+        assert found.holds
+        assert found.equal_leaves >= found.rows - found.near
+        assert found.near < 5
+    with pytest.raises(ExportError, match=r"networks cannot be\. Take form='matrix'"):
+        export.onnx(model, form="paths")
+    with pytest.raises(ExportError, match=r'C99 cannot hold split="conv": .*Export to ONNX'):
+        export.c(model)
+
+
+def test_too_large_a_matrix_and_unknown_forms_are_refused(oblique, monkeypatch):
+    model, _ = oblique
+    with pytest.raises(ExportError, match="must be one of matrix, ensemble, paths; got 'soft'"):
+        export.onnx(model, form="soft")
+    monkeypatch.setattr("crisptree.export.onnx_graph.routing.MOST_ENTRIES", 5)
+    with pytest.raises(ExportError, match=r"at most 5 entries.*Take form='ensemble' or form='paths'"):
+        export.onnx(model)
+    assert export.onnx(model, form="paths")
+
+
+def test_writing_twice_gives_the_same_bytes(axis):
+    assert export.onnx(axis[0]) == export.onnx(axis[0])
