@@ -70,6 +70,10 @@ Categorical = Annotated[
     list[str],
     column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
 ]
+Id = Annotated[
+    str | None,
+    column_option("--id", help="A column that names the rows: no feature, but shown beside them."),
+]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from crisptree.tables.array_values import is_hole
@@ -22,20 +23,27 @@ def learned_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> Tabl
     if not needs_encoder(categorical, X):
         return None
     encoder = _encoder(categorical)
-    rows = None
-    if sample_weight is not None:
-        rows = np.asarray(sample_weight) > 0
-        if rows.shape != (table_of(X).num_rows,) or not rows.any():
-            rows = None  # which is refused where weights are checked
     try:
-        encoder._learn(X, rows)
+        encoder._learn(X, _usable(sample_weight, table_of(X).num_rows))
     except RefusedColumns as error:
         names = list(error.reasons)
         raise TableError(
-            f"{error}\n`drop`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
+            f"{error}\n`drop`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
             f"CrispTreeClassifier(categorical=TableEncoder(drop={names}))."
         ) from None
     return encoder
+
+
+def _usable(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | None:
+    """The weights as numbers; None where there are none, or others than weights can be, which is refused later."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        return None
+    fits = weights.shape == (n_rows,) and bool(np.isfinite(weights).all() and (weights >= 0).all() and weights.any())
+    return weights if fits else None
 
 
 def _encoder(categorical: Any) -> TableEncoder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from crisptree.tables.errors import RefusedColumns, TableError, listed
 from crisptree.tables.number_texts import AS_PEOPLE_WRITE, remedy, unit_of
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.table import AnyTable
-from crisptree.tables.values import DATE, Values, values_of
+from crisptree.tables.values import DATE, PADDED, Values, values_of
 
 MAX_CATEGORIES = 100
 FEWEST_FOR_AN_ID = 20
@@ -23,6 +23,8 @@ FEWEST_FOR_AN_ID = 20
 
 LEFT_OUT = {"constant": "constant", "no values": "without any value"}
 """Why a column is left out, and how a note says so."""
+
+Doubles = npt.NDArray[np.float64]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -33,9 +35,11 @@ class Choices:
 
     drop: Collection[str] = ()
     categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
     missing: Collection[str] = ()
     max_categories: int = MAX_CATEGORIES
     keep_constant: bool = False
+    id: str | None = None
 
 
 @dataclass
@@ -48,6 +52,7 @@ class _ColumnSurvey:
     n_values: int = 0
     n_missing: int = 0
     n_numbers: int = 0
+    weight: float = 0.0
     total: float = 0.0
     low: float = np.inf
     high: float = -np.inf
@@ -56,6 +61,7 @@ class _ColumnSurvey:
     n_otherwise: int = 0
     otherwise: tuple[int, Any] | None = None
     bad: tuple[int, Any] | None = None
+    padded: str | None = None
     refusal: TableError | None = None
     hardly_any_twice: bool = True
     all_boolean: bool = True
@@ -67,7 +73,8 @@ class _ColumnSurvey:
         self.as_category, self.most = self.name in self.choices.categorical, self.choices.max_categories
         self.drop, self.categorical = f"`drop={[self.name]}`", f"`categorical={[self.name]}`"
 
-    def add(self, values: Values, start: int) -> None:
+    def add(self, values: Values, start: int, weights: Doubles | None = None) -> None:
+        """One more piece; ``weights`` are those of its rows, None for rows that all weigh as much."""
         self.n_missing += len(values.present) - len(values)
         self.as_category = self.as_category or values.is_category
         if not len(values):
@@ -75,16 +82,27 @@ class _ColumnSurvey:
         self.kinds.add(values.kind)
         self.n_values += len(values)
         found = values.numbers()
+        each = None if weights is None else weights[values.where]
+        self.weight += len(values) if each is None else float(each.sum())
         if values.kind == "text" or self.as_category:
             self._count_texts(values)
         if found is not None:
+            if values.kind == "text":
+                self._look_for_padding(values)
             self.all_boolean = self.all_boolean and values.kind == "boolean"
             self.all_dates = False
-            self._add_numbers(found, values, start)
+            self._add_numbers(found, values, start, each)
             return
         self.is_row_number = False
         if values.kind == "text":
-            self._add_texts(values, start)
+            self._look_for_padding(values)
+            self._add_texts(values, start, each)
+
+    def _look_for_padding(self, values: Values) -> None:
+        """Digits that begin with a zero make names of all of them, unless the user says otherwise."""
+        if self.padded is None and self.name not in self.choices.numeric:
+            padded = values.matching(PADDED)
+            self.padded = str(values.first(padded, 0)[1]) if padded.any() else None
 
     def _count_texts(self, values: Values) -> None:
         """Count the different values, while they are not too many; that is all one needs to know then."""
@@ -94,8 +112,11 @@ class _ColumnSurvey:
         self.hardly_any_twice = self.hardly_any_twice and n_different == len(values)
         self.counts.update(counts)
 
-    def _add_texts(self, values: Values, start: int) -> None:
-        self.all_boolean = self.all_boolean and values.booleans() is not None
+    def _add_texts(self, values: Values, start: int, each: Doubles | None) -> None:
+        truths = values.booleans()
+        self.all_boolean = self.all_boolean and truths is not None
+        if truths is not None:
+            self.total += float(truths.sum() if each is None else truths @ each)
         self.all_dates = self.all_dates and bool(values.matching(DATE).all())
         mask = values.number_mask()
         otherwise = ~mask & values.matching(AS_PEOPLE_WRITE)
@@ -106,7 +127,7 @@ class _ColumnSurvey:
         if self.bad is None and not (mask | otherwise).all():
             self.bad = values.first(~(mask | otherwise), start)
 
-    def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
+    def _add_numbers(self, found: Doubles, values: Values, start: int, each: Doubles | None) -> None:
         too_large = np.abs(found) > LARGEST
         if too_large.any() and not self.as_category and self.refusal is None:
             self.refusal = TableError(
@@ -119,7 +140,7 @@ class _ColumnSurvey:
         if self.n_numbers and self.high + 1 != found[0]:
             self.is_row_number = False
         self.n_numbers += len(found)
-        self.total += float(found.sum())
+        self.total += float(found.sum() if each is None else found @ each)
         self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
 
     def column(self) -> Column | str:
@@ -130,7 +151,8 @@ class _ColumnSurvey:
         if not self.n_values:
             return Column(self.name, "number", mean=0.0, missing=True) if keep else "no values"
         column = self._column()
-        constant = self.low == self.high if self.n_numbers == self.n_values else len(self.counts) == 1
+        by_number = self.n_numbers == self.n_values and column.kind != "category"
+        constant = self.low == self.high if by_number else len(self.counts) == 1
         return "constant" if constant and not self.n_missing and not keep else column
 
     def _column(self) -> Column:
@@ -140,15 +162,35 @@ class _ColumnSurvey:
                 f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
                 f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}."
             )
-        if self.as_category:
+        if self.as_category or self.has_padded_numbers:
             return self._category()
         if self.kinds == {"boolean"} or (is_text and self.all_boolean):
-            true = sum(count for text, count in self.counts.items() if text.lower() == "true")
-            return Column(self.name, "boolean", (true if is_text else self.total) / self.n_values, missing)
+            return Column(self.name, "boolean", self.total / self.weight, missing)
         if self.n_numbers == self.n_values:
-            return Column(self.name, "number", self.total / self.n_values, missing)
+            return Column(self.name, "number", self.total / self.weight, missing)
         self._refuse_what_are_nearly_numbers()
         return self._category()
+
+    @property
+    def has_padded_numbers(self) -> bool:
+        """Whether these are mostly digits, some begin with a zero, and nothing says that they count."""
+        return self.padded is not None and 2 * self.n_numbers > self.n_values and not self.as_category
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """What the owner should know of the column."""
+        if self.is_row_number and column.kind == "number" and self.n_values >= FEWEST_FOR_AN_ID:
+            how = "" if self.source.matrix else f" with {self.drop}"
+            yield f"column {self.name!r} counts the rows; if it only numbers them, leave it out{how}."
+        if self.has_padded_numbers:
+            yield (
+                f"column {self.name!r} has digits that begin with a zero, such as {self.padded!r}, so it is taken for "
+                f"a category; if these are numbers, say `numeric={[self.name]}`."
+            )
+        elif self.source.kind == "table" and column.kind == "number" and "text" in self.kinds:
+            yield (
+                f"column {self.name!r} holds numbers as text, and is taken for numbers; if these are names of "
+                f"categories, say {self.categorical}."
+            )
 
     def _refuse_what_are_nearly_numbers(self) -> None:
         if 2 * (self.n_numbers + self.n_otherwise) <= self.n_values:
@@ -174,13 +216,16 @@ class _ColumnSurvey:
         different = self.hardly_any_twice if many else len(self.counts) == self.n_values
         rare = different and self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
         if many or rare:
+            padded = self.has_padded_numbers
             what = "hardly any value twice" if rare else f"more than {self.most} different values"
             more = "" if rare else f", or allow so many features with `max_categories={10 * self.most}`"
             unit = None if self.source.kind == "table" else unit_of(self.counts)
-            numbers = f"If these are numbers, say `unit={[unit]}`. " if unit and not self.as_category else ""
+            flag = f"`numeric={[self.name]}`" if padded else f"`unit={[unit]}`" if unit else ""
+            numbers = f"If these are numbers, say {flag}. " if flag and not self.as_category else ""
+            because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
             raise TableError(
-                f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. {numbers}Leave it "
-                f"out with {self.drop}{more}."
+                f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"
+                f"Leave it out with {self.drop}{more}."
             )
         return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
@@ -193,19 +238,26 @@ class Survey:
         self.missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
         self.seen = {name: _ColumnSurvey(name, source, choices) for name in features}
 
-    def add(self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None) -> None:
-        """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all."""
+    def add(
+        self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None, weights: Doubles | None = None
+    ) -> None:
+        """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all.
+
+        ``weights`` are what its rows weigh in the means that stand in for missing numbers.
+        """
         for name, what in self.seen.items():
             try:
                 values = values_of(batch.column(name), name, self.missing, self.source.written)
             except TableError as error:
                 what.refusal = what.refusal or TableError(f"{self.source.path}: {error}")
                 continue
-            what.add(values if rows is None else values.only(rows), start)
+            what.add(values if rows is None else values.only(rows), start, weights)
 
     def preprocessing(self, target: str | None = None) -> tuple[Preprocessing, list[str]]:
         """The preprocessing that the table needs, and what its owner should know; or all that cannot be used."""
         source, left_out = self.source, dict.fromkeys(self.choices.drop, "dropped")
+        if self.choices.id is not None:
+            left_out[self.choices.id] = "the id"
         columns, notes, refused = [], [], {}
         for name, what in self.seen.items():
             try:
@@ -217,9 +269,7 @@ class Survey:
                 left_out[name] = column
                 continue
             columns.append(column)
-            if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                how = "" if source.matrix else f" with {what.drop}"
-                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
+            notes.extend(what.notes(column))
         if refused:
             raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
         if not columns:
@@ -227,7 +277,10 @@ class Survey:
             reason = ", ".join(reasons) or "it has none"
             raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
         inputs = tuple(name for name in source.names if name in self.seen or name in left_out)
-        preprocessing = Preprocessing(tuple(columns), not source.matrix, self.missing, target, left_out, inputs)
+        preprocessing = Preprocessing(
+            *(tuple(columns), not source.matrix, self.missing, target, left_out, inputs),
+            **{"written": source.written, "id": self.choices.id},
+        )
         twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
         if twice:
             raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
@@ -246,18 +299,20 @@ def survey(
     *,
     target: str | None = None,
     rows: npt.NDArray[np.bool_] | None = None,
+    weights: Doubles | None = None,
     on_batch: Callable[[], Any] = lambda: None,
 ) -> tuple[Preprocessing, list[str]]:
     """The preprocessing that a training table needs, and what its owner should know.
 
-    ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``target`` is
-    kept for later, and ``on_batch`` is called after every piece.
+    ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``weights`` are
+    what all rows weigh, ``target`` is kept for later, and ``on_batch`` is called after every piece.
     """
     seen = Survey(source, features, choices)
     with reading(source.path, TableError, source.kind):
         for batch in source.batches(features):
             start = source.n_read
-            part = None if rows is None else rows[start : start + batch.num_rows]
-            seen.add(batch, start + source.first_row, part)
+            piece = slice(start, start + batch.num_rows)
+            parts = (None if given is None else given[piece] for given in (rows, weights))
+            seen.add(batch, start + source.first_row, *parts)
             on_batch()
     return seen.preprocessing(target)
