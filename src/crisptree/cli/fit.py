@@ -77,6 +77,7 @@ def fit(
 
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
     """
+    options.check_output(output, (".crisp",))
     options.check_share(holdout)
     choices = replace(choices, id=id_name, keep_constant="image_shape" in parameters)
     out, seed = Output(as_json), parameters["random_state"]
@@ -92,7 +93,7 @@ def fit(
     with out.progress() as progress, on_disk(data) as path:
         request = Request(path, target, weights, choices, dialect, seed)
         columns = check_columns(request)
-        options.check_output(output, (".crisp",), force)
+        options.check_free([output], force)
         rows = read_training(columns, progress)
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:

@@ -79,8 +79,8 @@ Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.P
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
-def check_output(path: Path, endings: Sequence[str], force: bool) -> Path:
-    """Refuse a place that cannot be written to, or where something is, before any work is done."""
+def check_output(path: Path, endings: Sequence[str]) -> Path:
+    """Refuse a place that cannot be written to before any work is done; what is there, ``check_free`` asks later."""
     if path.suffix.lower() not in endings:
         raise typer.BadParameter(f"-o must end in {' or '.join(endings)}; got {str(path)!r}.")
     if path.is_dir():
@@ -89,7 +89,6 @@ def check_output(path: Path, endings: Sequence[str], force: bool) -> Path:
         raise TableError(f"there is no folder {path.parent} for {path.name}. Make it first.")
     if not os.access(path.parent, os.W_OK):
         raise TableError(f"the folder {path.parent} cannot be written to.")
-    check_free([path], force)
     return path
 
 

@@ -71,7 +71,7 @@ def predict(
     out = Output(as_json)
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
-    path = None if output == "-" else Path(output)
+    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
     estimator = load_classifier(model)
@@ -102,7 +102,7 @@ def predict(
             copied = [named_by, *(name for name in copied if name != named_by)]
         encoder = encoder_of(estimator, source, out, missing=missing, drop=drop, without=copied[: named_by is not None])
         if path is not None:
-            options.check_output(path, tuple(WRITERS), force)
+            options.check_free([path], force)
         if taken := sorted(set(copied) & set(empty)):
             raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
         with _writer(path, csv_guard) as writer:

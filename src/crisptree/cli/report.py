@@ -33,11 +33,12 @@ def report(
     Example:
       crisptree report iris.crisp test.csv --target species -o report.html
     """
+    options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_classifier(model)
     more = {"target": target, "dialect": dialect, "missing": missing, "drop": drop, "id": id_name}
     rows = read_labelled(estimator, data, out, **more)
-    options.check_output(output, (".html", ".htm"), force)
+    options.check_free([output], force)
     from crisptree.report import write
 
     X, y = rows.known(estimator.classes_)

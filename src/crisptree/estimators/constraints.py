@@ -135,7 +135,7 @@ def _number(parameter: str, column: Any, names: list[str], n_features: int) -> i
     if not names:
         raise ValueError(
             f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
-            f"write 0 to {n_features - 1}."
+            f"write 0 to {n_features - 1}. In a Pipeline, names come through with set_output(transform='pandas')."
         )
     close = difflib.get_close_matches(column, names, 1)
     hint = (

@@ -101,6 +101,12 @@ def check_no_dates(X: Any, fitting: bool) -> None:
 
 def check_columns(X: Any) -> None:
     """Refuse a row or a column in the place of a table, a table without columns, and names that stand there twice."""
+    if _are_texts(X):
+        raise ValueError(
+            "X must be a table of rows and columns; got a list of texts (Expected 2D array, got 1D array instead). "
+            "Texts become columns in a step before, as in make_pipeline(TfidfVectorizer(), CrispTreeClassifier()); for "
+            "one column of categories give a table with one column, such as {'name': X}."
+        )
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
         raise ValueError(
             "X must be a table; got a Series, one row or column of it (Expected 2D array, got 1D array instead). "
@@ -115,6 +121,15 @@ def check_columns(X: Any) -> None:
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise ValueError(f"X has two columns named {twice!r}. Give every column a name of its own.")
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, an array or a Series of texts, and of nothing else."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype.kind == "O" and all(isinstance(x, str) for x in X)))
+    if hasattr(X, "to_frame") and not hasattr(X, "columns"):
+        return len(X) > 0 and all(isinstance(x, str) for x in X)
+    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
 
 
 def check_labels_present(y: Any) -> None:
@@ -146,14 +161,16 @@ def refusal(X: Any, names: Any, fitting: bool) -> str | None:
         return None
     if table.matrix and names is not None and len(names) == len(table.names):
         table = table.renamed([str(name) for name in names])
+    refused = {}
     for name in table.names:
         try:
             wrong = _wrong(values_of(table.column(name), name, ()), fitting)
         except TableError as error:
-            return f"X: {error}"
+            refused[name] = f"X: {error}"
+            continue
         if wrong:
-            return f"X: column {name!r} must hold finite numbers; {wrong}"
-    return None
+            refused[name] = f"X: column {name!r} must hold finite numbers; {wrong}"
+    return str(RefusedColumns("X", refused)) if refused else None
 
 
 def _wrong(values: Any, fitting: bool) -> str | None:

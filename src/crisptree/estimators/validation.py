@@ -32,6 +32,7 @@ from crisptree.estimators.table_rows import (
 )
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
+from crisptree.tables.table import column_labels
 from crisptree.tables.table_encoder import TableEncoder
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class TrainingData:
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    X = estimator.in_training_order(X)
     encoder = estimator.__dict__.get("encoder_")
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
@@ -119,8 +121,14 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:
         check_labels_present(y)
+    if reset:
+        remember(estimator, "column_labels_", column_labels(X))
+        remember(estimator, "target_name_", _name_of(y))
+    X = estimator.in_training_order(X)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
+        if reset:
+            encoder.named_target(_name_of(y))
         X = encoder.encoded(X)
     else:
         check_no_dates(X, fitting=reset)
@@ -159,6 +167,19 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     label_type(np.asarray(y))
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape, holes=holes)
+
+
+def remember(estimator: Any, name: str, value: Any) -> None:
+    """Keep what a fit has learned, or nothing where there is nothing."""
+    estimator.__dict__.pop(name, None)
+    if value is not None:
+        setattr(estimator, name, value)
+
+
+def _name_of(y: Any) -> str | None:
+    """What a Series of labels is called."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:

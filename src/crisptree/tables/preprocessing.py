@@ -86,6 +86,8 @@ class Preprocessing:
         How numbers are written where they are text.
     id : str or None
         The column that names the rows, which is no feature.
+    notes : tuple of str
+        What the owner of the training table should know.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Preprocessing:
     inputs: tuple[str, ...] = ()
     written: NumberTexts = PLAIN
     id: str | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
@@ -220,6 +223,8 @@ class Preprocessing:
             further["written"] = asdict(self.written)
         if self.id is not None:
             further["id"] = self.id
+        if self.notes:
+            further["notes"] = list(self.notes)
         return {**content, **further}, {"mean": mean, "missing": missing}
 
     @classmethod
@@ -249,6 +254,7 @@ class Preprocessing:
                 inputs=_inputs(content.get("inputs", []), columns),
                 written=_written(content.get("written", {})),
                 id=_of_type(content.get("id"), str | None),
+                notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(

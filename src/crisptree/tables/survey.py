@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class _ColumnSurvey:
     otherwise: tuple[int, Any] | None = None
     bad: tuple[int, Any] | None = None
     padded: str | None = None
+    has_fractions: bool = False
     refusal: TableError | None = None
     hardly_any_twice: bool = True
     all_boolean: bool = True
@@ -140,6 +141,7 @@ class _ColumnSurvey:
         if self.n_numbers and self.high + 1 != found[0]:
             self.is_row_number = False
         self.n_numbers += len(found)
+        self.has_fractions = self.has_fractions or bool(((found < 0) | (found != np.floor(found))).any())
         self.total += float(found.sum() if each is None else found @ each)
         self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
 
@@ -173,8 +175,9 @@ class _ColumnSurvey:
 
     @property
     def has_padded_numbers(self) -> bool:
-        """Whether these are mostly digits, some begin with a zero, and nothing says that they count."""
-        return self.padded is not None and 2 * self.n_numbers > self.n_values and not self.as_category
+        """Whether these are mostly digits, some begin with a zero, and nothing says that they count something."""
+        mostly = 2 * self.n_numbers > self.n_values
+        return self.padded is not None and mostly and not self.has_fractions and not self.as_category
 
     def notes(self, column: Column) -> Iterator[str]:
         """What the owner should know of the column."""
@@ -289,7 +292,7 @@ class Survey:
                 notes.append(f"left out, {said}: {listed(names)}.")
         if incomplete := [column.name for column in columns if column.missing]:
             notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
-        return preprocessing, notes
+        return replace(preprocessing, notes=tuple(notes)), notes
 
 
 def survey(

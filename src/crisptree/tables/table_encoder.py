@@ -97,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """The fitted encoder that does what a preprocessing says."""
         encoder = cls(missing=preprocessing.missing)
-        encoder.__dict__["preprocessing_"], encoder._notes = preprocessing, []
+        encoder.__dict__["preprocessing_"] = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
 
@@ -173,14 +173,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def preprocessing_(self) -> Preprocessing:
         """What is done to every column; an error names all columns that cannot be used."""
         check_is_fitted(self)
-        preprocessing, self._notes = self._survey.preprocessing()
-        return preprocessing
+        return self._survey.preprocessing()[0]
 
     @property
     def notes_(self) -> list[str]:
         """What one should know about the table."""
-        _ = self.preprocessing_
-        return self._notes
+        return list(self.preprocessing_.notes)
+
+    def named_target(self, name: str | None) -> None:
+        """Keep what the labels that belong to the table are called."""
+        if name is not None:
+            self.__dict__["preprocessing_"] = replace(self.preprocessing_, target=name)
 
     def transform(self, X: Any) -> Rows:
         """Rows of float32 features.  (n, n_columns) → (n, n_features)

@@ -93,6 +93,30 @@ def preprocessing_of(view: ModelView) -> Any:
     return None
 
 
+def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
+    """A row of features as a row of the table that the model takes, by its columns; None where that cannot be told."""
+    if view.image_shape is not None:
+        return None
+    stored = preprocessing_of(view)
+    if stored is not None:
+        pairs = zip(stored.columns, columns_of(view), strict=True)
+        return {column.name: _in_table(column.kind, raw.value(x)) for column, raw in pairs}
+    rows = x[None].astype(np.float64)
+    for transformer in reversed(view.earlier):
+        if not hasattr(transformer, "inverse_transform"):
+            return None
+        rows = np.asarray(transformer.inverse_transform(rows))
+    first = view.earlier[0] if view.earlier else view.estimator
+    names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{number}" for number in range(rows.shape[1])] if view.earlier else view.feature_names
+    return dict(zip(map(str, names), rows[0].tolist(), strict=True))
+
+
+def _in_table(kind: str, value: Any) -> Any:
+    return value > 0.5 if kind == "boolean" and value is not None else value
+
+
 def in_columns(columns: Iterable[RawColumn], of_features: Doubles) -> Doubles:
     """Numbers of features added up by column.  (n_features,) → (n_columns,)"""
     return np.array([of_features[list(column.all_features)].sum() for column in columns], dtype=np.float64)
