@@ -20,7 +20,15 @@ from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
 from crisptree.cli.rivals import LEGEND, OURS, REPEATS, Measured, Settings, fit_rival, measured, rivals
 from crisptree.cli.stdin import on_disk
-from crisptree.cli.training import Request, TrainingTable, check_columns, class_weights, held_rows, read_training, train
+from crisptree.cli.training import (
+    Request,
+    TrainingTable,
+    check_columns,
+    class_weights,
+    held_rows,
+    read_training,
+    train_on,
+)
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.tables.errors import TableError, counted
@@ -113,7 +121,7 @@ def _one_part(
 
 
 def _fit_ours(model: Any, table: TrainingTable, out: Output, progress: ProgressDisplay) -> None:
-    train(model, table, out, progress)
+    train_on(table, model, out, progress)
 
 
 def _summary(found: list[Measured]) -> dict[str, Any]:

@@ -37,9 +37,8 @@ class Dialect:
         decimal = self.decimal or like.decimal
         # A mark of thousands that now begins fractions cannot be meant any more.
         thousands = self.thousands or (like.thousands if like.thousands != decimal else None)
-        with_flags = {"decimal": decimal, "thousands": thousands, "units": self.units or like.units}
         try:
-            return NumberTexts(**with_flags)
+            return NumberTexts(decimal, thousands, self.units or like.units)
         except TableError as error:
             raise _naming_flags(error) from None
 

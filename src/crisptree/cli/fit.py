@@ -27,7 +27,7 @@ from crisptree.cli.training import (
     held_rows,
     read_training,
     read_validation,
-    train,
+    train_on,
 )
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
@@ -88,7 +88,7 @@ def fit(
         make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
         model = make(**chosen)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
-        return model, train(model, table, out, progress, validation=rows)
+        return model, train_on(table, model, out, progress, validation=rows)
 
     with out.progress() as progress, on_disk(data) as path:
         request = Request(path, target, weights, choices, dialect, seed)

@@ -102,7 +102,12 @@ def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
     for column in stored.columns:
         values = {"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}
         columns.append({"name": column.name, "kind": column.kind, "missing_in_training": column.missing, **values})
-    document = {"version": VERSION, "target": stored.target, "by_name": stored.named, "missing": list(stored.missing)}
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "target": stored.target,
+        "by_name": stored.named,
+        "missing": list(stored.missing),
+    }
     document |= {"id": stored.id, "written": asdict(stored.written)}
     return {**document, "columns": columns, "left_out": dict(stored.left_out)}
 

@@ -77,8 +77,15 @@ class LabelledTable:
         kept = ~held
         rows = kept if held.any() else None
         features = self.source.features(self.without)
-        more = {"target": self.target, "rows": rows, "weights": self.weight}
-        preprocessing, notes = survey(self.source, features, self.choices, **more, on_batch=read)
+        preprocessing, notes = survey(
+            self.source,
+            features,
+            self.choices,
+            target=self.target,
+            rows=rows,
+            weights=self.weight,
+            on_batch=read,
+        )
         out.note_all(notes)
         encoder = Encoder(preprocessing, self.source, without=self.without)
         X = encoder.rows(read)
@@ -155,16 +162,22 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     return X, truth
 
 
-def train(model: Any, table: TrainingTable, out: Output, progress: ProgressDisplay, **more: Any) -> float:
-    """Fit a model, which keeps how its rows were made, and show how far it is; the seconds that it took."""
+def train_on(table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, **more: Any) -> float:
+    """Fit a model, which keeps how its rows were made; the seconds that it took."""
     model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
+    seconds = train(model, out, progress, table.X, table.y, table.weight, **more)
+    model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
+    return seconds
+
+
+def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
+    """Fit a model and show how far it is; the seconds that it took."""
     started = time.monotonic()
     progress.update("training", None)
     model.callbacks = [progress.show_epoch]
     with out.warnings_as_notes():
-        model.fit(table.X, table.y, table.weight, **more)
+        model.fit(*rows, **more)
     model.callbacks = None
-    model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
     return time.monotonic() - started
 
 

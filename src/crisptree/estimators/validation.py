@@ -129,7 +129,8 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     if encoder is not None:
         if reset:
             encoder.named_target(_name_of(y))
-        X = encoder.encoded(X)
+        # Rows that weigh nothing, which the encoder has not seen, may have holes where no other row has.
+        X = encoder.encoded(X, fill=reset)
     else:
         check_no_dates(X, fitting=reset)
     with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):

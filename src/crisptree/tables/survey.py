@@ -281,8 +281,14 @@ class Survey:
             raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
         inputs = tuple(name for name in source.names if name in self.seen or name in left_out)
         preprocessing = Preprocessing(
-            *(tuple(columns), not source.matrix, self.missing, target, left_out, inputs),
-            **{"written": source.written, "id": self.choices.id},
+            tuple(columns),
+            not source.matrix,
+            self.missing,
+            target,
+            left_out,
+            inputs,
+            source.written,
+            self.choices.id,
         )
         twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
         if twice:
@@ -315,7 +321,7 @@ def survey(
         for batch in source.batches(features):
             start = source.n_read
             piece = slice(start, start + batch.num_rows)
-            parts = (None if given is None else given[piece] for given in (rows, weights))
-            seen.add(batch, start + source.first_row, *parts)
+            kept = None if rows is None else rows[piece]
+            seen.add(batch, start + source.first_row, kept, None if weights is None else weights[piece])
             on_batch()
     return seen.preprocessing(target)

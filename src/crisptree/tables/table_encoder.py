@@ -193,12 +193,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         return self.encoded(X)
 
-    def encoded(self, X: Any) -> Rows:
-        """The same, whatever ``set_output`` says."""
+    def encoded(self, X: Any, *, fill: bool = False) -> Rows:
+        """The same, whatever ``set_output`` says; with ``fill`` no hole is an error, and a warning counts them."""
         preprocessing = self.preprocessing_
         table = self._matched(_with_rows(table_of(X), self), preprocessing)
         table.written = preprocessing.written
-        encoder = Encoder(replace(preprocessing, named=True), table, fill=False)
+        encoder = Encoder(replace(preprocessing, named=True), table, fill=fill)
         step = piece_rows(preprocessing.n_features)
         if table.num_rows <= step:
             rows = encoder.encode(table, 0)
