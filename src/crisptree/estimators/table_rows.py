@@ -110,7 +110,8 @@ def check_columns(X: Any) -> None:
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
         raise ValueError(
             "X must be a table; got a Series, one row or column of it (Expected 2D array, got 1D array instead). "
-            "For one row give frame.iloc[[0]], for one column frame[['name']]."
+            "For one row give frame.iloc[[0]], for one column frame[['name']]; texts become columns in a step before, "
+            "as in make_pipeline(TfidfVectorizer(), CrispTreeClassifier())."
         )
     columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else None
     if columns is None:
@@ -124,11 +125,9 @@ def check_columns(X: Any) -> None:
 
 
 def _are_texts(X: Any) -> bool:
-    """Whether X is a list, an array or a Series of texts, and of nothing else."""
+    """Whether X is a list or an array of texts, and of nothing else."""
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype.kind == "O" and all(isinstance(x, str) for x in X)))
-    if hasattr(X, "to_frame") and not hasattr(X, "columns"):
-        return len(X) > 0 and all(isinstance(x, str) for x in X)
     return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
 
 

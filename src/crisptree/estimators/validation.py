@@ -73,10 +73,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
     X = estimator.in_training_order(X)
     encoder = estimator.__dict__.get("encoder_")
+    check_columns(X)
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
-    check_columns(X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such

@@ -110,11 +110,15 @@ def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         names = [f"x{number}" for number in range(rows.shape[1])] if view.earlier else view.feature_names
-    return dict(zip(map(str, names), rows[0].tolist(), strict=True))
+    values = (_in_table("number", value) for value in rows[0].tolist())
+    return dict(zip(map(str, names), values, strict=True))
 
 
 def _in_table(kind: str, value: Any) -> Any:
-    return value > 0.5 if kind == "boolean" and value is not None else value
+    """A value as the table has it: true or false, a level, or a number without the digits that float32 adds."""
+    if value is None or kind == "category":
+        return value
+    return value > 0.5 if kind == "boolean" else float(str(np.float32(value)))
 
 
 def in_columns(columns: Iterable[RawColumn], of_features: Doubles) -> Doubles:
