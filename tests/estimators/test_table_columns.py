@@ -136,7 +136,9 @@ def test_a_pipeline_of_texts_is_explained_text_by_text(tmp_path):
     model = make_pipeline(TfidfVectorizer(), plain_tree(**SMALL)).fit(texts, y)
     for one in ("good film", ["good film"], np.array(["good film"]), pd.Series(["good film"])):
         assert explain.path(model, one).predicted == model.predict(["good film"])[0]
-    assert explain.nearest_other(model, "good film").predicted == "down"
+    change = explain.nearest_other(model, "good film")
+    assert change.predicted == "down"
+    assert change.row is None  # a text cannot be told from its counts
     assert explain.margin_report(model, texts) is not None
     assert explain.blame(model, texts, y) is not None
     with pytest.raises(ValueError, match="x must be one text; got 2"):

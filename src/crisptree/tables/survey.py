@@ -261,7 +261,9 @@ class Survey:
         source, left_out = self.source, dict.fromkeys(self.choices.drop, "dropped")
         if self.choices.id is not None:
             left_out[self.choices.id] = "the id"
-        columns, notes, refused = [], [], {}
+        columns: list[Column] = []
+        notes: list[str] = []
+        refused: dict[str, str] = {}
         for name, what in self.seen.items():
             try:
                 column = what.column()

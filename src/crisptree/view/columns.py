@@ -106,6 +106,8 @@ def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
         if not hasattr(transformer, "inverse_transform"):
             return None
         rows = np.asarray(transformer.inverse_transform(rows))
+        if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+            return None  # the words of a text, which are no columns
     first = view.earlier[0] if view.earlier else view.estimator
     names = getattr(first, "feature_names_in_", None)
     if names is None:
