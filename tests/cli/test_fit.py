@@ -206,7 +206,7 @@ def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, 
         (["-t", "y", "--depth", "-1"], "--depth must be a whole number of at least 0"),
         (["-t", "y", "--class-weight", "heavy"], "--class-weight must be balanced or CLASS=WEIGHT"),
         (["-t", "y", "--class-weight", "Yes=2"], "the classes are 'no', 'yes'. Did you mean 'yes'?"),
-        (["-t", "y", "--categorical", "y"], "--categorical y is also the target, the weights or dropped"),
+        (["-t", "y", "--categorical", "y"], "--categorical y is also what --target names"),
         (["-t", "y", "--delimiter", "::"], "--delimiter must be one character"),
     ],
 )

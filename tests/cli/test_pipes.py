@@ -108,7 +108,9 @@ def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path)
         "alter,einkommen,farbe",
         *(f"{a or ''},{b},{c or ''}" for a, b, c in zip(table["age"], table["income"], table["color"], strict=True)),
     )
-    ours, theirs = (done("predict", tmp_path / "m.crisp", *rest).raw for rest in ((plain,), (data, *how)))
+    ours, theirs = (
+        done("predict", tmp_path / "m.crisp", *rest).raw for rest in ((plain, "--decimal", "."), (data, *how))
+    )
     assert ours == theirs
     assert "160 rows" in done("evaluate", tmp_path / "m.crisp", data, *how).said
 

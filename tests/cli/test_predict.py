@@ -1,12 +1,14 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import crisptree
 from crisptree.tables import source as source_module
 from tests.cli.running import QUICK, done, run
+from tests.report.conftest import data_of
 from tests.tables.writers import text, write
 from tests.toys import clouds, plain_tree
 
@@ -253,3 +255,52 @@ def test_a_file_that_is_no_model_is_refused(shop, tmp_path):
     assert answer.code == 1
     assert "is not a crisptree model file" in answer.notes
     assert "cannot be read" in run("predict", tmp_path / "none.crisp", shop.csv).notes
+
+
+def german(path, n=60):
+    """A table whose numbers have commas, points and a sign, and whose rows have names."""
+    lines = ["id;betrag;ziel"] + [f"k{row};1.{100 + row},5 €;{'ja' if row % 2 else 'nein'}" for row in range(n)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+WRITTEN = ("--delimiter", ";", "--decimal", ",", "--thousands", ".", "--unit", "€")
+
+
+def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_model(tmp_path):
+    table = german(tmp_path / "t.csv")
+    done("fit", table, "-t", "ziel", "--id", "id", *WRITTEN, *QUICK, "-o", tmp_path / "m.crisp")
+    done("predict", tmp_path / "m.crisp", table, "--delimiter", ";", "-o", tmp_path / "p.csv")
+    written = csv(tmp_path / "p.csv")
+    assert list(written) == ["id", "prediction"]
+    assert written["id"][:2] == ["k0", "k1"]
+    done("evaluate", tmp_path / "m.crisp", table, "--delimiter", ";")
+    done("report", tmp_path / "m.crisp", table, "--delimiter", ";", "-o", tmp_path / "r.html")
+    assert data_of((tmp_path / "r.html").read_text(encoding="utf-8"))["samples"]["ids"][0].startswith("k")
+    assert "--decimal ','" in done("inspect", tmp_path / "m.crisp").seen
+    plain = tmp_path / "plain.csv"
+    plain.write_text("betrag\n1100.5\n")
+    wrong = run("predict", tmp_path / "m.crisp", plain)
+    assert wrong.code == 1
+    assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.said.split())
+    told = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
+    assert "the table of training was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
+
+
+def test_a_model_of_the_command_line_reads_the_numbers_of_its_table_in_python(tmp_path):
+    table = german(tmp_path / "t.csv")
+    done("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, *QUICK, "-o", tmp_path / "m.crisp")
+    model = crisptree.load(tmp_path / "m.crisp")
+    texts = pd.read_csv(table, sep=";")
+    numbers = pd.DataFrame({"betrag": [1100.5 + row for row in range(60)]})
+    assert (model.predict(texts) == model.predict(numbers)).all()
+
+
+def test_a_column_can_be_one_thing_and_arguments_are_checked_before_files_that_are_there(tmp_path):
+    table, there = german(tmp_path / "t.csv"), tmp_path / "m.crisp"
+    there.write_text("something")
+    twice = run("fit", table, "-t", "ziel", "--drop", "ziel", *WRITTEN, "-o", there)
+    assert "--drop ziel is also what --target names" in " ".join(twice.said.split())
+    typed = run("fit", table, "-t", "zeil", *WRITTEN, "-o", there)
+    assert "Did you mean 'ziel'?" in " ".join(typed.said.split())
+    assert "is there already" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.equations.penalties import grid_laplacian, l2, roughness, soft_threshold
+from crisptree.equations.penalties import grid_laplacian, group_threshold, l2, roughness, soft_threshold
 from tests.toys import generator
 
 SHAPES = [(1, 1), (1, 5), (4, 3), (3, 4, 2)]
@@ -41,3 +41,43 @@ def test_penalties_have_the_gradient_of_their_formula(penalty):
 def test_soft_thresholding_shrinks_towards_exact_zeros():
     shrunk = soft_threshold(torch.tensor([-2.0, -0.3, 0.0, 0.3, 2.0]), torch.tensor(0.5))
     assert shrunk.tolist() == [-1.5, 0.0, 0.0, 0.0, 1.5]
+
+
+def members_of(*sizes):
+    return torch.block_diag(*(torch.ones(size, 1, dtype=torch.float64) for size in sizes))
+
+
+def test_a_group_with_equal_thresholds_is_shrunk_by_its_norm():
+    weights = torch.tensor([[3.0, 4.0, 0.3, -0.4]], dtype=torch.float64)
+    shrunk = group_threshold(weights, torch.ones_like(weights), members_of(2, 2))
+    torch.testing.assert_close(shrunk, torch.tensor([[3 * 0.8, 4 * 0.8, 0.0, 0.0]], dtype=torch.float64))
+    assert torch.equal(shrunk[0, 2:], torch.zeros(2, dtype=torch.float64))
+
+
+def test_groups_of_one_are_shrunk_as_single_weights():
+    weights = torch.randn(50, 3, generator=generator(), dtype=torch.float64)
+    threshold = torch.rand(50, 3, generator=generator(), dtype=torch.float64)
+    torch.testing.assert_close(
+        group_threshold(weights, threshold, members_of(1, 1, 1)), soft_threshold(weights, threshold)
+    )
+
+
+@pytest.mark.parametrize("size", [2, 5, 40])
+def test_group_thresholds_of_any_scale_end_where_the_penalised_square_is_least(size):
+    random = generator()
+    weights = torch.randn(300, size, generator=random, dtype=torch.float64)
+    threshold = 10 ** (9 * torch.rand(300, size, generator=random, dtype=torch.float64) - 5)
+    shrunk = group_threshold(weights, threshold, members_of(size))
+    norm = shrunk.norm(dim=1, keepdim=True)
+    gone = norm[:, 0] == 0
+    assert gone.any() or size > 5
+    assert ((weights / threshold).norm(dim=1)[gone] <= 1 + 1e-12).all()
+    # Where the group is left the gradient of the square and of the norm cancel.
+    pull = (shrunk - weights) / threshold + shrunk / norm
+    torch.testing.assert_close(pull[~gone], torch.zeros_like(pull[~gone]), atol=1e-9, rtol=0)
+
+
+def test_a_threshold_of_zero_changes_no_group_and_zeros_stay():
+    weights = torch.tensor([[1.0, -2.0], [0.0, 0.0]])
+    shrunk = group_threshold(weights, torch.zeros(2, 2), members_of(2).float())
+    torch.testing.assert_close(shrunk, weights)

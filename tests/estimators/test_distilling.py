@@ -198,7 +198,7 @@ def test_validation_rows_judge():
         (FOREST, sparse.csr_matrix(X), {}, TypeError, "dense"),
         (FOREST, X, {"y": np.full(90, "dog")}, ValueError, r"among the teacher's classes .*got \['dog'\] too"),
         (FOREST, X, {"y": NAMES}, ValueError, "inconsistent numbers of samples"),
-        (FOREST, X, {"copies": -1}, ValueError, "`copies` must be a whole number of at least 0"),
+        (FOREST, X, {"copies": -1}, ValueError, "`copies` must be 'auto' or a whole number of at least 0"),
         (FOREST, X, {"noise": -0.1}, ValueError, "`noise` must be a number at least 0"),
         (FOREST, X, {"labels": "fuzzy"}, ValueError, "`labels` must be one of 'hard', 'sample', 'soft'"),
         (FOREST, X, {"trust": 0.3}, ValueError, "`trust` must come with y.*got trust=0.3 and no y. Give y, or leave"),

@@ -95,7 +95,7 @@ def test_that_a_value_is_missing_can_be_all_that_counts():
 
 def test_a_hole_in_a_feature_that_had_none_names_it_and_the_row(model):
     X, y = with_holes()
-    with pytest.raises(ValueError, match=r"X: column 'x1' must have a value in every row.*row 5 has none"):
+    with pytest.raises(ValueError, match=r"column 'x1' must have a value in every row.*row 5 has none"):
         plain_tree(**SMALL).fit(X, y).predict(np.where(np.arange(200)[:, None] == 5, np.nan, X))
     rows, labels = clouds(60, n_features=3)
     for form, name in ((np.asarray, "x1"), (lambda rows: pd.DataFrame(rows, columns=list("abc")), "b")):
@@ -229,10 +229,10 @@ def test_tables_train_on_probabilities_and_are_distilled_without_copies():
     soft = np.where((y == "yes")[:, None], [0.2, 0.8], [0.9, 0.1])
     assert plain_tree(**SMALL).fit(X, soft).classes_.tolist() == [0, 1]
     teacher = make_pipeline(TableEncoder(), plain_tree(**SMALL)).fit(X, y)
-    student = plain_tree(**SMALL).distill(teacher, X, copies=0)
+    student = plain_tree(**SMALL).distill(teacher, X)
     assert (student.predict(X) == teacher.predict(X)).mean() > 0.95
     with pytest.raises(ValueError, match="`copies` must be 0 for a table with text or missing values"):
-        plain_tree(**SMALL).distill(DummyClassifier().fit(X, y), X)
+        plain_tree(**SMALL).distill(DummyClassifier().fit(X, y), X, copies=4)
 
 
 def test_numbers_may_be_named_as_categories():
@@ -250,7 +250,7 @@ def test_numbers_may_be_named_as_categories():
 
 def test_none_refuses_all_but_finite_numbers():
     X, y = churn()
-    with pytest.raises(ValueError, match=r"X: column 'plan' must hold finite numbers; row 0 has '.*`categorical`"):
+    with pytest.raises(ValueError, match=r"column 'plan' must hold finite numbers; row 0 has '.*`categorical`"):
         plain_tree(**SMALL, categorical=None).fit(X, y)
     with pytest.raises(ValueError, match=r"X: column 'satisfaction' must hold finite numbers; row .* has none \(NaN\)"):
         plain_tree(**SMALL, categorical=None).fit(X[["months", "satisfaction"]], y)

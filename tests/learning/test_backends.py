@@ -106,6 +106,42 @@ def test_a_linear_backend_trains_as_the_definition(
     assert largest_difference(ours, definition) < bound
 
 
+@pytest.mark.parametrize("name", LINEAR[:1])
+@pytest.mark.parametrize("make_trainee", [stumps, tree])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("changes", [{}, {"input_noise": 0.7, "penalty_share": "none"}])
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(("epochs", "batch_size", "bound"), SCHEDULES)
+def test_groups_of_features_are_shrunk_as_by_the_definition(
+    name, make_trainee, algorithm, changes, held, epochs, batch_size, bound, monkeypatch
+):
+    data = rows(DEVICES[name])
+
+    def make():
+        trainee = make_trainee(hyperplanes, data)
+        if held:
+            trainee.signs = torch.tensor([1, 0, 0, 0, -1, 0], dtype=torch.int8)
+            trainee.zeros = torch.zeros_like(trainee.splits.parameters["weight"], dtype=torch.bool)
+            trainee.zeros[:, 1] = trainee.zeros[0, 3] = True
+        return trainee
+
+    steps = {"learning_rate": 0.05, "min_updates": 6, "l1": 0.1, "feature_groups": ((0, 3), (4, 6))}
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, **steps, **changes)
+    ours, definition = both(name, make, data, plan, monkeypatch)
+    assert largest_difference(ours, definition) < bound
+    if epochs > 1:
+        weight = ours.splits.parameters["weight"].detach() == 0
+        assert (weight[:, 4].any() and torch.equal(weight[:, 4], weight[:, 5])) or held
+
+
+def test_cuda_leaves_groups_of_features_to_torch():
+    plan = Plan(l1=0.1, feature_groups=((0, 3),))
+    assert plan.shrinks_groups
+    assert not replace(plan, l1=0.0).shrinks_groups
+    data = rows()
+    assert not BACKENDS["cuda"].supports(tree(hyperplanes, data), data, plan)
+
+
 @pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize("correlation", [-0.4, 0.8])
 @pytest.mark.parametrize("image_shape", [(4, 3), (2, 3, 2), (1, 12)])

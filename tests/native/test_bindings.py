@@ -228,6 +228,7 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
         image,
         given.get("zeros"),
         given.get("signs"),
+        given.get("groups", np.zeros((0, 2), dtype=np.int64)),
         n_threads,
     )
 
@@ -238,6 +239,11 @@ def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=N
         {"zeros": np.zeros((1, 3), dtype=bool)},
         {"zeros": np.zeros((2, 4), dtype=bool)},
         {"signs": np.zeros(3, dtype=np.int8)},
+        {"groups": np.array([[0, 5]])},
+        {"groups": np.array([[2, 4], [0, 2]])},
+        {"groups": np.array([[0, 3], [2, 4]])},
+        {"groups": np.array([[1, 1]])},
+        {"groups": np.array([[-1, 2]])},
         {"share": np.ones(0)},
         {"share": np.ones(2)},
         {"squares": np.ones(0)},

@@ -146,6 +146,16 @@ def test_numbers_are_read_in_every_usual_notation(tmp_path):
     assert X[7, 1] == 1
 
 
+def test_digits_that_begin_with_a_zero_are_names_unless_the_column_counts_otherwise(tmp_path):
+    path = column_file(tmp_path / "t.csv", "01234", "99999", "00007", "01234")
+    preprocessing, notes = surveyed(path)
+    assert preprocessing.columns[0].categories == ("00007", "01234", "99999")
+    assert "`numeric=['a']`" in notes[0]
+    assert surveyed(path, numeric=["a"])[0].columns[0].kind == "number"
+    assert surveyed(column_file(path, "007", "1.5", "2"))[0].columns[0].kind == "number"
+    assert surveyed(column_file(path, "007", "-3", "2"))[0].columns[0].kind == "number"
+
+
 @pytest.mark.parametrize(
     "values", [[datetime.date(2024, 1, 31)] * 2, ["2024-01-31", "2025-12-01 10:30"], ["31.12.2024", "1.1.25"]]
 )

@@ -96,13 +96,14 @@ class NativeBound:
             parameter.data = parameter.data.contiguous()  # the kernel writes into the splits' own memory
         weight, bias = (splits.parameters[name].detach().numpy() for name in ("weight", "bias"))
         no_image, no_penalties, no_correlation = (0, 0), (0.0, 0.0, 0.0, 0.0), (np.ones(1), None, None)
+        no_groups = np.zeros((0, 2), dtype=np.int64)
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         self.kernel: Any = getattr(training, kind)(
             *(samples.native_rows, samples.y.numpy(), samples.weight.numpy(), weight, bias),
             *(np.zeros_like(part) for part in (weight, weight, bias, bias, bias)),
             *no_penalties,
             *(np.zeros(len(bias)), *no_correlation),
-            *(np.ones(len(bias)), no_image, None, None, samples.threads),
+            *(np.ones(len(bias)), no_image, None, None, no_groups, samples.threads),
         )
         self.dtype = weight.dtype
         self.n_scores = 0

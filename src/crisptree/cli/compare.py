@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import typer
 
 import crisptree
 from crisptree.cli import options
+from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.judging import HELD_OUT
 from crisptree.cli.options import TABLE, column_option, option
@@ -18,16 +20,25 @@ from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
 from crisptree.cli.rivals import LEGEND, OURS, REPEATS, Measured, Settings, fit_rival, measured, rivals
 from crisptree.cli.stdin import on_disk
-from crisptree.cli.training import Request, TrainingTable, class_weights, held_rows, read_training, train
+from crisptree.cli.training import (
+    Request,
+    TrainingTable,
+    check_columns,
+    class_weights,
+    held_rows,
+    read_training,
+    train_on,
+)
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.tables.errors import TableError, counted
-from crisptree.tables.survey import MAX_CATEGORIES, Choices
+from crisptree.tables.survey import Choices
 
 Results = dict[str, list[Measured]]
 
 
 @with_parameters(ClassifierParameters)
+@with_choices
 @with_dialect
 def compare(
     data: options.Data,
@@ -41,12 +52,7 @@ def compare(
         int | None, option(min=2, help="Judge by every row once, in so many folds, instead.", panel=TABLE)
     ] = None,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
-    drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
-    categorical: options.Categorical = [],  # noqa: B006
-    missing: options.Missing = [],  # noqa: B006
-    max_categories: Annotated[
-        int, typer.Option(min=2, help="Most values of a category.", rich_help_panel=TABLE)
-    ] = MAX_CATEGORIES,
+    choices: Choices,
     dialect: Dialect,
     as_json: options.Json = False,
 ) -> None:
@@ -63,11 +69,11 @@ def compare(
     if not 0 < holdout < 1:
         raise typer.BadParameter(f"--holdout must lie between 0 and 1; got {holdout}.")
     out, seed = Output(as_json), parameters["random_state"]
-    choices = Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters)
+    choices = replace(choices, keep_constant="image_shape" in parameters)
     results: Results = {}
     n_judged = 0
     with out.progress() as progress, on_disk(data) as path:
-        rows = read_training(Request(path, target, weights, choices, dialect, seed), progress)
+        rows = read_training(check_columns(Request(path, target, weights, choices, dialect, seed)), progress)
         for held in _parts(rows.y, holdout, folds, seed):
             table = rows.part(held, out, progress)
             n_judged += int(held.sum())
@@ -115,7 +121,7 @@ def _one_part(
 
 
 def _fit_ours(model: Any, table: TrainingTable, out: Output, progress: ProgressDisplay) -> None:
-    train(model, out, progress, table.X, table.y, table.weight)
+    train_on(table, model, out, progress)
 
 
 def _summary(found: list[Measured]) -> dict[str, Any]:

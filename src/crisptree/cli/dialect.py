@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter as Argument
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from crisptree.cli.options import TABLE, option
-from crisptree.cli.signatures import in_the_place_of
+from crisptree.cli.signatures import made_of
 from crisptree.tables.errors import TableError
 from crisptree.tables.number_texts import PLAIN, THOUSANDS, NumberTexts
 from crisptree.tables.reading import open_table
@@ -23,22 +19,46 @@ from crisptree.tables.transcoding import text_encoding
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the user says of it."""
+    """What the user says of it; None, and no units, where nothing is said."""
 
     delimiter: str | None = None
     encoding: str | None = None
-    written: NumberTexts = PLAIN
+    decimal: str | None = None
+    thousands: str | None = None
+    units: tuple[str, ...] = ()
 
-    def open(self, path: Path, n_features: int | None = None) -> Source:
-        """A table, ready to be read."""
-        how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "written": self.written}
+    def open(self, path: Path, n_features: int | None = None, like: NumberTexts = PLAIN) -> Source:
+        """A table, ready to be read; what the user does not say of its numbers is ``like`` that of another."""
+        how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "written": self.written(like)}
         return open_table(path, **how, n_features=n_features)
+
+    def written(self, like: NumberTexts = PLAIN) -> NumberTexts:
+        """How its numbers are written."""
+        decimal = self.decimal or like.decimal
+        # A mark of thousands that now begins fractions cannot be meant any more.
+        thousands = self.thousands or (like.thousands if like.thousands != decimal else None)
+        try:
+            return NumberTexts(decimal, thousands, self.units or like.units)
+        except TableError as error:
+            raise _naming_flags(error) from None
+
+
+def _naming_flags(error: TableError) -> typer.BadParameter:
+    said = str(error)
+    for name in ("encoding", "decimal", "thousands", "unit"):
+        said = said.replace(f"`{name}`", f"--{name}")
+    return typer.BadParameter(said)
 
 
 def _made(
     delimiter: Annotated[str | None, option(help="What separates the columns of a .csv, if not a comma.", panel=TABLE)],
     encoding: Annotated[str | None, option(help="How text is encoded, if not as UTF-8: cp1252, say.", panel=TABLE)],
-    decimal: Annotated[str, option(help="What begins the fraction of a number: . or ,", panel=TABLE, metavar="MARK")],
+    decimal: Annotated[
+        str | None,
+        option(
+            help="What begins the fraction of a number: . (or as the model has it) or ,", panel=TABLE, metavar="MARK"
+        ),
+    ],
     thousands: Annotated[
         str | None,
         option(help=f"What parts thousands: one of {' '.join(map(repr, THOUSANDS))}", panel=TABLE, metavar="MARK"),
@@ -52,29 +72,14 @@ def _made(
         raise typer.BadParameter(f"--delimiter must be one character; got {delimiter!r}.")
     try:
         found = None if encoding is None else text_encoding(encoding)
-        return Dialect(delimiter, None if found == "utf-8" else found, NumberTexts(decimal, thousands, tuple(unit)))
     except TableError as error:
-        said = str(error)
-        for name in ("encoding", "decimal", "thousands", "unit"):
-            said = said.replace(f"`{name}`", f"--{name}")
-        raise typer.BadParameter(said) from None
+        raise _naming_flags(error) from None
+    dialect = Dialect(delimiter, None if found == "utf-8" else found, decimal, thousands, tuple(unit))
+    dialect.written(NumberTexts(",") if thousands == "." else PLAIN)  # what no table could be written like
+    return dialect
 
 
-_DEFAULTS: dict[str, Any] = {"delimiter": None, "encoding": None, "decimal": ".", "thousands": None, "unit": []}
-
-
-def with_dialect(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options about the text of its tables; it gets them as its argument ``dialect``."""
-    hints = get_type_hints(_made, include_extras=True)
-    options = [
-        Argument(name, Argument.KEYWORD_ONLY, default=_DEFAULTS[name], annotation=hints[name])
-        for name in signature(_made).parameters
-    ]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        said = {name: given.pop(name) for name in _DEFAULTS}
-        command(**given, dialect=_made(**said))
-
-    in_the_place_of("dialect", options, command, run)
-    return run
+with_dialect = made_of(
+    "dialect", _made, {"delimiter": None, "encoding": None, "decimal": None, "thousands": None, "unit": []}
+)
+"""Give a command the options about the text of its tables; it gets them as its argument ``dialect``."""

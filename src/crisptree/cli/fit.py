@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 import crisptree
 from crisptree.cli import options
+from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
@@ -20,19 +22,21 @@ from crisptree.cli.training import (
     Request,
     Scored,
     TrainingTable,
+    check_columns,
     class_weights,
     held_rows,
     read_training,
     read_validation,
-    train,
+    train_on,
 )
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.tables.errors import counted
-from crisptree.tables.survey import MAX_CATEGORIES, Choices
+from crisptree.tables.survey import Choices
 
 
 @with_parameters(ClassifierParameters)
+@with_choices
 @with_dialect
 def fit(
     data: options.Data,
@@ -54,12 +58,8 @@ def fit(
         bool, option("--refit", help="After judging, train the model that is saved on all rows.", panel=TABLE)
     ] = False,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
-    drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
-    categorical: options.Categorical = [],  # noqa: B006
-    missing: options.Missing = [],  # noqa: B006
-    max_categories: Annotated[
-        int, typer.Option(min=2, help="Most values of a category.", rich_help_panel=TABLE)
-    ] = MAX_CATEGORIES,
+    id_name: options.Id = None,
+    choices: Choices,
     dialect: Dialect,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -77,9 +77,9 @@ def fit(
 
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
     """
-    options.check_output(output, (".crisp",), force)
+    options.check_output(output, (".crisp",))
     options.check_share(holdout)
-    choices = Choices(drop, categorical, missing, max_categories, keep_constant="image_shape" in parameters)
+    choices = replace(choices, id=id_name, keep_constant="image_shape" in parameters)
     out, seed = Output(as_json), parameters["random_state"]
 
     def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay) -> tuple[Any, float]:
@@ -88,11 +88,13 @@ def fit(
         make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
         model = make(**chosen)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
-        return model, train(model, out, progress, table.X, table.y, table.weight, validation=rows)
+        return model, train_on(table, model, out, progress, validation=rows)
 
     with out.progress() as progress, on_disk(data) as path:
         request = Request(path, target, weights, choices, dialect, seed)
-        rows = read_training(request, progress)
+        columns = check_columns(request)
+        options.check_free([output], force)
+        rows = read_training(columns, progress)
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
@@ -108,7 +110,6 @@ def fit(
             seconds += more
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
-    model.__dict__["preprocessing_"] = table.preprocessing
     model.save(output)
     _show(out, model, table, scores, seconds, output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,12 @@ from rich.table import Table
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.output import Output, shown, table_of
+from crisptree.cli.output import Output, shown, table_of, with_flags
 from crisptree.cli.rows import taking_rows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import counted, listed
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 from crisptree.tables.preprocessing import VERSION, Preprocessing
 
 MOST_COLUMNS_SHOWN = 30
@@ -100,7 +102,13 @@ def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
     for column in stored.columns:
         values = {"categories": list(column.categories)} if column.kind == "category" else {"mean": column.mean}
         columns.append({"name": column.name, "kind": column.kind, "missing_in_training": column.missing, **values})
-    document = {"version": VERSION, "target": stored.target, "by_name": stored.named, "missing": list(stored.missing)}
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "target": stored.target,
+        "by_name": stored.named,
+        "missing": list(stored.missing),
+    }
+    document |= {"id": stored.id, "written": asdict(stored.written)}
     return {**document, "columns": columns, "left_out": dict(stored.left_out)}
 
 
@@ -139,6 +147,9 @@ def _show(out: Output, document: dict[str, Any]) -> None:
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
     where = "by name" if preprocessing["by_name"] else "by place"
     out.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
+    written = NumberTexts(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
+    if written != PLAIN:
+        out.show(f"numbers of text are written with {with_flags(written.said)}")
     rows = []
     for column in preprocessing["columns"][:MOST_COLUMNS_SHOWN]:
         values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"

@@ -70,13 +70,17 @@ Categorical = Annotated[
     list[str],
     column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
 ]
+Id = Annotated[
+    str | None,
+    column_option("--id", help="A column that names the rows: no feature, but shown beside them."),
+]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
-def check_output(path: Path, endings: Sequence[str], force: bool) -> Path:
-    """Refuse a place that cannot be written to, or where something is, before any work is done."""
+def check_output(path: Path, endings: Sequence[str]) -> Path:
+    """Refuse a place that cannot be written to before any work is done; what is there, ``check_free`` asks later."""
     if path.suffix.lower() not in endings:
         raise typer.BadParameter(f"-o must end in {' or '.join(endings)}; got {str(path)!r}.")
     if path.is_dir():
@@ -85,7 +89,6 @@ def check_output(path: Path, endings: Sequence[str], force: bool) -> Path:
         raise TableError(f"there is no folder {path.parent} for {path.name}. Make it first.")
     if not os.access(path.parent, os.W_OK):
         raise TableError(f"the folder {path.parent} cannot be written to.")
-    check_free([path], force)
     return path
 
 

@@ -51,11 +51,12 @@ def plot(
 
       crisptree plot iris.crisp --kind confusion --data test.csv -o confusion.pdf
     """
-    options.check_output(output, (".svg", ".png", ".pdf"), force)
     if (kind in NEEDS_ROWS) != (data is not None):
         raise typer.BadParameter(f"--kind {' and '.join(NEEDS_ROWS)} go with --data, and no others; got {kind}.")
     if kind != "tree" and max_depth is not None:
         raise typer.BadParameter("--max-depth is for --kind tree.")
+    options.check_output(output, (".svg", ".png", ".pdf"))
+    options.check_free([output], force)
     out = Output(as_json)
     estimator = load_classifier(model) if kind in NEEDS_ROWS else crisptree.load(model)
     labelled = None

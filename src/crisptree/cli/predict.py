@@ -19,7 +19,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, load_classifier
+from crisptree.cli.rows import encoder_of, id_column, load_classifier, open_like_training
 from crisptree.cli.stdin import on_disk
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
@@ -42,6 +42,7 @@ def predict(
     explain: Annotated[
         bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
     ] = False,
+    id_name: options.Id = None,
     keep: Annotated[list[str], option(help="Columns of the table to copy: a,b. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
     csv_guard: Annotated[
         bool,
@@ -70,7 +71,7 @@ def predict(
     out = Output(as_json)
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
-    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS), force)
+    path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
     estimator = load_classifier(model)
@@ -94,9 +95,14 @@ def predict(
     empty = predicted(np.zeros((0, estimator.tree_.n_features), np.float32))
     n_rows = 0
     with on_disk(data) as file, out.progress() as progress:
-        source = dialect.open(file, len(estimator.preprocessing_.columns))
-        encoder = encoder_of(estimator, source, out, missing=missing, drop=drop)
+        source = open_like_training(estimator, file, dialect, out)
+        named_by = id_column(estimator, source, id_name)
         copied = source.columns(keep, "--keep")
+        if named_by is not None:
+            copied = [named_by, *(name for name in copied if name != named_by)]
+        encoder = encoder_of(estimator, source, out, missing=missing, drop=drop, without=copied[: named_by is not None])
+        if path is not None:
+            options.check_free([path], force)
         if taken := sorted(set(copied) & set(empty)):
             raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
         with _writer(path, csv_guard) as writer:

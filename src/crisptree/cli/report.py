@@ -23,6 +23,7 @@ def report(
     target: options.KnownTarget = None,
     missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
     drop: options.Drop = [],  # noqa: B006
+    id_name: options.Id = None,
     dialect: Dialect,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -32,15 +33,19 @@ def report(
     Example:
       crisptree report iris.crisp test.csv --target species -o report.html
     """
-    options.check_output(output, (".html", ".htm"), force)
+    options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
     estimator = load_classifier(model)
-    rows = read_labelled(estimator, data, out, target=target, dialect=dialect, missing=missing, drop=drop)
+    more = {"target": target, "dialect": dialect, "missing": missing, "drop": drop, "id": id_name}
+    rows = read_labelled(estimator, data, out, **more)
+    options.check_free([output], force)
     from crisptree.report import write
 
     X, y = rows.known(estimator.classes_)
-    counted = 1 + np.flatnonzero(rows.truth >= 0)  # as in all that is said about rows of a file
+    known = rows.truth >= 0
+    # Without names rows are counted as in all that is said about those of a file.
+    ids = 1 + np.flatnonzero(known) if rows.ids is None else rows.ids[known]
     names = list(estimator.preprocessing_.feature_names)
-    write(estimator, output, X, y, feature_names=names, ids=counted, target=target)
+    write(estimator, output, X, y, feature_names=names, ids=ids, target=target)
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

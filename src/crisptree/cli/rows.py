@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 import crisptree
 from crisptree.cli.dialect import Dialect
-from crisptree.cli.output import Output
+from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.labels import numbers_of, read_labels
+from crisptree.tables.labels import numbers_of, read_labels, read_texts
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.view.model import without_encoder
@@ -24,10 +24,14 @@ from crisptree.view.model import without_encoder
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know."""
+    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know.
+
+    ``ids`` are what a column calls them, where there is one.
+    """
 
     X: npt.NDArray[np.float32]
     truth: npt.NDArray[np.int64]
+    ids: npt.NDArray[Any] | None = None
 
     def known(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
         """The rows of classes that the model knows, and their labels."""
@@ -57,6 +61,24 @@ def taking_rows(model: Any) -> Any:
     if stored.named:
         model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
     return model
+
+
+def open_like_training(model: Any, data: Path, dialect: Dialect, out: Output) -> Source:
+    """A table for a model: its numbers are written as in training, unless the user says otherwise."""
+    stored: Preprocessing = model.preprocessing_
+    source = dialect.open(data, len(stored.columns), stored.written)
+    if source.written != stored.written:
+        how, before = (with_flags(written.said) for written in (source.written, stored.written))
+        out.note(f"numbers are read with {how}; the table of training was written with {before}.")
+    return source
+
+
+def id_column(model: Any, source: Source, given: str | None) -> str | None:
+    """The column that names the rows: the given one, or that of training where it is there."""
+    if given is not None:
+        return source.column(given, "--id")
+    known: str | None = model.preprocessing_.id
+    return known if known in source.names else None
 
 
 def encoder_of(
@@ -92,9 +114,10 @@ def _read_labelled(
     missing: Sequence[str],
     drop: Sequence[str] = (),
     unknown: str = "left out",
+    id: str | None = None,
 ) -> Labelled:
     """``unknown`` tells what the command does with rows of other classes."""
-    source = dialect.open(data, len(model.preprocessing_.columns))
+    source = open_like_training(model, data, dialect, out)
     learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
@@ -103,7 +126,9 @@ def _read_labelled(
     labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
-    encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=[name])
+    named_by = id_column(model, source, id)
+    without = [name] if named_by is None else [name, named_by]
+    encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=without)
     with out.progress() as progress:
         X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
@@ -117,7 +142,7 @@ def _read_labelled(
     if len(others):
         rows, named = counted(len(others), "row"), listed(dict.fromkeys(others), 5)
         out.note(f"{rows} of a class that the model does not know ({named}), {unknown}.")
-    return Labelled(X, truth)
+    return Labelled(X, truth, None if named_by is None else read_texts(source, named_by))
 
 
 def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:

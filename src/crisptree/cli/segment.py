@@ -55,7 +55,8 @@ def fit_images(
 
       crisptree segment fit stack.tif labels.tif --window 21 --scales 1,4 --holdout 5 -o model.crisp
     """
-    options.check_output(output, (".crisp",), force)
+    options.check_output(output, (".crisp",))
+    options.check_free([output], force)
     out = Output(as_json)
     pictures, truth = _paired(images, labels)
     n_kept = len(pictures) - holdout

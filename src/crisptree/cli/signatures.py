@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from inspect import Parameter as Argument
 from inspect import Signature, signature
 from typing import Any, get_type_hints
@@ -21,3 +22,23 @@ def in_the_place_of(
             arguments.append(argument.replace(kind=Argument.KEYWORD_ONLY, annotation=hints[argument.name]))
     run.__annotations__ = {argument.name: argument.annotation for argument in arguments}
     run.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+
+
+def made_of(name: str, make: Callable[..., Any], defaults: Mapping[str, Any]) -> Callable[..., Callable[..., None]]:
+    """A decorator: the command gets the options that are the arguments of ``make``, and what that makes as ``name``."""
+    hints = get_type_hints(make, include_extras=True)
+    options = [
+        Argument(option, Argument.KEYWORD_ONLY, default=defaults[option], annotation=hints[option])
+        for option in signature(make).parameters
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            said = {option: given.pop(option) for option in defaults}
+            command(**given, **{name: make(**said)})
+
+        in_the_place_of(name, options, command, run)
+        return run
+
+    return decorate

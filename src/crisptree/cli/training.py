@@ -77,7 +77,15 @@ class LabelledTable:
         kept = ~held
         rows = kept if held.any() else None
         features = self.source.features(self.without)
-        preprocessing, notes = survey(self.source, features, self.choices, target=self.target, rows=rows, on_batch=read)
+        preprocessing, notes = survey(
+            self.source,
+            features,
+            self.choices,
+            target=self.target,
+            rows=rows,
+            weights=self.weight,
+            on_batch=read,
+        )
         out.note_all(notes)
         encoder = Encoder(preprocessing, self.source, without=self.without)
         X = encoder.rows(read)
@@ -90,24 +98,50 @@ class LabelledTable:
         return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, self.source.image_shape)
 
 
-def read_training(request: Request, progress: ProgressDisplay) -> LabelledTable:
-    """The classes and weights of all rows, and what the user says about the columns, held to the table."""
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What the user says about the columns, held to the table that is there."""
+
+    source: Source
+    target: str
+    weights: str | None
+    choices: Choices
+
+    @property
+    def without(self) -> set[str]:
+        """Those that are no features."""
+        others = {self.target, self.weights, self.choices.id, *self.choices.drop}
+        return {name for name in others if name is not None}
+
+
+def check_columns(request: Request) -> Columns:
+    """The columns that a request names, each of them for one thing; nothing but the head of the table is read."""
     source = request.dialect.open(request.data)
     name = request.target or source.target or ("y" if source.matrix else None)
     if name is None:
         raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
     choices = _checked(source, request.choices)
-    without = {target, *choices.drop}
-    if request.weights is not None:
-        without.add(source.column(request.weights, "--weights"))
-    both = [name for name in choices.categorical if name in without]
-    if both:
-        raise typer.BadParameter(f"--categorical {both[0]} is also the target, the weights or dropped; it can be one.")
+    weights = None if request.weights is None else source.column(request.weights, "--weights")
+    uses = [("--target", target), ("--weights", weights), ("--id", choices.id)]
+    for flag in ("drop", "categorical", "numeric"):
+        uses += [(f"--{flag}", name) for name in getattr(choices, flag)]
+    taken: dict[str, str] = {}
+    for flag, name in uses:
+        if name is None:
+            continue
+        if taken.setdefault(name, flag) != flag:
+            raise typer.BadParameter(f"{flag} {name} is also what {taken[name]} names; a column can be one of them.")
+    return Columns(source, target, weights, choices)
+
+
+def read_training(columns: Columns, progress: ProgressDisplay) -> LabelledTable:
+    """The classes and weights of all rows."""
+    source, target, missing = columns.source, columns.target, columns.choices.missing
     progress.update(f"reading {source.path.name}", source.fraction_read())
-    y = classes_of(read_labels(source, target, choices.missing), source.path, target)
-    weight = None if request.weights is None else read_weights(source, request.weights, choices.missing)
-    return LabelledTable(source, target, without, choices, y, weight)
+    y = classes_of(read_labels(source, target, missing), source.path, target)
+    weight = None if columns.weights is None else read_weights(source, columns.weights, missing)
+    return LabelledTable(source, target, columns.without, columns.choices, y, weight)
 
 
 def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
@@ -126,6 +160,14 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     X = encoder.rows()
     out.note_all(encoder.notes())
     return X, truth
+
+
+def train_on(table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, **more: Any) -> float:
+    """Fit a model, which keeps how its rows were made; the seconds that it took."""
+    model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
+    seconds = train(model, out, progress, table.X, table.y, table.weight, **more)
+    model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
+    return seconds
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
@@ -173,9 +215,11 @@ def held_rows(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bo
 def _checked(source: Source, choices: Choices) -> Choices:
     """What the user says about the columns, each of them by its own name."""
     named: dict[str, Any] = {}
-    for name in ("drop", "categorical"):
+    for name in ("drop", "categorical", "numeric", "id"):
         given = getattr(choices, name)
         if given and source.matrix:
             raise typer.BadParameter(f"--{name} is for tables with named columns; those of {source.path} have none.")
-        named[name] = source.columns(given, f"--{name}")
+        named[name] = source.columns(given or [], f"--{name}") if name != "id" else given
+    if choices.id is not None:
+        named["id"] = source.column(choices.id, "--id")
     return replace(choices, **named, keep_constant=choices.keep_constant or bool(source.matrix))

@@ -21,6 +21,7 @@ the same on soft labels       Σ_k P_{n,k} …                ``soft_labels.*`` 
 alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
 steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
 spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E
+l1 of groups of features      Σ_g √size_g ‖β_g‖            ``penalties.group_threshold``        A; torch
 noise on the inputs           γ / √(1 + (π/8) γ² σ² βᵀSβ)  ``noise.*``                          A; E, torch
 information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy
 ============================= ============================ ==================================== ======================

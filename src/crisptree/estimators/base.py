@@ -16,6 +16,7 @@ from crisptree.estimators.parameters import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
 from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.tables.table import by_label
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
@@ -36,6 +37,8 @@ class TreeEstimator(BaseEstimator):
     n_features_in_: int
     encoder_: TableEncoder
     history_: list[EpochRecord]
+    target_name_: str
+    column_labels_: list[Any]
 
     @contextmanager
     def _fitting(self) -> Iterator[Self]:
@@ -123,6 +126,10 @@ class TreeEstimator(BaseEstimator):
         """The number of leaves."""
         check_is_fitted(self, "tree_")
         return self.tree_.structure.n_leaves
+
+    def in_training_order(self, X: Any) -> Any:
+        """A DataFrame whose columns have labels that are no text, as it was in training; anything else as it is."""
+        return by_label(X, self.__dict__.get("column_labels_"))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file that ``crisptree.load`` reads."""

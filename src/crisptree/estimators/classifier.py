@@ -81,7 +81,8 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         or, where there are none, on the training rows.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
-        "auto" tries some on held-out rows.
+        "auto" tries some on held-out rows. The features that a table's column becomes are shrunk together, by
+        √size ‖β‖ in place of Σ|β|.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     roughness : float, default=0.0
@@ -186,6 +187,11 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, where X had some.
+    column_labels_ : list
+        Labels of a DataFrame's columns where they are no text; rows are then found by them. A model file has no
+        room for them.
+    target_name_ : str
+        The name of y, where it was a Series with one.
     history_ : list of EpochRecord
         One record for every epoch.
 

@@ -66,7 +66,10 @@ def check_constraints(values: Mapping[str, Any]) -> None:
 
 
 def by_number(parameters: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
-    """The parameters with the numbers of columns in place of their names, for an estimator that has seen its rows."""
+    """The parameters with the numbers of columns in place of their names, for an estimator that has seen its rows.
+
+    Where a table was encoded, the features of each of its columns are named too, as what l1 keeps or drops together.
+    """
     names = [str(name) for name in estimator.__dict__.get("feature_names_in_", ())]
     n_features, values = estimator.n_features_in_, dict(parameters)
     if parameters["signs"]:
@@ -77,7 +80,19 @@ def by_number(parameters: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
         ends = np.cumsum([len(group) for group in parameters["apart"]])
         values["apart"] = [flat[end - len(group) : end] for end, group in zip(ends, parameters["apart"], strict=True)]
     encoder = estimator.__dict__.get("encoder_")
-    return values if encoder is None else _of_features(values, encoder.preprocessing_)
+    if encoder is not None:
+        values = _of_features(values, encoder.preprocessing_)
+    table = preprocessing_of_rows(estimator)
+    return values if table is None else values | {"feature_groups": table.groups}
+
+
+def preprocessing_of_rows(estimator: Any) -> Preprocessing | None:
+    """What made the rows that an estimator trains on: its encoder, or whoever encoded them before and left word."""
+    known = estimator.__dict__
+    found: Preprocessing | None = (
+        known["encoder_"].preprocessing_ if "encoder_" in known else known.get("preprocessing_")
+    )
+    return found
 
 
 def _of_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]:
@@ -120,7 +135,7 @@ def _number(parameter: str, column: Any, names: list[str], n_features: int) -> i
     if not names:
         raise ValueError(
             f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
-            f"write 0 to {n_features - 1}."
+            f"write 0 to {n_features - 1}. In a Pipeline, names come through with set_output(transform='pandas')."
         )
     close = difflib.get_close_matches(column, names, 1)
     hint = (

@@ -21,6 +21,9 @@ from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers
 from crisptree.tables.table import table_of
 
+COPIES = 4
+"""How many of a row, where nobody says and rows are numbers."""
+
 Doubles = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
@@ -39,7 +42,7 @@ class DistillingMixin:
         X: npt.ArrayLike,
         y: npt.ArrayLike | None = None,
         *,
-        copies: int = 4,
+        copies: int | str = "auto",
         noise: float = 0.5,
         labels: str = "hard",
         trust: float | None = None,
@@ -53,12 +56,12 @@ class DistillingMixin:
         teacher : classifier
             Fitted, with ``classes_`` and ``predict_proba`` or ``predict``: a forest, a Pipeline, anything of the kind.
         X : array-like of shape (n_samples, n_features)
-            Rows. They need no labels; those that the teacher learned from will do. A table that is not all
-            numbers, or has holes, must do without copies.
+            Rows. They need no labels; those that the teacher learned from will do.
         y : array-like of shape (n_samples,), default=None
             True labels of the rows, to be mixed with what the teacher says of them. Copies have none.
-        copies : int, default=4
-            How many noisy copies of every row the teacher labels too. More take longer.
+        copies : int or "auto", default="auto"
+            How many noisy copies of every row the teacher labels too. More take longer. "auto" makes 4 of rows of
+            numbers, and none of a table with text or holes, for which there can be none.
         noise : float, default=0.5
             Width of the copies' Gaussian noise, in standard deviations of each feature. 0 makes no copies.
         labels : {"hard", "sample", "soft"}, default="hard"
@@ -93,12 +96,14 @@ class DistillingMixin:
                 "y, or leave trust None."
             )
         classes = _classes(teacher)
-        values = _numbers(X, teacher, self.categorical, copies if noise > 0 else 0)
+        is_table = needs_encoder(self.categorical, X)
+        wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
+        n_copies = wanted if noise > 0 else 0
+        values = _numbers(X, teacher, is_table, n_copies)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         spread = values.std(axis=0, dtype=np.float64)
-        n_copies = copies if noise > 0 else 0
         rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
         answers = [_answers(teacher, part, classes, len(values)) for part in rows]
         truth = np.full(len(values) * len(rows), -1)
@@ -156,14 +161,14 @@ def _classes(teacher: Any) -> npt.NDArray[Any]:
     return np.asarray(classes)
 
 
-def _numbers(X: Any, teacher: Any, categorical: Any, n_copies: int) -> npt.NDArray[np.float32]:
+def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray[np.float32]:
     """The rows as the tree will see them, if the teacher can have learned from such rows; of a table no columns."""
-    if needs_encoder(categorical, X):
+    if is_table:
         if n_copies:
             raise ValueError(
                 f"`copies` must be 0 for a table with text or missing values, because noise goes with numbers; got "
-                f"{n_copies}. Set copies=0, or distill from numbers, with the teacher in a Pipeline behind what makes "
-                "them."
+                f"{n_copies}. Leave it 'auto', or distill from numbers, with the teacher in a Pipeline behind what "
+                "makes them."
             )
         return np.zeros((table_of(X).num_rows, 0), dtype=np.float32)
     values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")

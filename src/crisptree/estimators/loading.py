@@ -69,6 +69,8 @@ def sections_of(estimator: TreeEstimator) -> Sections:
         "channels": known.get("channels_"),
         "module": sections[TREE].content.pop("module", None),  # here the first files say it
     }
+    if known.get("target_name_"):
+        header["target"] = known["target_name_"]
     if known.get("chosen_"):
         header["chosen"] = _parameters_to_json(known["chosen_"])
     sections[ESTIMATOR] = Section(header)
@@ -124,6 +126,8 @@ def _estimator(
         _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
     if "chosen" in header:
         model.__dict__["chosen_"] = _chosen(header["chosen"], ESTIMATORS[header["class"]].PARAMETERS)
+    if isinstance(header.get("target"), str):
+        model.target_name_ = header["target"]
     if header.get("feature_names") is not None:
         model.feature_names_in_ = _feature_names(header["feature_names"], model.tree_)
     if PREPROCESSING in file.sections:

@@ -356,7 +356,7 @@ ARGUMENTS: dict[str, Rule | None] = {
     "depth": whole(0),
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),
-    "copies": whole(0),
+    "copies": word_or("auto", whole(0)),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),
     "trust": Rule(

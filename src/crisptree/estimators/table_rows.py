@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from crisptree.tables.array_values import is_hole
@@ -22,20 +23,27 @@ def learned_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> Tabl
     if not needs_encoder(categorical, X):
         return None
     encoder = _encoder(categorical)
-    rows = None
-    if sample_weight is not None:
-        rows = np.asarray(sample_weight) > 0
-        if rows.shape != (table_of(X).num_rows,) or not rows.any():
-            rows = None  # which is refused where weights are checked
     try:
-        encoder._learn(X, rows)
+        encoder._learn(X, _usable(sample_weight, table_of(X).num_rows))
     except RefusedColumns as error:
         names = list(error.reasons)
         raise TableError(
-            f"{error}\n`drop`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
+            f"{error}\n`drop`, `numeric`, `missing` and `max_categories` are parameters of a TableEncoder, for example "
             f"CrispTreeClassifier(categorical=TableEncoder(drop={names}))."
         ) from None
     return encoder
+
+
+def _usable(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | None:
+    """The weights as numbers; None where there are none, or others than weights can be, which is refused later."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        return None
+    fits = weights.shape == (n_rows,) and bool(np.isfinite(weights).all() and (weights >= 0).all() and weights.any())
+    return weights if fits else None
 
 
 def _encoder(categorical: Any) -> TableEncoder:
@@ -93,10 +101,17 @@ def check_no_dates(X: Any, fitting: bool) -> None:
 
 def check_columns(X: Any) -> None:
     """Refuse a row or a column in the place of a table, a table without columns, and names that stand there twice."""
+    if _are_texts(X):
+        raise ValueError(
+            "X must be a table of rows and columns; got a list of texts (Expected 2D array, got 1D array instead). "
+            "Texts become columns in a step before, as in make_pipeline(TfidfVectorizer(), CrispTreeClassifier()); for "
+            "one column of categories give a table with one column, such as {'name': X}."
+        )
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
         raise ValueError(
             "X must be a table; got a Series, one row or column of it (Expected 2D array, got 1D array instead). "
-            "For one row give frame.iloc[[0]], for one column frame[['name']]."
+            "For one row give frame.iloc[[0]], for one column frame[['name']]; texts become columns in a step before, "
+            "as in make_pipeline(TfidfVectorizer(), CrispTreeClassifier())."
         )
     columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else None
     if columns is None:
@@ -107,6 +122,13 @@ def check_columns(X: Any) -> None:
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise ValueError(f"X has two columns named {twice!r}. Give every column a name of its own.")
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list or an array of texts, and of nothing else."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype.kind == "O" and all(isinstance(x, str) for x in X)))
+    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
 
 
 def check_labels_present(y: Any) -> None:
@@ -138,14 +160,16 @@ def refusal(X: Any, names: Any, fitting: bool) -> str | None:
         return None
     if table.matrix and names is not None and len(names) == len(table.names):
         table = table.renamed([str(name) for name in names])
+    refused = {}
     for name in table.names:
         try:
             wrong = _wrong(values_of(table.column(name), name, ()), fitting)
         except TableError as error:
-            return f"X: {error}"
+            refused[name] = f"X: {error}"
+            continue
         if wrong:
-            return f"X: column {name!r} must hold finite numbers; {wrong}"
-    return None
+            refused[name] = f"X: column {name!r} must hold finite numbers; {wrong}"
+    return str(RefusedColumns("X", refused)) if refused else None
 
 
 def _wrong(values: Any, fitting: bool) -> str | None:

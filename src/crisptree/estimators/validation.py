@@ -32,6 +32,7 @@ from crisptree.estimators.table_rows import (
 )
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
+from crisptree.tables.table import column_labels
 from crisptree.tables.table_encoder import TableEncoder
 
 if TYPE_CHECKING:
@@ -70,11 +71,12 @@ class TrainingData:
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    X = estimator.in_training_order(X)
     encoder = estimator.__dict__.get("encoder_")
+    check_columns(X)
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
-    check_columns(X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
@@ -119,9 +121,16 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:
         check_labels_present(y)
+    if reset:
+        remember(estimator, "column_labels_", column_labels(X))
+        remember(estimator, "target_name_", _name_of(y))
+    X = estimator.in_training_order(X)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
-        X = encoder.encoded(X)
+        if reset:
+            encoder.named_target(_name_of(y))
+        # Rows that weigh nothing, which the encoder has not seen, may have holes where no other row has.
+        X = encoder.encoded(X, fill=reset)
     else:
         check_no_dates(X, fitting=reset)
     with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
@@ -168,6 +177,19 @@ def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.ND
         return np.ones(n_rows, dtype=bool)
     weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) * np.ones(n_rows)
     return np.asarray(weight * class_factors(estimator.class_weight, np.asarray(y), weight) > 0)
+
+
+def remember(estimator: Any, name: str, value: Any) -> None:
+    """Keep what a fit has learned, or nothing where there is nothing."""
+    estimator.__dict__.pop(name, None)
+    if value is not None:
+        setattr(estimator, name, value)
+
+
+def _name_of(y: Any) -> str | None:
+    """What a Series of labels is called."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:

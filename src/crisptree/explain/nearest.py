@@ -13,7 +13,7 @@ from crisptree.explain.allowed import Allowed, costs_of, free_columns
 from crisptree.explain.search import MOST_SOLVED, Search
 from crisptree.view import html
 from crisptree.view.checks import whole_number
-from crisptree.view.columns import RawColumn, columns_of
+from crisptree.view.columns import RawColumn, columns_of, row_of_table
 from crisptree.view.model import ModelView, linear, view_of
 from crisptree.view.paths import Push, largest_pushes
 
@@ -44,6 +44,10 @@ class Change:
     columns : tuple of (name, before, after)
         The same by the columns of the table: numbers, levels of a category, or None for a level that training did not
         know.
+    row : dict or None
+        The changed row by the columns of the table, in its own words and units, which ``predict`` takes as a table of
+        one row; columns that the model leaves out are not there. None for images, and behind steps of a Pipeline
+        that cannot be undone.
     proven : bool
         Whether no row is nearer. False where so many whole numbers and categories came into question that the search
         took the next one it could find.
@@ -56,6 +60,7 @@ class Change:
     changes: tuple[Push, ...]
     columns: tuple[tuple[str, Any, Any], ...] = ()
     proven: bool = True
+    row: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         near = "" if self.proven else "; there may be a nearer one"
@@ -173,7 +178,8 @@ def nearest_row(
     moved = found.x.astype(np.float64) - row
     sizes = moved * allowed.factor
     changes, said = largest_pushes(view, row, moved, sizes, top), _columns(columns_of(view), row, found.x, sizes, top)
-    return Change(found.x, view.predicted(found.leaf), found.leaf, found.distance, changes, said, search.proves)
+    label, original = view.predicted(found.leaf), row_of_table(view, found.x)
+    return Change(found.x, label, found.leaf, found.distance, changes, said, search.proves, original)
 
 
 def _columns(

@@ -38,6 +38,8 @@ class Plan:
     input_noise: float = 0.0
     noise_correlation: float = 0.0
     image_shape: tuple[int, ...] | None = None
+    feature_groups: tuple[tuple[int, int], ...] = ()
+    """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
     mass_threshold: float = 0.0
 
     def steepness_at(self, epoch: int) -> float:
@@ -59,6 +61,11 @@ class Plan:
     def has_penalties(self) -> bool:
         """Whether weights are penalised at all."""
         return bool(self.l1 or self.l2 or self.roughness)
+
+    @property
+    def shrinks_groups(self) -> bool:
+        """Whether l1 keeps or drops some features together."""
+        return bool(self.l1 and self.feature_groups)
 
     @property
     def is_correlated(self) -> bool:

@@ -110,6 +110,7 @@ class Spec:
             "rows_per_epoch": parameters.get("pixels_per_epoch"),
             "leaf_prior": parameters["leaf_prior"] / mean_weight,
             "image_shape": image_shape,
+            "feature_groups": parameters.get("feature_groups", ()),
             **{name: parameters[name] for name in SAME_NAMES},
         }
         growth = _plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common)

@@ -164,9 +164,10 @@ class Trainer {
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
           double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
           std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image,
-          std::optional<Array<const bool, 2>> zeros, std::optional<Array<const int8_t, 1>> signs, int n_threads)
+          std::optional<Array<const bool, 2>> zeros, std::optional<Array<const int8_t, 1>> signs, Numbers<2> groups,
+          int n_threads)
       : source_(source), y_(y), sample_weight_(sample_weight), weight_(weight), bias_(bias), weight_mean_(weight_mean), weight_square_(weight_square),
-        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), zeros_(zeros), signs_(signs) {
+        bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), zeros_(zeros), signs_(signs), groups_(groups) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
     must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
@@ -187,7 +188,14 @@ class Trainer {
     must((roughness == 0 && !correlated) || !source.rows().are_sparse(), "sparse rows are no images");
     must(!zeros || (zeros->shape(0) == n && zeros->shape(1) == p), "every weight stays zero or not");
     must(!signs || signs->shape(0) == p, "one sign per feature");
-    must_be_aligned(taps);
+    must(groups.shape(1) == 2 && (groups.shape(0) == 0 || !source.rows().are_sparse()), "groups are (n, 2), of rows that are not sparse");
+    must_be_aligned(taps, groups);
+    int64_t after = 0;
+    for (size_t group = 0; group < groups.shape(0); ++group) {
+      const int64_t begin = groups.data()[2 * group], end = groups.data()[2 * group + 1];
+      must(begin >= after && end > begin && end <= side, "groups of features must be in order and apart");
+      after = end;
+    }
     if (correlated) must_be_aligned(*correlated);
     if (varying) must_be_aligned(*varying);
     pool_ = std::make_unique<Pool>(n_threads);
@@ -195,7 +203,8 @@ class Trainer {
                steps.data(), 0.0, l1, l2, roughness, share.data(), image.first, image.second,
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
                static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr,
-               zeros ? zeros->data() : nullptr, signs ? signs->data() : nullptr};
+               zeros ? zeros->data() : nullptr, signs ? signs->data() : nullptr,
+               groups.data(), static_cast<int64_t>(groups.shape(0))};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
@@ -305,6 +314,7 @@ class Trainer {
   Doubles share_;
   std::optional<Array<const bool, 2>> zeros_;
   std::optional<Array<const int8_t, 1>> signs_;
+  Numbers<2> groups_;
   mutable Shelf<T> shelf_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
@@ -325,7 +335,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
                     Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
                     std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>,
-                    std::optional<Array<const bool, 2>>, std::optional<Array<const int8_t, 1>>, int>(),
+                    std::optional<Array<const bool, 2>>, std::optional<Array<const int8_t, 1>>, Numbers<2>, int>(),
            nb::keep_alive<1, 2>())
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)

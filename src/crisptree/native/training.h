@@ -117,6 +117,8 @@ struct Splits {
   const T* varying;   // 0 for features without noise, 1 for the others; null where all have it
   const bool* zeros;    // weights that stay zero; null where none must
   const int8_t* signs;  // of every feature: +1 or −1 where its weights may have that sign only; null where all are free
+  const int64_t* groups;  // first feature and the one after the last of those that l1 shrinks by their common norm, in order
+  int64_t n_groups;
 };
 
 // γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.

@@ -204,7 +204,15 @@ def _feature(view: ModelView, one: Any) -> int:
     if isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
         return int(one)
     some = ", ".join(repr(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
-    raise ValueError(f"`features` must be features of the model, {some}, or their numbers from 0; got {one!r}.")
+    behind = bool(view.earlier) and hasattr(view.earlier[0], "steps")
+    where = ", which are those behind the earlier steps of the Pipeline," if behind else ","
+    category = next((column for column in columns_of(view) if column.name == one and column.kind == "category"), None)
+    levels = (
+        "" if category is None else f" {one!r} is a category: name one of its levels, {names[category.features[0]]!r}."
+    )
+    raise ValueError(
+        f"`features` must be features of the model{where} {some}, or their numbers from 0; got {one!r}.{levels}"
+    )
 
 
 def _window(points: Doubles, bounds: Any) -> Bounds:

@@ -94,7 +94,8 @@ def write(
     view = view_of(model, "a report", class_names=class_names, feature_names=feature_names)
     budget = whole_number("max_samples", max_samples, 0)
     rows = ReportRows.of(view, X, y, ids)
-    named = target or getattr(y, "name", None) or getattr(preprocessing_of(view), "target", None)
+    known = getattr(preprocessing_of(view), "target", None) or getattr(view.estimator, "target_name_", None)
+    named = target or getattr(y, "name", None) or known
     learned = None if named is None else on_one_line([named])[0]
     heading = title or ("Decision tree" if learned is None else f"Decision tree for {learned}")
     page = _render(environment, view, collect(view, rows, budget, learned), heading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crisptree.view import ModelView
+from crisptree.view.columns import preprocessing_of
 
 UNITS = ("bytes", "kB", "MB", "GB")
 
@@ -19,13 +20,21 @@ def subtitle(view: ModelView, values: dict[str, Any]) -> str:
     seen = "windows" if hasattr(view.estimator, "window") else "images"  # a segmenter's tree sees parts of images
     parts = [
         f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
-        f"{view.tree.n_features:,} features" if shape is None else f"{seen} of {' × '.join(map(str, sides))}",
+        _width(view) if shape is None else f"{seen} of {' × '.join(map(str, sides))}",
         f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
         f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
     ]
     if summary["rows"] is not None:
         parts.append(f"{summary['rows']:,} rows given with this report")
     return " · ".join(parts)
+
+
+def _width(view: ModelView) -> str:
+    """How many columns the table has, and how many features they have become where those are more."""
+    stored, n_features = preprocessing_of(view), view.tree.n_features
+    if stored is None or len(stored.columns) == n_features:
+        return f"{n_features:,} features"
+    return f"{len(stored.columns):,} columns (encoded: {n_features:,} features)"
 
 
 def cards(values: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.tables.errors import TableError
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 from crisptree.tables.values import BOOLEANS, NUMBER, Doubles, Integers, Mask, Values, number_text, plain_text
 
 
@@ -29,6 +30,7 @@ class ArrayValues(Values):
 
     array: npt.NDArray[Any]
     different: tuple[str, ...] = ()
+    written: NumberTexts = PLAIN
 
     def value(self, place: int) -> Any:
         found = self.array[place]
@@ -40,19 +42,19 @@ class ArrayValues(Values):
         if self.kind == "text":
             used, array = np.unique(array, return_inverse=True)
             different = tuple(different[number] for number in used.tolist())
-        return ArrayValues(self.kind, self.present[rows], self.where[kept], self.is_category, array, different)
+        present = self.present[rows]
+        return ArrayValues(self.kind, present, self.where[kept], self.is_category, array, different, self.written)
 
     def numbers(self) -> Doubles | None:
         if self.kind == "date":
             return None
         if self.kind != "text":
             return self.array.astype(np.float64, copy=False)
-        if not all(map(_is_number, self.different)):
-            return None
-        return np.array([float(text) for text in self.different])[self.array]
+        plain = list(map(self.written.plain_text, self.different))
+        return np.array(list(map(float, plain)))[self.array] if all(map(_is_number, plain)) else None
 
     def number_mask(self) -> Mask:
-        return self._asked(_is_number)
+        return self._asked(lambda text: _is_number(self.written.plain_text(text)))
 
     def matching(self, pattern: str) -> Mask:
         return self._asked(lambda text: re.search(pattern, text) is not None)
@@ -93,7 +95,7 @@ class ArrayValues(Values):
         return _merged(given, numbers)
 
 
-def values_of(column: Any, name: str, missing: Collection[str]) -> ArrayValues:
+def values_of(column: Any, name: str, missing: Collection[str], written: NumberTexts = PLAIN) -> ArrayValues:
     """The values of a Series, an array or a list. Text is trimmed; NaN, None and NaT count as missing.
 
     Examples
@@ -102,6 +104,11 @@ def values_of(column: Any, name: str, missing: Collection[str]) -> ArrayValues:
     >>> values.numbers().tolist(), values.present.tolist()
     ([12.0, 7.0], [True, True, False, False, False])
     """
+    values = _values_of(column, name, missing)
+    return values if written == PLAIN else replace(values, written=written)
+
+
+def _values_of(column: Any, name: str, missing: Collection[str]) -> ArrayValues:
     dtype = getattr(column, "dtype", None)
     if hasattr(column, "factorize"):
         return _of_series(column, dtype, name, missing)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.files import checked_size, reading
-from crisptree.tables.errors import TableError, counted, listed, meant
+from crisptree.tables.errors import RefusedColumns, TableError, counted, listed, meant
 from crisptree.tables.number_texts import hint
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.table import AnyTable
@@ -47,23 +47,30 @@ class Encoder:
         """The rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
         start += self.source.first_row
         X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
-        place = 0
+        place, refused = 0, {}
         for name, column in zip(self.names, self.preprocessing.columns, strict=True):
             width = len(column.features)
-            values = values_of(batch.column(name), name, self.missing, self.source.written)
-            part = X[:, place : place + width]
-            if not (self.fill or column.missing or values.present.all()):
-                self._refuse_holes(column, values, start)
-            if column.kind == "category":
-                self._encode_category(column, values, part)
-            else:
-                self._encode_number(column, values, part, start)
-            if column.missing:
-                part[~values.present, -1] = 1
-            elif not values.present.all():
-                self.filled[column.name] += int((~values.present).sum())
+            try:
+                self._encode_column(column, batch.column(name), X[:, place : place + width], start)
+            except TableError as error:
+                refused[column.name] = str(error)
             place += width
+        if refused:
+            raise RefusedColumns(self.source.path, refused)
         return X
+
+    def _encode_column(self, column: Column, given: Any, part: Rows, start: int) -> None:
+        values = values_of(given, column.name, self.missing, self.source.written)
+        if not (self.fill or column.missing or values.present.all()):
+            self._refuse_holes(column, values, start)
+        if column.kind == "category":
+            self._encode_category(column, values, part)
+        else:
+            self._encode_number(column, values, part, start)
+        if column.missing:
+            part[~values.present, -1] = 1
+        elif not values.present.all():
+            self.filled[column.name] += int((~values.present).sum())
 
     def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
         """All rows of the file at once.  (n, n_features)"""
@@ -98,9 +105,7 @@ class Encoder:
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
-            in_memory = self.source.kind == "table"
-            how = "" if in_memory else hint(value, self.source.written)
-            how = how or f"If that means a missing value, say `missing={[value]}`."
+            how = self._remedy(column, value)
             raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
         missing = ~values.present
         if missing.any() and np.isnan(column.mean):
@@ -119,6 +124,14 @@ class Encoder:
                 f"{shown} must hold finite numbers that single precision can hold; "
                 f"row {start + int(not_finite.argmax())} does not."
             )
+
+    def _remedy(self, column: Column, value: str) -> str:
+        """What to do about a text that is no number; a call of predict has no word for a missing value."""
+        if self.source.kind != "table":
+            return hint(value, self.source.written) or f"If that means a missing value, say `missing={[value]}`."
+        can_be_missing = column.missing or self.fill
+        missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
+        return f"Correct it{missing}, or leave the row out."
 
     def _encode_category(self, column: Column, values: Values, part: Rows) -> None:
         places, unknown = values.places(column.categories)

@@ -98,6 +98,16 @@ def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> np
     return np.concatenate(blocks)
 
 
+def read_texts(source: Source, name: str) -> npt.NDArray[np.object_]:
+    """A column as it names rows: one text for each, empty where it is missing.  (n,)"""
+    found: list[str] = []
+    for values in _values(source, name, ()):
+        texts = np.full(len(values.present), "", dtype=object)
+        texts[values.where] = values.texts().to_pylist()
+        found += texts.tolist()
+    return np.array(found, dtype=object)
+
+
 def _values(source: Source, name: str, missing: Collection[str]) -> Iterator[ArrowValues]:
     """A column, piece by piece."""
     with reading(source.path, TableError, source.kind):

@@ -84,6 +84,35 @@ class NumberTexts:
         result = pc.replace_substring(result, self.decimal, ".")
         return pc.if_else(pc.match_substring_regex(texts, self._pattern), result, NO_NUMBER)
 
+    def plain_text(self, text: str) -> str:
+        """The same for one trimmed text of Python's.
+
+        Examples
+        --------
+        >>> NumberTexts(decimal=",", thousands=".", units=("€",)).plain_text("1.234,50 €")
+        '1234.50'
+        """
+        if self == PLAIN:
+            return text
+        if not re.search(self._pattern, text):
+            return NO_NUMBER
+        for unit in sorted(self.units, key=len, reverse=True):
+            text = text.replace(unit.strip(), "")
+        return re.sub(f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "", text).replace(self.decimal, ".")
+
+    @property
+    def said(self) -> str:
+        """In the words of parameters.
+
+        Examples
+        --------
+        >>> NumberTexts(decimal=",", units=("€",)).said
+        "`decimal=','` `unit=['€']`"
+        """
+        thousands = [f"`thousands={self.thousands!r}`"] if self.thousands else []
+        units = [f"`unit={list(self.units)}`"] if self.units else []
+        return " ".join([f"`decimal={self.decimal!r}`", *thousands, *units])
+
 
 PLAIN = NumberTexts()
 

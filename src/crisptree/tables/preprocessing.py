@@ -7,8 +7,9 @@ feature of its own says so. A category becomes one feature per value seen in tra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from types import UnionType
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.tables.errors import TableError
+from crisptree.tables.number_texts import PLAIN, NumberTexts
 
 VERSION = 1
 KINDS = ("number", "boolean", "category")
@@ -80,6 +82,12 @@ class Preprocessing:
         Columns of the training table that are not used, and why.
     inputs : tuple of str
         All columns that the training table had, in its order, those that are left out among them; empty in older files.
+    written : NumberTexts
+        How numbers are written where they are text.
+    id : str or None
+        The column that names the rows, which is no feature.
+    notes : tuple of str
+        What the owner of the training table should know.
 
     Examples
     --------
@@ -96,6 +104,9 @@ class Preprocessing:
     target: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
+    written: NumberTexts = PLAIN
+    id: str | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
@@ -117,6 +128,19 @@ class Preprocessing:
     def origin(self) -> npt.NDArray[np.int64]:
         """The number of the column that every feature comes from.  (n_features,)"""
         return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
+
+    @property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """The first feature and the one after the last of every column that has become several.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number"), Column("sex", "category", categories=("f", "m"), missing=True))
+        >>> Preprocessing(columns).groups
+        ((1, 4),)
+        """
+        bounds = np.searchsorted(self.origin, np.arange(len(self.columns) + 1)).tolist()
+        return tuple((begin, end) for begin, end in pairwise(bounds) if end - begin > 1)
 
     @property
     def holes(self) -> dict[int, int]:
@@ -195,6 +219,12 @@ class Preprocessing:
         mean = np.array([column.mean for column in self.columns], dtype=np.float64)
         missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
         further = {"left_out": dict(self.left_out), "inputs": list(self.inputs), "columns": columns}
+        if self.written != PLAIN:
+            further["written"] = asdict(self.written)
+        if self.id is not None:
+            further["id"] = self.id
+        if self.notes:
+            further["notes"] = list(self.notes)
         return {**content, **further}, {"mean": mean, "missing": missing}
 
     @classmethod
@@ -222,6 +252,9 @@ class Preprocessing:
                 target=_of_type(content["target"], str | None),
                 left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
                 inputs=_inputs(content.get("inputs", []), columns),
+                written=_written(content.get("written", {})),
+                id=_of_type(content.get("id"), str | None),
+                notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise TableError(
@@ -244,6 +277,13 @@ def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
     if inputs and (len(set(inputs)) < len(inputs) or not {column.name for column in columns} <= set(inputs)):
         raise TypeError("the table's columns must be different, and those that are used among them")
     return inputs
+
+
+def _written(content: Any) -> NumberTexts:
+    """How numbers are written; plainly where the file says nothing."""
+    decimal, thousands = content.get("decimal", "."), content.get("thousands")
+    units = tuple(_of_type(unit, str) for unit in _of_type(content.get("units", []), list))
+    return NumberTexts(_of_type(decimal, str), _of_type(thousands, str | None), units)
 
 
 def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:

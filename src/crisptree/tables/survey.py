@@ -3,186 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crisptree.files import reading
+from crisptree.tables.column_survey import MAX_CATEGORIES, Choices, ColumnSurvey
 from crisptree.tables.errors import RefusedColumns, TableError, listed
-from crisptree.tables.number_texts import AS_PEOPLE_WRITE, remedy, unit_of
 from crisptree.tables.preprocessing import MISSING, Column, Preprocessing
 from crisptree.tables.table import AnyTable
-from crisptree.tables.values import DATE, Values, values_of
+from crisptree.tables.values import Doubles, values_of
 
-MAX_CATEGORIES = 100
-FEWEST_FOR_AN_ID = 20
-"""A text column of so many rows, hardly any with the same value, names the rows and describes nothing."""
+__all__ = ["MAX_CATEGORIES", "Choices", "Survey", "survey"]
 
 LEFT_OUT = {"constant": "constant", "no values": "without any value"}
 """Why a column is left out, and how a note says so."""
-
-LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the user says about the columns."""
-
-    drop: Collection[str] = ()
-    categorical: Collection[str] = ()
-    missing: Collection[str] = ()
-    max_categories: int = MAX_CATEGORIES
-    keep_constant: bool = False
-
-
-@dataclass
-class _ColumnSurvey:
-    """All that was seen of one column so far."""
-
-    name: str
-    source: AnyTable
-    choices: Choices
-    n_values: int = 0
-    n_missing: int = 0
-    n_numbers: int = 0
-    total: float = 0.0
-    low: float = np.inf
-    high: float = -np.inf
-    kinds: set[str] = field(default_factory=set)
-    counts: Counter[str] = field(default_factory=Counter)
-    n_otherwise: int = 0
-    otherwise: tuple[int, Any] | None = None
-    bad: tuple[int, Any] | None = None
-    refusal: TableError | None = None
-    hardly_any_twice: bool = True
-    all_boolean: bool = True
-    all_dates: bool = True
-    is_row_number: bool = True
-
-    def __post_init__(self) -> None:
-        self.shown = f"{self.source.path}: column {self.name!r}"
-        self.as_category, self.most = self.name in self.choices.categorical, self.choices.max_categories
-        self.drop, self.categorical = f"`drop={[self.name]}`", f"`categorical={[self.name]}`"
-
-    def add(self, values: Values, start: int) -> None:
-        self.n_missing += len(values.present) - len(values)
-        self.as_category = self.as_category or values.is_category
-        if not len(values):
-            return
-        self.kinds.add(values.kind)
-        self.n_values += len(values)
-        found = values.numbers()
-        if values.kind == "text" or self.as_category:
-            self._count_texts(values)
-        if found is not None:
-            self.all_boolean = self.all_boolean and values.kind == "boolean"
-            self.all_dates = False
-            self._add_numbers(found, values, start)
-            return
-        self.is_row_number = False
-        if values.kind == "text":
-            self._add_texts(values, start)
-
-    def _count_texts(self, values: Values) -> None:
-        """Count the different values, while they are not too many; that is all one needs to know then."""
-        if len(self.counts) > self.most:
-            return
-        n_different, counts = values.counts(self.most + 1)
-        self.hardly_any_twice = self.hardly_any_twice and n_different == len(values)
-        self.counts.update(counts)
-
-    def _add_texts(self, values: Values, start: int) -> None:
-        self.all_boolean = self.all_boolean and values.booleans() is not None
-        self.all_dates = self.all_dates and bool(values.matching(DATE).all())
-        mask = values.number_mask()
-        otherwise = ~mask & values.matching(AS_PEOPLE_WRITE)
-        self.n_numbers += int(mask.sum())
-        self.n_otherwise += int(otherwise.sum())
-        if self.otherwise is None and otherwise.any():
-            self.otherwise = values.first(otherwise, start)
-        if self.bad is None and not (mask | otherwise).all():
-            self.bad = values.first(~(mask | otherwise), start)
-
-    def _add_numbers(self, found: npt.NDArray[np.float64], values: Values, start: int) -> None:
-        too_large = np.abs(found) > LARGEST
-        if too_large.any() and not self.as_category and self.refusal is None:
-            self.refusal = TableError(
-                f"{self.shown} must hold finite numbers that single precision can hold; row "
-                f"{values.first(too_large, start)[0]} has {found[int(np.argmax(too_large))]}. Correct it"
-                + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
-            )
-            return
-        self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
-        if self.n_numbers and self.high + 1 != found[0]:
-            self.is_row_number = False
-        self.n_numbers += len(found)
-        self.total += float(found.sum())
-        self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
-
-    def column(self) -> Column | str:
-        """The column as it will be used, or why it is left out."""
-        if self.refusal is not None:
-            raise self.refusal
-        keep = self.choices.keep_constant
-        if not self.n_values:
-            return Column(self.name, "number", mean=0.0, missing=True) if keep else "no values"
-        column = self._column()
-        constant = self.low == self.high if self.n_numbers == self.n_values else len(self.counts) == 1
-        return "constant" if constant and not self.n_missing and not keep else column
-
-    def _column(self) -> Column:
-        missing, is_text = self.n_missing > 0, self.kinds == {"text"}
-        if "date" in self.kinds or (is_text and self.all_dates and not self.as_category):
-            raise TableError(
-                f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
-                f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}."
-            )
-        if self.as_category:
-            return self._category()
-        if self.kinds == {"boolean"} or (is_text and self.all_boolean):
-            true = sum(count for text, count in self.counts.items() if text.lower() == "true")
-            return Column(self.name, "boolean", (true if is_text else self.total) / self.n_values, missing)
-        if self.n_numbers == self.n_values:
-            return Column(self.name, "number", self.total / self.n_values, missing)
-        self._refuse_what_are_nearly_numbers()
-        return self._category()
-
-    def _refuse_what_are_nearly_numbers(self) -> None:
-        if 2 * (self.n_numbers + self.n_otherwise) <= self.n_values:
-            return
-        if_names = f"if the column holds names of categories, say {self.categorical}."
-        bad = f"row {self.bad[0]} has {self.bad[1]!r}" if self.bad else ""
-        if_missing = f"means a missing value, say `missing={[self.bad[1]]}`; " if self.bad else ""
-        if self.otherwise is not None:
-            row, value = self.otherwise
-            in_memory = self.source.kind == "table"
-            how = "Write them so" if in_memory else remedy([value, *self.counts], self.source.written)
-            said = f"must hold numbers such as 1234{self.source.written.decimal}5; row {row} has {value!r}"
-            more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
-            raise TableError(f"{self.shown} {said}{more}{if_names}")
-        if bad:
-            raise TableError(
-                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but {bad}. "
-                f"If that {if_missing}{if_names}"
-            )
-
-    def _category(self) -> Column:
-        many = len(self.counts) > self.most
-        different = self.hardly_any_twice if many else len(self.counts) == self.n_values
-        rare = different and self.n_values >= FEWEST_FOR_AN_ID and not self.as_category
-        if many or rare:
-            what = "hardly any value twice" if rare else f"more than {self.most} different values"
-            more = "" if rare else f", or allow so many features with `max_categories={10 * self.most}`"
-            unit = None if self.source.kind == "table" else unit_of(self.counts)
-            numbers = f"If these are numbers, say `unit={[unit]}`. " if unit and not self.as_category else ""
-            raise TableError(
-                f"{self.shown} is a category with {what}, such as {listed(list(self.counts)[:3])}. {numbers}Leave it "
-                f"out with {self.drop}{more}."
-            )
-        return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
 
 
 class Survey:
@@ -191,22 +29,31 @@ class Survey:
     def __init__(self, source: AnyTable, features: list[str], choices: Choices) -> None:
         self.source, self.choices = source, choices
         self.missing = tuple(dict.fromkeys([*MISSING, *choices.missing]))
-        self.seen = {name: _ColumnSurvey(name, source, choices) for name in features}
+        self.seen = {name: ColumnSurvey(name, source, choices) for name in features}
 
-    def add(self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None) -> None:
-        """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all."""
+    def add(
+        self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None, weights: Doubles | None = None
+    ) -> None:
+        """Look at a piece whose first row is row ``start``; ``rows`` marks those to learn from, None for all.
+
+        ``weights`` are what its rows weigh in the means that stand in for missing numbers.
+        """
         for name, what in self.seen.items():
             try:
                 values = values_of(batch.column(name), name, self.missing, self.source.written)
             except TableError as error:
                 what.refusal = what.refusal or TableError(f"{self.source.path}: {error}")
                 continue
-            what.add(values if rows is None else values.only(rows), start)
+            what.add(values if rows is None else values.only(rows), start, weights)
 
     def preprocessing(self, target: str | None = None) -> tuple[Preprocessing, list[str]]:
         """The preprocessing that the table needs, and what its owner should know; or all that cannot be used."""
         source, left_out = self.source, dict.fromkeys(self.choices.drop, "dropped")
-        columns, notes, refused = [], [], {}
+        if self.choices.id is not None:
+            left_out[self.choices.id] = "the id"
+        columns: list[Column] = []
+        notes: list[str] = []
+        refused: dict[str, str] = {}
         for name, what in self.seen.items():
             try:
                 column = what.column()
@@ -217,9 +64,7 @@ class Survey:
                 left_out[name] = column
                 continue
             columns.append(column)
-            if what.is_row_number and column.kind == "number" and what.n_values >= FEWEST_FOR_AN_ID:
-                how = "" if source.matrix else f" with {what.drop}"
-                notes.append(f"column {name!r} counts the rows; if it only numbers them, leave it out{how}.")
+            notes.extend(what.notes(column))
         if refused:
             raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
         if not columns:
@@ -227,7 +72,16 @@ class Survey:
             reason = ", ".join(reasons) or "it has none"
             raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
         inputs = tuple(name for name in source.names if name in self.seen or name in left_out)
-        preprocessing = Preprocessing(tuple(columns), not source.matrix, self.missing, target, left_out, inputs)
+        preprocessing = Preprocessing(
+            tuple(columns),
+            not source.matrix,
+            self.missing,
+            target,
+            left_out,
+            inputs,
+            source.written,
+            self.choices.id,
+        )
         twice = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
         if twice:
             raise TableError(f"{source.path} has columns whose features would share the name {twice[0]!r}. Rename one.")
@@ -236,7 +90,7 @@ class Survey:
                 notes.append(f"left out, {said}: {listed(names)}.")
         if incomplete := [column.name for column in columns if column.missing]:
             notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
-        return preprocessing, notes
+        return replace(preprocessing, notes=tuple(notes)), notes
 
 
 def survey(
@@ -246,18 +100,20 @@ def survey(
     *,
     target: str | None = None,
     rows: npt.NDArray[np.bool_] | None = None,
+    weights: Doubles | None = None,
     on_batch: Callable[[], Any] = lambda: None,
 ) -> tuple[Preprocessing, list[str]]:
     """The preprocessing that a training table needs, and what its owner should know.
 
-    ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``target`` is
-    kept for later, and ``on_batch`` is called after every piece.
+    ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``weights`` are
+    what all rows weigh, ``target`` is kept for later, and ``on_batch`` is called after every piece.
     """
     seen = Survey(source, features, choices)
     with reading(source.path, TableError, source.kind):
         for batch in source.batches(features):
             start = source.n_read
-            part = None if rows is None else rows[start : start + batch.num_rows]
-            seen.add(batch, start + source.first_row, part)
+            piece = slice(start, start + batch.num_rows)
+            kept = None if rows is None else rows[piece]
+            seen.add(batch, start + source.first_row, kept, None if weights is None else weights[piece])
             on_batch()
     return seen.preprocessing(target)

@@ -182,6 +182,32 @@ def _of_polars(series: Any) -> Any:
         return series.to_list()
 
 
+def column_labels(X: Any) -> list[Any] | None:
+    """The labels of a DataFrame's columns where they are no text: numbers, or the tuples of several levels."""
+    columns = getattr(X, "columns", None) if hasattr(X, "iloc") else None
+    if columns is None:
+        return None
+    labels = list(columns)
+    return None if any(isinstance(label, str) for label in labels) else labels
+
+
+def by_label(X: Any, labels: list[Any] | None) -> Any:
+    """A DataFrame whose columns have no text for a name, in the order of training; other tables as they are.
+
+    Without this such columns would be taken by their place, whatever stands there.
+    """
+    given = None if labels is None else column_labels(X)
+    if labels is None or given is None or given == labels:
+        return X
+    if len(set(given)) < len(given) or not set(labels) <= set(given):
+        lacking = [label for label in labels if label not in given]
+        shown = f"it has no {listed(map(str, lacking), 5)}" if lacking else "some of its labels stand there twice"
+        raise TableError(
+            f"X must have the columns that the model was trained on, {listed(map(str, labels), 5)}; {shown}."
+        )
+    return X.iloc[:, [given.index(label) for label in labels]]
+
+
 def _names(columns: list[Any]) -> list[str] | None:
     """The names of a DataFrame's columns; none where they are mere numbers, as scikit-learn has it."""
     if all(isinstance(name, str) for name in columns):

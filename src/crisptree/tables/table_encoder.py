@@ -40,6 +40,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Columns of numbers that are names of categories.
     drop : list of str, default=()
         Columns to leave out: ids, dates, what is not known when one predicts.
+    numeric : list of str, default=()
+        Columns of digits as text that are numbers although some begin with a zero. Without it such digits (postal
+        codes, account numbers) are names of categories.
     missing : list of str, default=()
         Texts that mean a missing value, beside "", "nan" and "NaN".
     max_categories : int, default=100
@@ -79,12 +82,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         categorical: Collection[str | int] = (),
         drop: Collection[str | int] = (),
+        numeric: Collection[str | int] = (),
         missing: Collection[str] = (),
         max_categories: int = MAX_CATEGORIES,
         keep_constant: bool = True,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
+        self.numeric = numeric
         self.missing = missing
         self.max_categories = max_categories
         self.keep_constant = keep_constant
@@ -93,7 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
         """The fitted encoder that does what a preprocessing says."""
         encoder = cls(missing=preprocessing.missing)
-        encoder.__dict__["preprocessing_"], encoder._notes = preprocessing, []
+        encoder.__dict__["preprocessing_"] = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
 
@@ -102,11 +107,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._learn(X)
         return self
 
-    def _learn(self, X: Any, rows: npt.NDArray[np.bool_] | None = None) -> Table:
-        """Forget what is known, and learn from the rows that are marked; the table that X is."""
+    def _learn(self, X: Any, weights: npt.NDArray[np.float64] | None = None) -> Table:
+        """Forget what is known, and learn from the rows that weigh something; the table that X is."""
         for name in ("_survey", "preprocessing_", "_n_rows", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        table = self._add(X, rows)
+        table = self._add(X, weights)
         _ = self.preprocessing_  # says at once what cannot be used
         return table
 
@@ -115,7 +120,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._add(X, None)
         return self
 
-    def _add(self, X: Any, rows: npt.NDArray[np.bool_] | None) -> Table:
+    def _add(self, X: Any, weights: npt.NDArray[np.float64] | None) -> Table:
         table = _with_rows(table_of(X), self)
         if "_survey" not in self.__dict__:
             choices = self._choices(table)
@@ -130,8 +135,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         for piece in table.batches(table.names):
             start = table.n_read
-            part = None if rows is None else rows[start : start + piece.num_rows]
-            self._survey.add(piece, self._n_rows + start, part)
+            part = None if weights is None else weights[start : start + piece.num_rows]
+            self._survey.add(piece, self._n_rows + start, None if part is None else part > 0, part)
         self._n_rows += table.num_rows
         self.__dict__.pop("preprocessing_", None)
         return table
@@ -153,10 +158,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     )
             return found
 
-        drop, categorical = names(self.drop, "drop"), names(self.categorical, "categorical")
+        drop, categorical, numeric = (names(getattr(self, name), name) for name in ("drop", "categorical", "numeric"))
+        if both := [name for name in numeric if name in categorical]:
+            raise TableError(f"`numeric` and `categorical` must name different columns; both name {both[0]!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
-        return Choices(drop, categorical, list(self.missing), self.max_categories, self.keep_constant)
+        return Choices(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
         self.n_features_in_ = number
@@ -167,14 +174,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def preprocessing_(self) -> Preprocessing:
         """What is done to every column; an error names all columns that cannot be used."""
         check_is_fitted(self)
-        preprocessing, self._notes = self._survey.preprocessing()
-        return preprocessing
+        return self._survey.preprocessing()[0]
 
     @property
     def notes_(self) -> list[str]:
         """What one should know about the table."""
-        _ = self.preprocessing_
-        return self._notes
+        return list(self.preprocessing_.notes)
+
+    def named_target(self, name: str | None) -> None:
+        """Keep what the labels that belong to the table are called."""
+        if name is not None:
+            self.__dict__["preprocessing_"] = replace(self.preprocessing_, target=name)
 
     def transform(self, X: Any) -> Rows:
         """Rows of float32 features.  (n, n_columns) → (n, n_features)
@@ -184,11 +194,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         return self.encoded(X)
 
-    def encoded(self, X: Any) -> Rows:
-        """The same, whatever ``set_output`` says."""
+    def encoded(self, X: Any, *, fill: bool = False) -> Rows:
+        """The same, whatever ``set_output`` says; with ``fill`` no hole is an error, and a warning counts them."""
         preprocessing = self.preprocessing_
         table = self._matched(_with_rows(table_of(X), self), preprocessing)
-        encoder = Encoder(replace(preprocessing, named=True), table, fill=False)
+        table.written = preprocessing.written
+        encoder = Encoder(replace(preprocessing, named=True), table, fill=fill)
         step = piece_rows(preprocessing.n_features)
         if table.num_rows <= step:
             rows = encoder.encode(table, 0)

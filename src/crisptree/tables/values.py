@@ -19,6 +19,9 @@ from crisptree.tables.number_texts import PLAIN, NumberTexts
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
+PADDED = r"^0\d+$"
+"""Digits after a zero, such as those of postal codes: a number is not written so, and as one it would lose the zero."""
+
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([T ].*)?$|^\d{1,2}[./]\d{1,2}[./]\d{2,4}$"
 BOOLEANS = ("false", "true")
 
@@ -86,14 +89,14 @@ class Values(ABC):
 
 
 def values_of(column: Any, name: str, missing: Collection[str], written: NumberTexts = PLAIN) -> Values:
-    """The values of one column of a batch. Text is trimmed; NaN counts as missing; ``written`` is for files."""
+    """The values of one column of a batch. Text is trimmed; NaN counts as missing; ``written`` is for text."""
     if type(column).__module__.partition(".")[0] == "pyarrow":
         from crisptree.tables import arrow_values
 
         return arrow_values.values_of(column, name, missing, written)
     from crisptree.tables import array_values
 
-    return array_values.values_of(column, name, missing)
+    return array_values.values_of(column, name, missing, written)
 
 
 def number_text(number: float) -> str:

@@ -93,6 +93,36 @@ def preprocessing_of(view: ModelView) -> Any:
     return None
 
 
+def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
+    """A row of features as a row of the table that the model takes, by its columns; None where that cannot be told."""
+    if view.image_shape is not None:
+        return None
+    stored = preprocessing_of(view)
+    if stored is not None:
+        pairs = zip(stored.columns, columns_of(view), strict=True)
+        return {column.name: _in_table(column.kind, raw.value(x)) for column, raw in pairs}
+    rows = x[None].astype(np.float64)
+    for transformer in reversed(view.earlier):
+        if not hasattr(transformer, "inverse_transform"):
+            return None
+        rows = np.asarray(transformer.inverse_transform(rows))
+        if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+            return None  # the words of a text, which are no columns
+    first = view.earlier[0] if view.earlier else view.estimator
+    names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{number}" for number in range(rows.shape[1])] if view.earlier else view.feature_names
+    values = (_in_table("number", value) for value in rows[0].tolist())
+    return dict(zip(map(str, names), values, strict=True))
+
+
+def _in_table(kind: str, value: Any) -> Any:
+    """A value as the table has it: true or false, a level, or a number without the digits that float32 adds."""
+    if value is None or kind == "category":
+        return value
+    return value > 0.5 if kind == "boolean" else float(str(np.float32(value)))
+
+
 def in_columns(columns: Iterable[RawColumn], of_features: Doubles) -> Doubles:
     """Numbers of features added up by column.  (n_features,) → (n_columns,)"""
     return np.array([of_features[list(column.all_features)].sum() for column in columns], dtype=np.float64)

@@ -225,15 +225,22 @@ def linear(tree: CrispTree, purpose: str) -> FlatTree:
 
 
 def parts_of(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """What stands before the estimator, and the estimator. A Pipeline may end in another one.
+    """What stands before the estimator, and the estimator. A Pipeline may end in another one, or in a search.
+
+    Of a search such as GridSearchCV it is the best estimator.
 
     An estimator that encodes tables by itself is seen as its encoder and an estimator of the rows that leave it.
     """
     earlier = []
-    while hasattr(model, "named_steps"):
-        if len(model.steps) > 1:
-            earlier.append(model[:-1])
-        model = model.steps[-1][1]
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "named_steps"):
+            if len(model.steps) > 1:
+                earlier.append(model[:-1])
+            model = model.steps[-1][1]
+        else:
+            break
     encoder = getattr(model, "__dict__", {}).get("encoder_")
     if encoder is not None:
         earlier.append(encoder)
@@ -251,6 +258,17 @@ def without_encoder(estimator: Any) -> Any:
     return twin
 
 
+def _held(estimator: Any) -> str:
+    """What to give in the place of an estimator that holds others."""
+    if hasattr(estimator, "cv_results_"):
+        return " It was fitted with refit=False and keeps no model: fit it with refit=True."
+    if hasattr(estimator, "param_grid") or hasattr(estimator, "param_distributions"):
+        return " It is not fitted: call fit first, then its best_estimator_ is looked at."
+    if any(hasattr(estimator, name) for name in ("estimator", "estimators", "estimator_", "estimators_")):
+        return " It holds other models: give one of those, fitted, such as estimator_ or one of estimators_."
+    return ""
+
+
 def _refusal(model: Any, estimator: Any, purpose: str) -> Exception:
     """Why a model cannot be looked at."""
     from sklearn.exceptions import NotFittedError
@@ -261,5 +279,5 @@ def _refusal(model: Any, estimator: Any, purpose: str) -> Exception:
     kind = type(estimator).__name__
     got = f"a {kind}" if estimator is model else f"a {type(model).__name__} whose last step is a {kind}"
     if not any(base.__module__.startswith("crisptree.") for base in type(estimator).__mro__):
-        return TypeError(f"{must}, or a Pipeline that ends in one; got {got}.")
+        return TypeError(f"{must}, or a Pipeline that ends in one; got {got}.{_held(estimator)}")
     return NotFittedError(f"{must}; got {got} that is not fitted. Call fit first.")

@@ -18,6 +18,8 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     """Finite float32 rows of the right width and names; images become rows.  (n, n_features)"""
     from sklearn.utils.validation import validate_data
 
+    if not (earlier and hasattr(earlier[0], "steps")):  # a Pipeline's own steps know what they take
+        X = estimator.in_training_order(X)
     for transformer in earlier:
         X = transformer.encoded(X) if hasattr(transformer, "encoded") else transformer.transform(X)
     n_features = estimator.tree_.n_features
@@ -39,6 +41,11 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
     """The row as (1, n_features): a vector, a table or frame of one row, a row taken out of a frame, or one image."""
     from sklearn.utils.validation import check_array
 
+    if earlier and takes_texts(earlier[0]):
+        texts = [x] if isinstance(x, str) else list(np.asarray(x, dtype=object).reshape(-1))
+        if len(texts) != 1:
+            raise ValueError(f"{name} must be one text; got {len(texts)}. Explain one at a time.")
+        return many_rows(estimator, earlier, texts)
     if isinstance(x, Mapping) and earlier:
         x = {key: value if np.ndim(value) else [value] for key, value in x.items()}
         rows = many_rows(estimator, earlier, x)
@@ -70,6 +77,16 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
     if len(rows) != 1:
         raise ValueError(f"{name} must be one row; got {len(rows)}. Explain one row at a time, e.g. X[:1].")
     return rows
+
+
+def takes_texts(transformer: Any) -> bool:
+    """Whether a step takes texts and not rows of columns: a vectorizer such as TfidfVectorizer, or what begins so."""
+    while not hasattr(transformer, "build_analyzer"):
+        inside = getattr(transformer, "steps", None) or getattr(transformer, "transformer_list", None)
+        if not inside:
+            return False
+        transformer = inside[0][1]
+    return True
 
 
 def _is_sparse(X: Any) -> bool:

@@ -7,10 +7,50 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from crisptree.equations.penalties import soft_threshold
+from crisptree.equations.penalties import group_threshold, soft_threshold
 from crisptree.splits import AbstractSplits
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class FeatureGroups:
+    """Groups of features at some splits, and which of their weights are held at zero or to a sign.
+
+    What is held does not count in the norm of its group: it is put right before, which is where the proximal step of
+    the penalty and of the constraint together leads.
+
+    Parameters
+    ----------
+    bounds : sequence of (int, int)
+        The first feature of every group, and the one after its last.
+    like : Tensor of shape (n_splits, n_features)
+        Weights, for their type, device and width.
+    zeros, signs : Tensor, optional
+        As ``Trainee`` has them.
+    """
+
+    def __init__(
+        self,
+        bounds: Sequence[tuple[int, int]],
+        like: Tensor,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
+        members = torch.zeros(like.shape[1], len(bounds), dtype=like.dtype)
+        for group, (begin, end) in enumerate(bounds):
+            members[begin:end, group] = 1
+        self.members = members.to(like.device)
+        self.roots = (self.members @ self.members.sum(dim=0)).sqrt()
+        self.zeros, self.signs = zeros, signs
+
+    def shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+        """The weights of the splits ``rows`` after the proximal step of l1: groups as such, others one by one."""
+        if self.zeros is not None:
+            weights = weights.masked_fill(self.zeros[rows], 0.0)
+        if self.signs is not None:
+            weights = weights.masked_fill(weights * self.signs < 0, 0.0)
+        together = group_threshold(weights, threshold * self.roots, self.members)
+        return torch.where(self.roots > 0, together, soft_threshold(weights, threshold))
 
 
 class Adam:
@@ -28,14 +68,22 @@ class Adam:
         Strength of Σ|β| on the splits' sparse parameter; zeros are exact.
     shares : Tensor of shape (n_splits,), default=None
         What that strength is multiplied by at every split.
+    groups : FeatureGroups, default=None
+        Features whose weights l1 shrinks by their common norm, by √size ‖β_g‖ in place of Σ|β|.
     """
 
     def __init__(
-        self, splits: AbstractSplits, learning_rate: float, l1: float = 0.0, shares: Tensor | None = None
+        self,
+        splits: AbstractSplits,
+        learning_rate: float,
+        l1: float = 0.0,
+        shares: Tensor | None = None,
+        groups: FeatureGroups | None = None,
     ) -> None:
         self.parameters = {name: value for name, value in splits.parameters.items() if value.requires_grad}
         self.learning_rate: float | Tensor = learning_rate
         self.l1 = {splits.sparse_parameter: l1} if l1 and splits.sparse_parameter else {}
+        self.groups = groups
         first = next(iter(self.parameters.values()))
         self.steps = torch.zeros(len(first), dtype=first.dtype, device=first.device)
         self.shares = torch.ones_like(self.steps) if shares is None else shares.to(first)
@@ -72,9 +120,14 @@ class Adam:
             rate = self.learning_rate * ((square / (1 - BETA_2**steps)).sqrt() + EPSILON).reciprocal()
             moved = value[rows] - rate * mean / (1 - BETA_1**steps)
             if name in self.l1:
-                moved = soft_threshold(moved, rate * self.l1[name] * self.shares[rows].reshape(shape))
+                moved = self._shrunk(moved, rate * self.l1[name] * self.shares[rows].reshape(shape), rows)
             moves = None if mask is None else mask.reshape(shape)
             if touched is not None and touched.shape == value.shape:
                 moves = touched[rows] if moves is None else touched & moves
             for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
                 place[rows] = new if moves is None else torch.where(moves, new, place[rows])
+
+    def _shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+        if self.groups is None:
+            return soft_threshold(weights, threshold)
+        return self.groups.shrunk(weights, threshold, rows)

@@ -66,11 +66,15 @@ class CudaSteps:
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes of any sign and classes on CUDA, where Triton works and an epoch's windows fit into memory."""
+        """Hyperplanes and classes on CUDA, where Triton works and an epoch's windows fit into memory.
+
+        Their weights must be free to have any sign, and l1 must shrink them one by one.
+        """
         rows = samples.rows
         return (
             isinstance(trainee.splits, ObliqueSplits)
             and trainee.signs is None
+            and not plan.shrinks_groups
             and type(samples.target) is Classes
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)

@@ -32,7 +32,8 @@ class NativeSteps(StepByStep):
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
         """Hyperplanes and classes, where the kernel is there and can read the rows."""
         linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) is Classes
-        return linear and samples.native_rows is not None
+        groups = plan.shrinks_groups and samples.is_sparse
+        return linear and samples.native_rows is not None and not groups
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
@@ -65,6 +66,7 @@ class NativeSteps(StepByStep):
             image,
             None if trainee.zeros is None else _view(trainee.zeros),
             None if trainee.signs is None else _view(trainee.signs),
+            np.asarray(plan.feature_groups if plan.shrinks_groups else (), dtype=np.int64).reshape(-1, 2),
             samples.threads,
         )
 

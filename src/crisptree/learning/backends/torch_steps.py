@@ -10,7 +10,7 @@ from torch import Tensor
 from crisptree.equations.em import node_masses, split_loss
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.backends.adam import Adam
+from crisptree.learning.backends.adam import Adam, FeatureGroups
 from crisptree.learning.backends.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
 from crisptree.learning.noise import Noise
@@ -67,7 +67,7 @@ class TorchSteps(StepByStep):
         super().__init__(trainee, samples, plan, fresh=fresh)
         self.shares = penalty_shares(trainee, plan)
         self.noise = Noise.of(plan, samples.varying, samples.weight)
-        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares)
+        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(trainee, plan))
         values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
         parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
         self.threads = samples.threads if parallel else 1
@@ -170,6 +170,14 @@ class TorchSteps(StepByStep):
 
     def end(self) -> tuple[Tensor, float]:
         return self.counts, float(-self.log_likelihood / self.total_weight)
+
+
+def _groups_of(trainee: Trainee, plan: Plan) -> FeatureGroups | None:
+    """Features that l1 shrinks together; only hyperplanes have a weight for each."""
+    if not (plan.shrinks_groups and isinstance(trainee.splits, ObliqueSplits)):
+        return None
+    weight = trainee.splits.parameters["weight"]
+    return FeatureGroups(plan.feature_groups, weight, trainee.zeros, trainee.signs)
 
 
 def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:

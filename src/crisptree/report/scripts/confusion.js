@@ -192,17 +192,7 @@ function blameTable(holder, listener) {
     make(
       "table",
       { class: "plain blame" },
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ["split", "depth", "errors", "", "of all errors", "of rows here"].map((name) =>
-            make("th", { scope: "col" }, name),
-          ),
-        ),
-      ),
+      tableHead(["split", "depth", "errors", "", "of all errors", "of rows here"]),
       make(
         "tbody",
         {},

@@ -24,6 +24,12 @@ function button(text, onclick, attributes = {}) {
   return make("button", { type: "button", onclick, ...attributes }, text);
 }
 
+// The head of a table: a row with the names of its columns.
+function tableHead(names) {
+  const cells = names.map((name) => make("th", { scope: "col" }, name));
+  return make("thead", {}, make("tr", {}, cells));
+}
+
 function swatch(number) {
   const square = make("span", { class: "swatch", "aria-hidden": "true" });
   square.style.background = DATA.colors[number];

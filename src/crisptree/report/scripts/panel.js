@@ -153,15 +153,7 @@ function countsTable(entries, listener) {
   return make(
     "table",
     { class: "plain" },
-    make(
-      "thead",
-      {},
-      make(
-        "tr",
-        {},
-        ["", "training", "given"].map((name) => make("th", { scope: "col" }, name)),
-      ),
-    ),
+    tableHead(["", "training", "given"]),
     make(
       "tbody",
       {},

@@ -105,15 +105,7 @@ function classTable() {
     make(
       "table",
       { class: "plain" },
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          names.map((name) => make("th", { scope: "col" }, name)),
-        ),
-      ),
+      tableHead(names),
       make("tbody", {}, rows),
     ),
   );
@@ -239,15 +231,7 @@ function pruningTable() {
       make(
         "table",
         { class: "plain" },
-        make(
-          "thead",
-          {},
-          make(
-            "tr",
-            {},
-            names.map((name) => make("th", { scope: "col" }, name)),
-          ),
-        ),
+        tableHead(names),
         make(
           "tbody",
           {},
