@@ -19,7 +19,6 @@ from crisptree.baselines.thresholds import Least
 from crisptree.learning.batches import Groups
 from crisptree.splits import ObliqueSplits
 
-
 STUMPS: dict[str, Callable[..., Any]] = {
     "classes": partial(DecisionTreeClassifier, criterion="entropy"),
     "gaussians": DecisionTreeRegressor,

@@ -70,7 +70,9 @@ def fit_rows(
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
-    asks_for_planes = isinstance(data.target, SoftClasses) or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    asks_for_planes = (
+        isinstance(data.target, SoftClasses) or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    )
     if parameters["split"] == "auto" and asks_for_planes:
         # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
         parameters = {**parameters, "split": "oblique"}

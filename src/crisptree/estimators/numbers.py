@@ -45,7 +45,8 @@ class NumberScale:
     def of(cls, tree: CrispTree) -> NumberScale:
         """That of a fitted tree."""
         center, unit = tree.statistics.y_center, tree.statistics.y_unit
-        assert center is not None and unit is not None
+        assert center is not None
+        assert unit is not None
         return cls(center, unit)
 
     def scaled(self, y: Doubles) -> Doubles:
@@ -77,8 +78,7 @@ def check_training_numbers(
     """Rows, numbers and weights of a fit, the numbers scaled: as those of an earlier fit, where there is one."""
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
-    several = np.ndim(y) == 2
-    rows = check_fit_rows(estimator, X, y, sample_weight, reset=scale is None, multi_output=several)
+    rows = check_fit_rows(estimator, X, y, sample_weight, reset=scale is None, multi_output=True)
     numbers = check_numbers(rows.y)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     kept = check_some_weight(weight)

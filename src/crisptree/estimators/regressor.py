@@ -255,9 +255,7 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
         return mean - reach, mean + reach
 
-    def predict_quantiles(
-        self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]
-    ) -> Doubles:
+    def predict_quantiles(self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
         """Quantiles of y among the rows that end in the same leaf as each row.
 
         Parameters

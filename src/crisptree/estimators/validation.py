@@ -50,9 +50,9 @@ class TrainingData:
     """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
 
     Where y are probabilities, they are (n, n_classes), with the classes; where they are numbers, (n, n_outputs), there
-    are no classes, and ``y_scale`` says in which units they came. ``image_shape`` is None where a row is no image. ``source`` says
-    which row a row is a copy of, where there are copies; ``holes`` are features whose values may be missing, and those
-    that tell where they are.
+    are no classes, and ``y_scale`` says in which units they came. ``image_shape`` is None where a row is no image.
+    ``source`` says which row a row is a copy of, where there are copies; ``holes`` are features whose values may be
+    missing, and those that tell where they are.
     """
 
     X: Any

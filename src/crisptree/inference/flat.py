@@ -124,7 +124,8 @@ class CrispTree(ABC):
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
         """What the tree says of rows that end in some leaves: class probabilities, or means and variances.
 
-        (b,) → (b, n_outputs). ``X`` are those rows, for leaves whose answer depends on more than that a row has reached them.
+        (b,) → (b, n_outputs). ``X`` are those rows, for leaves whose answer depends on more than that a row has
+        reached them.
         """
         return self._tables[leaf]
 

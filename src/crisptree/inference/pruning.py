@@ -127,7 +127,7 @@ def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles,
     for alpha, ends in trees_on_path(tree):
         lost = best - scores(ends)
         mean = float(share @ lost)
-        error = np.sqrt((share**2 @ (lost - mean) ** 2))
+        error = np.sqrt(share**2 @ (lost - mean) ** 2)
         if mean <= error + ROUNDING:
             chosen = alpha
     return chosen

@@ -261,7 +261,7 @@ class Trainer {
     const size_t width = 2 * y.shape(1) + 1;
     must_be_aligned(y, bins, forms, best, highest, counts);
     must(n > 0 && n_outputs > 0 && y.shape(0) == source_.n_rows() && bins.shape(0) == y.shape(0) && bins.shape(1) == y.shape(1), "numbers and bins for every row");
-    must(static_cast<int64_t>(forms.shape(0)) == n + 1 && forms.shape(1) == width, "forms must be (n_leaves, n)");
+    must(forms.shape(0) == width && static_cast<int64_t>(forms.shape(1)) == n + 1, "forms must be (n, n_leaves)");
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && counts.shape(1) == width, "counts must be (n_leaves, n)");
     must(best.shape(0) == y.shape(1) && n_bins > 0 && static_cast<int64_t>(best.shape(2)) == 2 * n + 1, "best must be (n_outputs, n_bins, n_nodes)");
     must(highest.shape(0) == y.shape(1) && highest.shape(1) == best.shape(1), "highest must be (n_outputs, n_bins)");

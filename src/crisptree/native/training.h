@@ -157,7 +157,7 @@ struct GaussianStumps {
 struct GaussianLeaves {
   const double* y;
   const int32_t* bins;
-  const double* forms;  // (n_leaves, 2 n_outputs + 1)
+  const double* forms;  // (2 n_outputs + 1, n_leaves)
   const double* best;
   const double* highest;
   int64_t n_splits, n_outputs, n_bins;

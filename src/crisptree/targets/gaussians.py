@@ -24,7 +24,7 @@ STRATA = 10
 
 @dataclass(frozen=True)
 class Gaussians(Target):
-    """y_n are numbers, (n, n_outputs), scaled to mean 0 and variance 1 over all rows; outputs are independent in a leaf.
+    """y_n are numbers, (n, n_outputs), scaled to mean 0 and variance 1 over all rows; a leaf takes them as independent.
 
     A table is the means and then the variances; statistics are (Σ w, Σ w y, Σ w y²). As y is centred before, the
     variance does not drown in the square of the mean.

@@ -1,4 +1,4 @@
-"""What the native kernel is told of leaves at the start of an epoch: their tables, in the form that is quickest there."""
+"""What the native kernel is told of leaves at the start of an epoch: their tables, in the form quickest there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class NativeLeaves(Protocol):
 class NativeClasses:
     """Distributions over classes."""
 
-    stumps, tree = "stumps", "tree"
+    stumps: ClassVar[str] = "stumps"
+    tree: ClassVar[str] = "tree"
 
     def __init__(self, trainee: Trainee, samples: Samples) -> None:
         self.trainee = trainee
@@ -48,7 +49,8 @@ class NativeClasses:
 class NativeGaussians:
     """Normal distributions of numbers."""
 
-    stumps, tree = "gaussian_stumps", "gaussian_tree"
+    stumps: ClassVar[str] = "gaussian_stumps"
+    tree: ClassVar[str] = "gaussian_tree"
 
     def __init__(self, trainee: Trainee, samples: Samples) -> None:
         self.trainee = trainee
@@ -68,7 +70,7 @@ class NativeGaussians:
         best = best.T.reshape(*densest.shape[1:], -1)  # (n_outputs, n_bins, n_nodes)
         highest = best[..., 0]
         relative = np.exp(best - highest[..., None])
-        return self.y, self.bins, np.ascontiguousarray(forms[:, 0]), relative, np.ascontiguousarray(highest)
+        return self.y, self.bins, np.ascontiguousarray(forms[:, 0].T), relative, np.ascontiguousarray(highest)
 
 
 LEAVES: dict[type[Target], type[NativeLeaves]] = {Classes: NativeClasses, Gaussians: NativeGaussians}
