@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.export.forests import as_one_tree, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import label_type
@@ -217,14 +218,14 @@ class Portable:
         """The values of a fitted estimator, or of a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        view = view_of(model, purpose)
+        view = view_of(as_one_tree(model), purpose)
         _check_earlier(view, purpose)
         estimator = view.estimator
-        tree = PortableTree.of(view.tree)
+        trees = tuple(PortableTree.of(tree) for tree in trees_of(model))
         inputs, stored = _inputs(view)
         classes = np.asarray(estimator.classes_)
         return cls(
-            trees=(tree,),
+            trees=trees,
             task="classification",
             classes=tuple(classes.tolist()),
             class_type=label_type(classes),
@@ -232,7 +233,7 @@ class Portable:
             feature_names=tuple(feature_names(estimator, None, view.earlier)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=_is_named(estimator) if stored is None else bool(stored.named),
-            split=_split(view, tree),
+            split=_split(view, trees),
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator),
             target=None if stored is None else stored.target,
@@ -261,6 +262,15 @@ class Portable:
             "segmenter": self.windows is not None,
         }
         return frozenset(word for word, needed in asked.items() if needed)
+
+    @property
+    def words(self) -> str:
+        """What it is, in a few words without any name of a user's."""
+        what = (
+            "A crisp decision tree" if len(self.trees) == 1 else f"A forest of {len(self.trees)} crisp decision trees"
+        )
+        features = f"{self.n_features} feature{'' if self.n_features == 1 else 's'}"
+        return f"{what}, {features}, {self.n_outputs} classes"
 
     @property
     def encodes(self) -> bool:
@@ -299,10 +309,10 @@ def _is_named(estimator: Any) -> bool:
     return getattr(estimator, "feature_names_in_", None) is not None
 
 
-def _split(view: ModelView, tree: PortableTree) -> str:
-    if tree.modules:
+def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
+    if any(tree.modules for tree in trees):
         return "conv" if view.split_name == "conv" else "module"
-    return "axis" if tree.is_axis_aligned else "oblique"
+    return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 
 def _windows(estimator: Any) -> Windows | None:

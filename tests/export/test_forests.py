@@ -1,0 +1,74 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from crisptree import CrispForestClassifier, export
+from crisptree.export import ExportError, Portable
+from crisptree.export.agreement import compare, rows_of
+from crisptree.export.sql_statement import ROW, _fill, read_answers
+from tests.export.models import HOSTILE, QUICK, table
+from tests.toys import clouds
+
+PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
+
+
+def forest(n_estimators=3, **changes):
+    """(forest, rows)"""
+    X, y = clouds(300, n_features=40, n_classes=4)
+    y = np.array(HOSTILE[:4])[y]
+    return CrispForestClassifier(n_estimators=n_estimators, **PLAIN | QUICK | {"max_depth": 3} | changes).fit(X, y), X
+
+
+def forest_of_a_table():
+    columns, y = table()
+    model = CrispForestClassifier(n_estimators=3, **PLAIN | QUICK | {"max_depth": 3})
+    return model.fit(columns, y), columns
+
+
+MODELS = {"rows of numbers": forest, "a table": forest_of_a_table}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_forest_is_several_trees_of_plain_values(kind):
+    model, _ = MODELS[kind]()
+    portable = Portable.of(model)
+    assert len(portable.trees) == 3
+    assert "forest" in portable.uses
+    for tree, ours in zip(portable.trees, model.forest_.trees, strict=True):
+        np.testing.assert_array_equal(tree.weight, ours.weight)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+@pytest.mark.parametrize("kind", MODELS)
+def test_node_reaches_the_same_leaf_in_every_tree(kind):
+    model, X = MODELS[kind]()
+    agreement = export.check(model, X, "js")
+    assert agreement.equal_leaves == agreement.equal_classes == agreement.rows
+    assert agreement.largest_difference == 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_sqlite_answers_with_the_mean_of_all_trees(kind):
+    model, X = MODELS[kind]()
+    agreement = export.check(model, X, "sql")
+    assert agreement.holds
+    assert agreement.rows - agreement.equal_leaves <= agreement.near
+    assert agreement.equal_classes >= agreement.equal_leaves
+
+
+def test_duckdb_answers_with_the_mean_of_all_trees():
+    duckdb = pytest.importorskip("duckdb")
+    model, columns = forest_of_a_table()
+    rows, portable = rows_of(model, columns), Portable.of(model)
+    with duckdb.connect() as database:
+        _fill(database.execute, database.executemany, portable, rows)
+        found = database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall()
+    assert compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql").holds
+
+
+def test_what_is_one_tree_only_says_how_to_export_them_one_by_one():
+    model, X = forest(split="axis", grow="axis_aligned", finetune_epochs=0)
+    with pytest.raises(ExportError, match=r"cannot hold forests: .*forest\.tree\(0\)"):
+        export.sklearn_tree(model)
+    assert export.check(model.tree(1), X, "sklearn").equal_leaves == 300
