@@ -232,6 +232,24 @@ def test_a_bias_beyond_all_inputs_decides_alone():
         np.testing.assert_array_equal(whole.leaves, exact.leaves)
 
 
+def test_a_split_without_weights_keeps_the_sign_of_its_bias():
+    model, X = numbers(n=100, n_features=4, max_depth=2)
+    portable = Portable.of(model)
+    (tree,) = portable.trees
+    for bias in (0.3, 0.0, -0.3):
+        none = replace(tree, weight=np.zeros_like(tree.weight), bias=np.full_like(tree.bias, bias))
+        odd = replace(portable, trees=(none,))
+        _, whole = pieces_of(odd, "model", "int8", "auto")
+        right = answers(odd, write(odd), rows_of(model, X)).leaves
+        np.testing.assert_array_equal(whole.arrivals(X)[0], right)
+
+
+def test_rows_that_plain_inputs_cannot_hold_are_refused(digits):
+    model, X = digits
+    with pytest.raises(ExportError, match="row 1, counted from 0, is not"):
+        export.check(model, X[:3] + np.float32([[0], [0.5], [0]]), "c", integer="int8", inputs="plain")
+
+
 def test_sparse_tables_are_taken_where_they_are_smaller():
     fitted, X = numbers(n=100, n_features=600, max_depth=2)
     portable = Portable.of(fitted)

@@ -154,10 +154,10 @@ def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
         if result.returncode:
             raise ExportError(f"{command} must compile what was written; it says: {result.stderr.strip()[:2000]}")
         library = ctypes.CDLL(str(place / "driver.so"))
-    given = np.ascontiguousarray(_columns(portable, rows, header, library) if header.encodes else rows.X)
+    given = _columns(portable, rows, header, library) if header.encodes else _inputs(rows, header)
     leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     says = np.full((n, portable.n_outputs), np.nan)
-    arrays = [given.astype(DTYPES[header.given], copy=False), leaves, classes, says]
+    arrays = [np.ascontiguousarray(given), leaves, classes, says]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     refused = library.crisptree_ask(pointers[0], ctypes.c_int32(n), *pointers[1:])
     if refused:
@@ -168,6 +168,19 @@ def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
     found = leaves[:, 0] if len(portable.trees) == 1 else leaves
     is_exact = header.integer is None
     return Answers(found.astype(np.int64), classes.astype(np.int64), says, tuple(notes), is_exact)
+
+
+def _inputs(rows: Rows, header: Written) -> npt.NDArray[Any]:
+    """Rows in the type that the header takes, if that can hold them."""
+    with np.errstate(invalid="ignore"):
+        given = rows.X.astype(DTYPES[header.given])
+    differs = (given != rows.X).any(axis=1)
+    if differs.any():
+        raise ExportError(
+            f"rows must be whole numbers that {header.given} holds, as all of training were; row {differs.argmax()}, "
+            "counted from 0, is not. Say inputs='scaled', leave such rows out, or export with floating point."
+        )
+    return given
 
 
 def _columns(portable: Portable, rows: Rows, header: Written, library: Any) -> npt.NDArray[np.float64]:
