@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "CrispTreeClassifier",
+    "CrispForestClassifier",
     "CrispSegmenter",
     "TableEncoder",
     "CrispTreeWarning",
@@ -29,6 +30,7 @@ __all__ = [
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
+    "CrispForestClassifier": "crisptree.estimators.forest",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from crisptree import explain, export, limits, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.loading import load
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining

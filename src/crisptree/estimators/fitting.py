@@ -81,7 +81,7 @@ def fit_rows(
     problem = scaled(scale)
     if is_open(parameters) and earlier is None:
         with hearing_trials(parameters["verbose"]) as on_trial:
-            chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source, on_trial)
+            chosen, path = choose(parameters, with_labels(problem), data.image_shape, seed, data.source, on_trial)
     values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.
@@ -110,7 +110,7 @@ def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) ->
     return Problem(data.part, scaling, SoftClasses(n_classes), held)
 
 
-def _with_labels(problem: Problem) -> Problem:
+def with_labels(problem: Problem) -> Problem:
     """The problem with one class per row, which a choice of parameters can be made by and which trains faster."""
     held = problem.validation and likeliest(problem.validation)
     return Problem(likeliest(problem.training), problem.scaling, Classes(problem.target.n_values), held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -137,6 +138,13 @@ class Groups:
         for update in self.schedule(plan):
             rows = order[torch.from_numpy(update.places).to(order.device)]
             yield rows, update.per_row(update.active).to(order.device)
+
+
+class RowOrders(Protocol):
+    """The rows of one epoch after the other."""
+
+    def next(self) -> Tensor:
+        """The order of the next epoch.  (taken rows,)"""
 
 
 class Orders:

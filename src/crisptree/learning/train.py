@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.backends import Trainee, quickest
-from crisptree.learning.batches import Orders
+from crisptree.learning.batches import Orders, RowOrders
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.targets import Target
@@ -55,6 +55,7 @@ def train(
     plan: Plan,
     *,
     generator: torch.Generator,
+    orders: RowOrders | None = None,
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
 ) -> None:
@@ -70,6 +71,8 @@ def train(
         Every number of the phase.
     generator : torch.Generator
         Shuffles the batches, where there is more than one, and shifts images that are to be.
+    orders : RowOrders, optional
+        The order of the rows in every epoch, where it is not the generator's.
     on_epoch : callable, optional
         Hears of every epoch.
     name : str
@@ -77,7 +80,7 @@ def train(
     """
     algorithm = ALGORITHMS[plan.algorithm]
     steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
-    orders = Orders(trainee.groups, plan, generator)
+    orders = orders or Orders(trainee.groups, plan, generator)
     for epoch in range(plan.epochs):
         pace = plan.pace(epoch)
         with samples.shifted(generator):
