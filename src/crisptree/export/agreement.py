@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.export.members import answers_of, answers_of_forest, forest_of, is_regression, single
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.reference import visits
 from crisptree.view import view_of
@@ -125,7 +126,7 @@ class Agreement:
 
 def rows_of(model: Any, X: Any) -> Rows:
     """Rows in both forms, from whatever the model itself takes."""
-    view = view_of(model, "a comparison")
+    view = view_of(single(model), "a comparison")
     encoded = view.rows(X)
     last: Any = view.earlier[-1] if view.earlier else None
     while hasattr(last, "steps"):
@@ -142,17 +143,25 @@ def rows_of(model: Any, X: Any) -> Rows:
 
 def expected(model: Any, X: Singles) -> Answers:
     """What the model itself says of rows as its tree sees them."""
-    view = view_of(model, "a comparison")
-    leaves = route_rows(view.tree, X, view.estimator.n_jobs)
-    return Answers(leaves, np.asarray(view.tree.labels(leaves), np.int64), view.tree.leaf_values(leaves, X))
+    view = view_of(single(model), "a comparison")
+    forest, n_jobs = forest_of(model), view.estimator.n_jobs
+    if forest is None:
+        leaves = route_rows(view.tree, X, n_jobs)
+        values = answers_of(view.tree)[leaves]
+    else:
+        leaves = np.asarray(forest.leaves(X, n_jobs))
+        values = answers_of_forest(forest, X, n_jobs)
+    classes = np.full(len(X), -1) if is_regression(view.tree) else values.argmax(axis=1)
+    return Answers(leaves, classes, values)
 
 
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     """An export's answers for rows beside those of its model."""
-    view = view_of(model, "a comparison")
+    forest = forest_of(model)
+    trees = (view_of(model, "a comparison").tree,) if forest is None else tuple(forest)
     truth = expected(model, X)
-    same = np.asarray(truth.leaves == found.leaves.reshape(truth.leaves.shape))
-    near = near_boundary(view.tree, X)
+    same = np.asarray(truth.leaves == found.leaves.reshape(truth.leaves.shape)).reshape(len(X), -1).all(axis=1)
+    near = np.any([near_boundary(tree, X) for tree in trees], axis=0)
     gap = np.abs(truth.probabilities - found.probabilities)[same]
     return Agreement(
         target,

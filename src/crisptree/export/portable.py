@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.export.members import answers_of, forest_of, is_regression, single
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import label_type
@@ -100,7 +101,7 @@ class PortableTree:
     @classmethod
     def of(cls, tree: CrispTree) -> PortableTree:
         """The arrays of a tree that predicts."""
-        said = tree.structure, tree.leaves, node_tables(tree), tree.meaning.weight(tree.statistics.node_counts)
+        said = tree.structure, answers_of(tree), node_tables(tree), tree.meaning.weight(tree.statistics.node_counts)
         if isinstance(tree, FlatTree):
             return cls(*said, tree.weight, tree.bias, {})
         splits: Any = getattr(tree, "splits", None)
@@ -214,29 +215,31 @@ class Portable:
 
     @classmethod
     def of(cls, model: Any, purpose: str = "an export") -> Portable:
-        """The values of a fitted estimator, or of a Pipeline of table encoders that ends in one."""
+        """The values of a fitted tree or forest, or of a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        view = view_of(model, purpose)
+        forest = forest_of(model)
+        view = view_of(single(model), purpose)
         _check_earlier(view, purpose)
         estimator = view.estimator
-        tree = PortableTree.of(view.tree)
+        crisp = (view.tree,) if forest is None else tuple(forest)
+        trees = tuple(PortableTree.of(tree) for tree in crisp)
         inputs, stored = _inputs(view)
-        classes = np.asarray(estimator.classes_)
+        classes = np.asarray(getattr(estimator, "classes_", ()))
         return cls(
-            trees=(tree,),
-            task="classification",
+            trees=trees,
+            task="regression" if is_regression(view.tree) else "classification",
             classes=tuple(classes.tolist()),
             class_type=label_type(classes),
             inputs=inputs,
             feature_names=tuple(feature_names(estimator, None, view.earlier)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=_is_named(estimator) if stored is None else bool(stored.named),
-            split=_split(view, tree),
+            split=_split(view, trees),
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator),
             target=None if stored is None else stored.target,
-            ranges=Ranges.of([view.tree]),
+            ranges=Ranges.of(crisp),
         )
 
     @property
@@ -299,10 +302,10 @@ def _is_named(estimator: Any) -> bool:
     return getattr(estimator, "feature_names_in_", None) is not None
 
 
-def _split(view: ModelView, tree: PortableTree) -> str:
-    if tree.modules:
+def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
+    if trees[0].modules:
         return "conv" if view.split_name == "conv" else "module"
-    return "axis" if tree.is_axis_aligned else "oblique"
+    return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 
 def _windows(estimator: Any) -> Windows | None:

@@ -67,6 +67,7 @@ CLASSES = """\
         }
 """
 
+MANY_NUMBERS = "        ${name}_predict($row, says);\n        says += ${NAME}_N_OUTPUTS;\n"
 NUMBERS = "        *says++ = ${name}_predict($row);\n"
 
 DTYPES = {
@@ -88,6 +89,7 @@ class Written:
     quantizes: str | None
     encodes: bool
     table_type: str | None
+    many: bool
     one: str
     integer: str | None
     inputs: str
@@ -110,6 +112,7 @@ class Written:
             found(rf"^void {name}_quantize\(const (\w+) \*features"),
             f"int32_t {name}_encode(" in text,
             found(rf"^void {name}_predict_proba\(.*, (\w+) \*probabilities"),
+            f"void {name}_predict(" in text,
             found(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
             found(r"^ \* Options: integer=(\w+)"),
             found(r"^ \* Options: .*inputs=(\w+)") or "auto",
@@ -129,7 +132,8 @@ class Written:
         words["width"] = "N_COLUMNS" if self.encodes else "N_FEATURES"
         prepare = ENCODE * self.encodes + QUANTIZE * (self.quantizes is not None)
         words["prepare"] = Template(prepare).substitute(words)
-        words["predict"] = Template(CLASSES if self.table_type else NUMBERS).substitute(words)
+        predict = CLASSES if self.table_type else MANY_NUMBERS if self.many else NUMBERS
+        words["predict"] = Template(predict).substitute(words)
         return Template(DRIVER).substitute(words)
 
 
