@@ -172,15 +172,17 @@ def test_a_forest_is_the_mean_of_its_trees_in_their_order():
     np.testing.assert_allclose(whole.probabilities, mean, atol=2e-5)
 
 
-def test_a_regression_says_the_number_of_its_leaf():
+def test_a_regression_says_the_numbers_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
-    tree = replace(portable.trees[0], tables=np.linspace(-1e3, 1 / 3, portable.trees[0].n_leaves)[:, None])
-    for trees in ((tree,), (tree, tree)):
+    (tree,) = portable.trees
+    one = replace(tree, tables=np.linspace(-1e3, 1 / 3, tree.n_leaves)[:, None])
+    two = replace(tree, tables=np.linspace(-1e3, 1 / 3, 2 * tree.n_leaves).reshape(-1, 2))
+    for trees in ((one,), (one, one), (two,), (two, two)):
         numbers_of = replace(portable, trees=trees, task="regression", classes=())
         for options in ({}, {"integer": "int16"}):
             found = answers(numbers_of, write(numbers_of, **options), rows_of(model, X))
-            np.testing.assert_array_equal(found.probabilities, tree.tables[model.apply(X)])
+            np.testing.assert_array_equal(found.probabilities, trees[0].tables[model.apply(X)])
 
 
 # Whole numbers.

@@ -53,5 +53,5 @@ def test_a_forest_of_tables_is_encoded_too():
 def test_targets_of_one_tree_refuse_a_forest_with_a_reason(forest):
     for target in TARGETS.values():
         if "forest" in target.refuses:
-            with pytest.raises(export.ExportError, match="forests|hyperplanes"):
+            with pytest.raises(export.ExportError, match=r"forests|hyperplanes"):
                 target.write(forest[0])

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.members import answers_of, answers_of_forest, forest_of, is_regression, single
+from crisptree.export.members import answers_of, answers_of_forest, forest_of, is_regression, view_of_one
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.reference import visits
-from crisptree.view import view_of
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -91,6 +90,8 @@ class Agreement:
         What one should know about the run.
     exact : bool
         Whether the export means to reach the same leaves.
+    numbers : bool
+        Whether the model is a regression, which has values in place of classes and probabilities.
     """
 
     target: str
@@ -102,6 +103,7 @@ class Agreement:
     unexplained: int
     notes: tuple[str, ...] = field(default=())
     exact: bool = True
+    numbers: bool = False
 
     @property
     def holds(self) -> bool:
@@ -114,10 +116,10 @@ class Agreement:
         return 1 - self.equal_classes / max(self.rows, 1)
 
     def __str__(self) -> str:
+        says = "; values" if self.numbers else f", {self.equal_classes:,} get the same class; probabilities"
         lines = [
-            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf, {self.equal_classes:,} "
-            f"get the same class; probabilities differ by at most {self.largest_difference:.3g}; {self.near:,} rows "
-            "lie within rounding of a boundary"
+            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf{says} differ by at most "
+            f"{self.largest_difference:.3g}; {self.near:,} rows lie within rounding of a boundary"
         ]
         if self.unexplained and self.exact:
             lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
@@ -126,7 +128,7 @@ class Agreement:
 
 def rows_of(model: Any, X: Any) -> Rows:
     """Rows in both forms, from whatever the model itself takes."""
-    view = view_of(single(model), "a comparison")
+    view = view_of_one(model, "a comparison")
     encoded = view.rows(X)
     last: Any = view.earlier[-1] if view.earlier else None
     while hasattr(last, "steps"):
@@ -143,7 +145,7 @@ def rows_of(model: Any, X: Any) -> Rows:
 
 def expected(model: Any, X: Singles) -> Answers:
     """What the model itself says of rows as its tree sees them."""
-    view = view_of(single(model), "a comparison")
+    view = view_of_one(model, "a comparison")
     forest, n_jobs = forest_of(model), view.estimator.n_jobs
     if forest is None:
         leaves = route_rows(view.tree, X, n_jobs)
@@ -158,7 +160,7 @@ def expected(model: Any, X: Singles) -> Answers:
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     """An export's answers for rows beside those of its model."""
     forest = forest_of(model)
-    trees = (view_of(model, "a comparison").tree,) if forest is None else tuple(forest)
+    trees = (view_of_one(model, "a comparison").tree,) if forest is None else tuple(forest)
     truth = expected(model, X)
     same = np.asarray(truth.leaves == found.leaves.reshape(truth.leaves.shape)).reshape(len(X), -1).all(axis=1)
     near = np.any([near_boundary(tree, X) for tree in trees], axis=0)
@@ -173,6 +175,7 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
         int((~same & ~near).sum()),
         found.notes,
         found.exact,
+        is_regression(trees[0]),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree
+from crisptree.view import ModelView, view_of
 
 
 def forest_of(model: Any) -> Any:
@@ -28,6 +29,11 @@ def single(model: Any) -> Any:
         twin.steps = [*model.steps[:-1], (name, single(last))]
         return twin
     return model.tree(0)
+
+
+def view_of_one(model: Any, purpose: str) -> ModelView:
+    """A tree, or the first of a forest, as others see it."""
+    return view_of(single(model), purpose)
 
 
 def answers_of(tree: CrispTree) -> npt.NDArray[np.float64]:

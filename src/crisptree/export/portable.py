@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.members import answers_of, forest_of, is_regression, single
+from crisptree.export.members import answers_of, forest_of, is_regression, view_of_one
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
-from crisptree.view import ModelView, view_of
+from crisptree.view import ModelView
 from crisptree.view.columns import preprocessing_of
 from crisptree.view.names import feature_names
 
@@ -219,7 +219,7 @@ class Portable:
         if isinstance(model, Portable):
             return model
         forest = forest_of(model)
-        view = view_of(single(model), purpose)
+        view = view_of_one(model, purpose)
         _check_earlier(view, purpose)
         estimator = view.estimator
         crisp = (view.tree,) if forest is None else tuple(forest)
@@ -230,7 +230,7 @@ class Portable:
             trees=trees,
             task="regression" if is_regression(view.tree) else "classification",
             classes=tuple(classes.tolist()),
-            class_type=label_type(classes),
+            class_type=label_type(classes) if len(classes) else "",
             inputs=inputs,
             feature_names=tuple(feature_names(estimator, None, view.earlier)),
             missing_texts=() if stored is None else tuple(stored.missing),
