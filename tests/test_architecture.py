@@ -44,9 +44,9 @@ ALLOWED = {
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
     "view": {"structure", "inference", "labels", "visible"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
-    "export": {"structure", "inference", "view", "labels"},
+    "export": {"structure", "inference", "view", "labels", "persistence"},
     "plots": {"structure", "inference", "view"},
-    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "plots"},
+    "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
         *("persistence", "tables", "targets", "warning", "files", "limits", "visible"),

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import joblib
 import pytest
@@ -62,4 +63,35 @@ def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):
     answer = run("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--integer", "int8")
     assert answer.code == 1
     assert "ONNX takes the options" in answer.said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("to", "file"), [("sql", "m.sql"), ("json", "m.json"), ("js", "m.mjs")])
+def test_the_columns_of_a_table_go_through_the_export_too(shop, tmp_path, to, file):
+    if to == "js" and shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    answer = done("export", shop.model, "--to", to, "-o", tmp_path / file, "--check", shop.csv)
+    assert "160 of 160 rows reach the same leaf, 160 get the same class" in answer.said
+    assert (tmp_path / file).stat().st_size > 1000
+
+
+def test_a_document_takes_the_place_of_a_model_file(shop, tmp_path):
+    done("export", shop.model, "--to", "json", "-o", tmp_path / "m.json")
+    one = done("predict", shop.model, shop.csv, "--leaf").raw
+    assert done("predict", tmp_path / "m.json", shop.csv, "--leaf").raw == one
+
+
+def test_an_option_of_another_target_is_refused(shop, tmp_path):
+    done("export", shop.model, "--to", "sql", "--table", "my shop", "-o", tmp_path / "m.sql")
+    assert 'FROM "my shop" AS r' in (tmp_path / "m.sql").read_text()
+    answer = run("export", shop.model, "--to", "json", "--table", "x", "-o", tmp_path / "m.json")
+    assert answer.code == 1
+    assert "takes the options none; got `table`" in answer.said
+
+
+def test_an_export_that_disagrees_is_not_written(shop, tmp_path, monkeypatch):
+    monkeypatch.setattr("crisptree.export.sql_statement._number", lambda value: "0.1e0")
+    answer = run("export", shop.model, "--to", "sql", "-o", tmp_path / "m.sql", "--check", shop.csv)
+    assert answer.code == 1
+    assert "was not written" in answer.said
     assert not list(tmp_path.iterdir())

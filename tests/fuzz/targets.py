@@ -196,9 +196,17 @@ def _golden(kind: str) -> Callable[[], bytes]:
     return (GOLDEN / f"{kind}.crisp").read_bytes
 
 
+@cache
+def _document() -> bytes:
+    import crisptree
+
+    return crisptree.export.json(crisptree.load(GOLDEN / "names.crisp")).encode()
+
+
 TARGETS: dict[str, Target] = {
     "model": Target("x.crisp", _golden("table"), mutations.resealed, _read_model),
     "segmenter": Target("x.crisp", _golden("scales"), mutations.resealed, _read_model),
+    "json": Target("x.json", _document, mutations.changed_words, _read_model),
     "idx": Target("x-idx2-ubyte", _idx, mutations.changed_bytes, _read_idx),
     "idx.gz": Target(
         "x.gz",

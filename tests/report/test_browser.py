@@ -11,6 +11,7 @@ from crisptree.datasets import load_digits
 from crisptree.inference.statistics import settled
 from crisptree.report import write
 from crisptree.tables.preprocessing import Column, Preprocessing
+from tests.export.models import of_table
 from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import plain_tree
@@ -411,3 +412,61 @@ def test_numbers_in_the_confusion_matrix_stand_out_from_their_colour(scheme, vis
     page = write(model, tmp_path / "page.html", X, (y + 1) % 3)  # all of it wrong, so red is at its darkest
     with visit(page, scheme=scheme) as tab:
         assert min(tab.evaluate(CONTRAST)) >= 4.5
+
+
+@pytest.fixture(scope="module")
+def edited_page(tmp_path_factory):
+    """A table with every kind of column. (page, model, columns)"""
+    model, columns = of_table(names=("age", EVIL_FEATURE, "plan", "member"), levels=("basic", EVIL, "1"))
+    labels = np.where(model.predict(columns) == "yes", "yes", "no")
+    return write(model, tmp_path_factory.mktemp("pages") / "edited.html", columns, labels), model, columns
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size, visit, edited_page):
+    path, model, columns = edited_page
+    with visit(path, size) as tab:
+        assert tab.evaluate("document.documentElement.dataset.whatif") == "true"  # all samples reach their leaves
+        for place in (0, 5, 11):
+            tab.click(f"#gallery [data-sample] >> nth={place}")
+            row = int(text_of(tab, "#panel h3").split()[1])
+            assert "as before" in text_of(tab, ".what-if .answer")
+            changed = {name: values[row] for name, values in columns.items()}
+            for name, value in (("age", 71.5), ("member", True), ("plan", EVIL), ("age", None), ("plan", None)):
+                changed[name] = value
+                field = tab.locator(f".what-if [aria-label='{name}']").last
+                if name == "age":
+                    field.fill("" if value is None else str(value))
+                else:
+                    field.select_option(label="missing" if value is None else str(value).lower())
+                leaf = int(model.apply({key: [one] for key, one in changed.items()})[0])
+                assert f"leaf {leaf}" in text_of(tab, ".what-if .answer")
+                lit = tab.locator(".node.on-path").evaluate_all("nodes => nodes.map(n => Number(n.dataset.node))")
+                assert sorted(lit) == sorted(model.tree_.structure.nodes_to(leaf))
+            tab.click(".what-if button:text('Reset')")
+            assert "as before" in text_of(tab, ".what-if .answer")
+
+
+def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
+    path, model, columns = edited_page
+    with visit(path) as tab:
+        tab.click("#gallery [data-sample] >> nth=0")
+        row = int(text_of(tab, "#panel h3").split()[1])
+        slider = tab.locator(".what-if [aria-label='age'][type='range']")
+        slider.focus()
+        tab.keyboard.press("Home")
+        lowest = min(age for age in columns["age"] if age is not None)
+        assert tab.locator(".what-if [aria-label='age'][type='number']").input_value() == f"{lowest:g}"
+        changed = {name: [values[row]] for name, values in columns.items()} | {"age": [lowest]}
+        assert f"leaf {int(model.apply(changed)[0])}" in text_of(tab, ".what-if .answer")
+        tab.locator(".what-if [aria-label='member']").focus()
+        tab.keyboard.press("Escape")
+
+
+def test_a_value_that_is_no_number_is_answered_with_a_sentence(visit, table_page):
+    with visit(table_page) as tab:
+        tab.click("#gallery [data-sample] >> nth=0")
+        tab.locator(".what-if input[type='number']").first.fill("")
+        assert "must have a number" in text_of(tab, ".what-if .answer")
+        tab.locator(".what-if input[type='number']").first.fill("1e39")
+        assert "must hold a finite number" in text_of(tab, ".what-if .answer")

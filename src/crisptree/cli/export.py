@@ -41,6 +41,7 @@ def export(
     integer: Annotated[str | None, option(help="c: weights in whole numbers, int8 or int16; no floats.")] = None,
     inputs: Annotated[str | None, option(help="c, with --integer: inputs auto, plain or scaled.")] = None,
     form: Annotated[str | None, option(help="onnx: matrix, ensemble or paths.")] = None,
+    table: Annotated[str | None, option(help="sql: the table or view to read; by default rows.")] = None,
     max_flash: Annotated[int | None, option(help="c: refuse more bytes of program memory.", panel=LIMITS)] = None,
     max_stack: Annotated[int | None, option(help="c: refuse more bytes of stack.", panel=LIMITS)] = None,
     max_changed: Annotated[
@@ -67,7 +68,7 @@ def export(
     path = options.check_output(output, target.endings, force)
     if max_changed is not None and check is None:
         raise typer.BadParameter("--max-changed needs rows to count on: say --check FILE too.")
-    chosen: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form}
+    chosen: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form, "table": table}
     chosen |= {"max_flash": max_flash, "max_stack": max_stack}
     given = {word: value for word, value in chosen.items() if value is not None}
     if "name" in target.options:

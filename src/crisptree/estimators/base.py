@@ -19,6 +19,7 @@ from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
+    from crisptree.persistence.model_file import Sections
     from crisptree.tables.table_encoder import TableEncoder
 
 
@@ -129,6 +130,13 @@ class TreeEstimator(BaseEstimator):
         from crisptree.estimators.loading import save
 
         save(self, path)
+
+    def _sections(self) -> Sections:
+        """All that a file keeps of it, for other forms than our own."""
+        check_is_fitted(self, "tree_")
+        from crisptree.estimators.loading import sections_of
+
+        return sections_of(self)
 
 
 def _is_learned(name: str) -> bool:

@@ -24,7 +24,7 @@ from crisptree.inference import CrispTree
 from crisptree.labels import LABEL_TYPES, label_type
 from crisptree.persistence import limits
 from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.model_file import ModelFile, Section, read, write
+from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
 from crisptree.tables.errors import TableError
@@ -47,6 +47,11 @@ ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispSegmenter]] = {
 
 def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see ``load``."""
+    write(path, sections_of(estimator))
+
+
+def sections_of(estimator: TreeEstimator) -> Sections:
+    """All that a file keeps of a fitted estimator."""
     known, parameters = estimator.__dict__, estimator.get_params(deep=False)
     names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")
     if "encoder_" in known:
@@ -70,7 +75,7 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
     if preprocessing is not None:
         content, arrays = preprocessing.section()
         sections[PREPROCESSING] = Section(content, arrays, required=False)
-    write(path, sections)
+    return sections
 
 
 def load(
@@ -83,7 +88,7 @@ def load(
     Parameters
     ----------
     path : str or path
-        The model file.
+        The model file, or a JSON document that ``export.json`` made.
     split : callable, default=None
         The function that builds the split modules, needed for trees with modules of one's own and for no others.
 

@@ -21,6 +21,7 @@ from crisptree.inference import CrispTree
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting import Trained
+    from crisptree.persistence.model_file import Sections
 
 
 class CrispSegmenter(SegmenterParameters, TreeEstimator):
@@ -282,10 +283,16 @@ annealing, finetune_steepness, reanneal
 
         ``stages`` is there the number of trees, which is less than was asked for where ``StopTraining`` ended the fit.
         """
+        super(CrispSegmenter, self._as_saved()).save(path)
+
+    def _sections(self) -> Sections:
+        return super(CrispSegmenter, self._as_saved())._sections()
+
+    def _as_saved(self) -> CrispSegmenter:
         self._check_unchanged()
         twin = copy.copy(self)
         twin.stages = len(self.earlier_trees_) + 1
-        super(CrispSegmenter, twin).save(path)
+        return twin
 
     def _seen(self, image: checks.Image) -> checks.Image:
         return seen_by_last([*self.earlier_trees_, self.tree_], image, self.window, tuple(self.scales), self.n_jobs)

@@ -9,9 +9,27 @@ from crisptree.export.c99 import c
 from crisptree.export.checking import check, write
 from crisptree.export.graphviz import dot
 from crisptree.export.html import html
+from crisptree.export.javascript import js
+from crisptree.export.json_document import json
 from crisptree.export.onnx_graph import onnx
 from crisptree.export.portable import ExportError, Portable
 from crisptree.export.rules import text
 from crisptree.export.sklearn_tree import sklearn_tree
+from crisptree.export.sql_statement import sql
 
-__all__ = ["text", "dot", "html", "c", "onnx", "sklearn_tree", "write", "check", "Agreement", "Portable", "ExportError"]
+__all__ = [
+    "text",
+    "dot",
+    "html",
+    "c",
+    "onnx",
+    "js",
+    "sql",
+    "json",
+    "sklearn_tree",
+    "write",
+    "check",
+    "Agreement",
+    "Portable",
+    "ExportError",
+]

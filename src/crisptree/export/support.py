@@ -45,6 +45,8 @@ class ExportTarget:
         Keywords that ``write`` takes.
     refuses : mapping
         Abilities that it lacks, each with the reason and what to do instead.
+    whole : bool
+        Whether ``write`` takes the model itself, because it keeps more than plain values.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ExportTarget:
     runs_with: str
     options: tuple[str, ...] = ()
     refuses: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
 
     def check(self, portable: Portable) -> None:
         """Refuse a model that it cannot hold, with the reason."""
@@ -69,7 +72,7 @@ class ExportTarget:
         if unknown:
             known = ", ".join(f"`{name}`" for name in self.options) or "none"
             raise ExportError(f"{self.title} takes the options {known}; got `{unknown[0]}`.")
-        return self._module().write(portable, **options)
+        return self._module().write(model if self.whole else portable, **options)
 
     def answers(self, model: Any, written: str | bytes, rows: Any) -> Any:
         """What the written model says of rows (``agreement.Rows``), by running it."""
@@ -110,6 +113,29 @@ TARGETS = {
                 "segmenter": IMAGES_STAY,
             },
         ),
+        ExportTarget(
+            "js",
+            "JavaScript",
+            (".mjs", ".js"),
+            "javascript",
+            "Node.js",
+            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+        ),
+        ExportTarget(
+            "sql",
+            "SQL",
+            (".sql",),
+            "sql_statement",
+            "Python's own SQLite",
+            ("table",),
+            {
+                "conv": MODULES_STAY,
+                "module": MODULES_STAY,
+                "forest": "it would be a statement for each tree. Export the trees one by one.",
+                "segmenter": IMAGES_STAY,
+            },
+        ),
+        ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",

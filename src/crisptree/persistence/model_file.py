@@ -1,5 +1,7 @@
 """The model file: safetensors arrays, a JSON header and a checksum. Nothing in it can run code.
 
+The same sections may come as a JSON document (``document``), which has no checksum.
+
 The header names sections; arrays are called ``section/name``. A reader refuses an unknown section that is required and
 passes over an optional one, so files can gain sections without a new format number.
 """
@@ -78,6 +80,12 @@ def read(path: str | PathLike[str], known: Collection[str]) -> ModelFile:
     """
     with reading(path, ModelFileError, "crisptree model file"):
         data = read_file(path)
+        if data[:1] == b"{":  # the length of a header is a multiple of eight, and this letter is none
+            from crisptree.persistence.document import read_text
+
+            sections = read_text(data, path)
+            _check_known(sections, known, path)
+            return ModelFile(path, sections)
         check_header(int.from_bytes(data[:8], "little"), len(data) - 8)
         return _read(path, data, known)
 
@@ -94,10 +102,7 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
         raise ModelFileError(f"{path} has format {form!r}; this version of crisptree reads format {FORMAT}. Update it.")
     if not _is_digest(digest) or _checksum(data, digest) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not agree with its content.")
-    required = {name for name, section in sections.items() if section.required}
-    unknown = sorted(name for name in required if name not in known and re.sub(r"_\d+", "", name) not in known)
-    if unknown:
-        raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree. Update it.")
+    _check_known(sections, known, path)
     try:
         arrays = load_arrays(data)
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -107,6 +112,13 @@ def _read(path: str | PathLike[str], data: bytes, known: Collection[str]) -> Mod
         if section in sections:
             sections[section].arrays[own] = array
     return ModelFile(path, sections)
+
+
+def _check_known(sections: Sections, known: Collection[str], path: str | PathLike[str]) -> None:
+    required = {name for name, section in sections.items() if section.required}
+    unknown = sorted(name for name in required if name not in known and re.sub(r"_\d+", "", name) not in known)
+    if unknown:
+        raise ModelFileError(f"{path} needs {', '.join(unknown)}, unknown to this version of crisptree. Update it.")
 
 
 def _canonical(data: bytes) -> bytes:

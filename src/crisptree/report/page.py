@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
+from crisptree.export.javascript import runtime
 from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
 from crisptree.report.samples import ReportRows
@@ -22,9 +23,9 @@ from crisptree.view.names import on_one_line
 
 SCRIPTS = (
     *("data", "draw", "charts", "layout", "view", "nodes"),
-    *("tree", "panel", "sample", "confusion", "curves", "quality", "main"),
+    *("tree", "panel", "whatif", "sample", "confusion", "curves", "quality", "main"),
 )
-"""In the order in which they are joined; they share one scope."""
+"""In the order in which they are joined, after the code of the JavaScript export; they share one scope."""
 
 HIDEABLE = ("confusion", "samples", "blame", "history", "roc", "importances", "pruning")
 """Parts of the page that not every model and not all rows have something for."""
@@ -117,7 +118,7 @@ def _render(environment: Any, view: ModelView, values: dict[str, Any], title: st
     from markupsafe import Markup
 
     style = _resource("report.css")
-    script = "\n".join(_resource("scripts", f"{name}.js") for name in SCRIPTS)
+    script = "\n".join([runtime(), *(_resource("scripts", f"{name}.js") for name in SCRIPTS)])
     return environment.from_string(_resource("template.html")).render(
         title=title,
         subtitle=subtitle(view, values),

@@ -16,6 +16,7 @@ from crisptree.explain.nearest import NotFoundInTimeError, nearest_row
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
+from crisptree.report.what_if import collect_what_if
 from crisptree.view import ModelView
 from crisptree.view.columns import columns_of, in_columns
 from crisptree.view.influence import influence
@@ -106,6 +107,7 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
         **_steps(view, X),
         "changes": _changes(view, X, appearance),
         "changes_searched": min(CHANGES, len(chosen)),
+        "what_if": collect_what_if(view, X),
     }
 
 
@@ -176,7 +178,7 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
             values[:, place] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
         if column.missing is not None:
             values[X[:, column.missing] > 0, place] = np.nan
-    named = [{"name": columns[j].name, "levels": list(columns[j].levels) or None} for j in shown]
+    named = [{"name": columns[j].name, "levels": list(columns[j].levels) or None, "column": int(j)} for j in shown]
     return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
 
 

@@ -17,6 +17,9 @@ const listener = {
     fill(samplePanel(sample, among, listener));
     bringIntoSight(byId("tree"));
   },
+  follow(nodes) {
+    tree.showPath(nodes);
+  },
   cell(place) {
     if (place) gallery.showCell(place);
   },

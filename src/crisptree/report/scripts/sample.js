@@ -139,7 +139,8 @@ function samplePanel(sample, among, listener) {
       sharesInWords(sharesAt(nodes[nodes.length - 1])),
     ),
     part("The smallest change to another class", changeOf(sample, listener)),
-    DATA.samples.images ? null : part("Values", valuesTable(sample)),
+    DATA.samples.images || WHAT_IF_AGREES ? null : part("Values", valuesTable(sample)),
+    WHAT_IF_AGREES ? part("Its values, and what if they were others", whatIf(sample, listener)) : null,
   ];
 }
 
@@ -284,7 +285,7 @@ function changeImages(change) {
 }
 
 function valuesTable(sample) {
-  const { columns, more_columns: more } = DATA.samples;
+  const { columns } = DATA.samples;
   return make(
     "div",
     {},
@@ -303,6 +304,6 @@ function valuesTable(sample) {
         ),
       ),
     ),
-    more > 0 ? hint(`The ${columns.length} columns with the most influence; ${count(more)} more are not shown.`) : null,
+    moreColumns("are not shown"),
   );
 }

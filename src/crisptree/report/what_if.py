@@ -1,0 +1,53 @@
+"""What the page needs to predict values that a reader edits: the tree itself, and the rows as it sees them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import FlatTree
+from crisptree.report.encoding import pack
+from crisptree.view import ModelView
+from crisptree.view.columns import columns_of, preprocessing_of
+
+MOST_WEIGHTS = 1_000_000
+"""Larger trees are not written into the page a second time."""
+
+
+def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any] | None:
+    """The model for ``export/predict.js`` and the features of the samples; None for images, modules and large trees."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or view.image_shape is not None:
+        return None
+    if max(tree.weight.size, X.size) > MOST_WEIGHTS:
+        return None
+    columns, stored, statistics = columns_of(view), preprocessing_of(view), tree.statistics
+    fills = [math.nan] * len(columns) if stored is None else [column.mean for column in stored.columns]
+    described = []
+    for column, fill in zip(columns, fills, strict=True):
+        first = column.features[0] if column.features else column.missing
+        known = column.kind == "number" and statistics.lowest is not None and statistics.highest is not None
+        described.append(
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "feature": first,
+                "categories": list(column.levels),
+                "fill": None if math.isnan(fill) else fill,
+                "missing": column.missing is not None,
+                "low": float(statistics.lowest[first]) if known and statistics.lowest is not None else None,
+                "high": float(statistics.highest[first]) if known and statistics.highest is not None else None,
+                "whole": bool(statistics.whole[first]) if known and statistics.whole is not None else False,
+            }
+        )
+    return {
+        "columns": described,
+        "left": pack(tree.left, "int32"),
+        "right": pack(tree.right, "int32"),
+        "weight": pack(tree.weight, "float32"),
+        "bias": pack(tree.bias, "float32"),
+        "rows": pack(X, "float32"),
+    }

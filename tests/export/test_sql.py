@@ -1,0 +1,145 @@
+import re
+import sqlite3
+
+import numpy as np
+import pytest
+
+from crisptree import export
+from crisptree.export import ExportError, Portable
+from crisptree.export.agreement import compare, rows_of
+from crisptree.export.sql_statement import LEVELS_AT_ONCE, ROW, _fill, read_answers
+from crisptree.structure import TreeStructure
+from tests.explain.models import written
+from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
+
+
+def axis_table(**changes):
+    return of_table(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=6, **changes)
+
+
+def a_deep_tree():
+    """A chain of 25 thresholds, every left child a leaf."""
+    depth = 25
+    structure = TreeStructure([~k for k in range(depth)], [*range(1, depth), ~depth])
+    X = np.random.default_rng(0).uniform(0, depth + 1, (400, 2)).astype(np.float32)
+    model = written(
+        structure, [[1.0, 0.0]] * depth, [-k - 0.5 for k in range(depth)], [k % 3 for k in range(depth + 1)]
+    )
+    return model, X
+
+
+MODELS = {
+    "hyperplanes": numbers,
+    "many features": lambda: numbers(n=200, n_features=333, n_classes=3),
+    "few of them used": lambda: numbers(n=200, n_features=100, n_classes=3, max_features_per_split=5),
+    "thresholds": thresholds,
+    "a table": of_table,
+    "a table by thresholds": axis_table,
+    "hostile names": lambda: of_table(names=HOSTILE[:4], levels=HOSTILE[1:4], labels=HOSTILE[:2]),
+    "more of them": lambda: axis_table(names=HOSTILE_COLUMNS[4:8], levels=HOSTILE[1:4], labels=HOSTILE[3:5]),
+    "categories that are numbers": lambda: of_table(levels=("1", "20", "-3")),
+    "a single leaf": lambda: numbers(n=60, max_depth=0),
+    "a deep tree": a_deep_tree,
+}
+EXACT = ("thresholds", "a single leaf", "a deep tree", "a table by thresholds", "more of them")
+
+
+def rows_for(model, X):
+    return X if isinstance(X, dict) else np.vstack([X, rough_rows(model, 100_000 // X.shape[1])])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_sqlite_reaches_the_same_leaf_or_the_row_lies_within_rounding_of_a_boundary(kind):
+    model, X = MODELS[kind]()
+    agreement = export.check(model, rows_for(model, X), "sql")
+    assert agreement.holds
+    assert agreement.rows - agreement.equal_leaves <= agreement.near
+    assert agreement.largest_difference == 0
+    if kind in EXACT:
+        assert agreement.equal_leaves == agreement.equal_classes == agreement.rows
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_duckdb_reaches_the_same_leaf_or_the_row_lies_within_rounding_of_a_boundary(kind):
+    duckdb = pytest.importorskip("duckdb")
+    model, X = MODELS[kind]()
+    rows, portable = rows_of(model, rows_for(model, X)), Portable.of(model)
+    if HOSTILE_COLUMNS[8] in rows.columns:
+        pytest.skip("a column needs a name there")
+    with duckdb.connect() as database:
+        _fill(database.execute, lambda text, values: by_columns(database, text, values), portable, rows)
+        found = database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall()
+    agreement = compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql")
+    assert agreement.holds
+    assert agreement.largest_difference == 0
+    if kind in EXACT:
+        assert agreement.equal_leaves == agreement.equal_classes == agreement.rows
+
+
+def by_columns(database, text, values):
+    """DuckDB inserts row by row too slowly: the same through a table of Arrow's."""
+    import pyarrow as pa
+
+    given = pa.table(
+        [pa.array(column) for column in zip(*values, strict=True)], [f"c{k}" for k in range(len(values[0]))]
+    )
+    database.register("given", given)
+    database.execute(re.sub(r"VALUES \(.*\)$", "SELECT * FROM given", text))
+
+
+def test_thresholds_read_as_questions_about_columns():
+    model, _ = axis_table()
+    text = export.sql(model, table="my shop")
+    assert re.search(r'CASE WHEN \(?r\."income" >=? [\d.]+(e0)?', text)
+    assert 'FROM "my shop" AS r' in text
+    assert "VALUES (0, '" in text
+
+
+def test_a_missing_number_that_nothing_can_fill_has_no_answer():
+    model, X = thresholds()
+    database = sqlite3.connect(":memory:")
+    portable, rows = Portable.of(model), rows_of(model, X[:3])
+    asked = {int(np.flatnonzero(weight)[0]) for weight in model.tree_.weight}
+    for column in portable.inputs:
+        rows.columns[column.name][1] = None if column.feature in asked else rows.columns[column.name][1]
+    _fill(database.execute, database.executemany, portable, rows)
+    found = read_answers(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall(), "")
+    assert found.leaves.tolist() == [model.apply(X[:1])[0], -1, model.apply(X[2:3])[0]]
+    assert found.classes[1] == -1
+    database.close()
+
+
+def test_texts_that_mean_a_missing_value_count_as_missing():
+    model, columns = of_table()
+    changed = {name: list(values) for name, values in columns.items()}
+    changed["plan"] = ["nan" if value is None else value for value in changed["plan"]]
+    portable, rows = Portable.of(model), rows_of(model, columns)
+    database = sqlite3.connect(":memory:")
+    _fill(database.execute, database.executemany, portable, type(rows)(rows.X, changed))
+    found = read_answers(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall(), "")
+    np.testing.assert_array_equal(found.leaves, model.apply(columns))
+    database.close()
+
+
+def test_labels_keep_their_types():
+    for labels in ([3, 1, 7, 5], [1.0, 2.0, 4.0, 8.0], HOSTILE[:4]):
+        model, X = thresholds(n=80, labels=labels)
+        assert export.check(model, X, "sql").equal_classes == 80
+
+
+def test_names_that_a_database_cannot_hold_are_refused():
+    model, _ = of_table(n=80, names=("age", "Age", "plan", "member"))
+    with pytest.raises(ExportError, match="must differ in more than upper and lower case; got 'age' and 'Age'"):
+        export.sql(model)
+    model, _ = of_table(n=80, names=("a\x00", "b", "plan", "member"))
+    with pytest.raises(ValueError, match="has a null or half a character"):
+        export.sql(model)
+    with pytest.raises(ExportError, match="`table` must be the name of a table"):
+        export.sql(of_table(n=80)[0], table="")
+
+
+def test_a_deep_tree_is_written_in_steps():
+    model, _ = a_deep_tree()
+    text = export.sql(model)
+    assert model.get_depth() > 2 * LEVELS_AT_ONCE
+    assert text.count(" AS (") == 4  # the answers and three steps
