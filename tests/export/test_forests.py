@@ -12,7 +12,7 @@ from tests.toys import clouds
 
 QUICK = {"n_estimators": 5, "max_depth": 3, "epochs": 2, "finetune_epochs": 1, "min_updates": 5, "random_state": 0}
 QUICK |= {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-WAYS = [("c", {}), ("c", {"integer": "int16"}), *(("onnx", {"form": form}) for form in ("matrix", "ensemble", "paths"))]
+WAYS = [("c", {}), ("c", {"integer": "int16"}), ("onnx", {}), ("onnx", {"form": "paths"})]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_every_row_reaches_the_same_leaves_and_gets_the_same_class(forest, to, o
     found = export.check(model, X if options.get("integer") else far, to, **options)
     assert found.holds
     assert found.equal_classes >= found.rows - found.near - (1 if options.get("integer") else 0)
-    assert found.largest_difference <= (0 if not options else 5e-5)
+    assert found.largest_difference <= (0 if to == "c" and not options else 5e-5)
 
 
 def test_a_forest_of_tables_is_encoded_too():

@@ -147,6 +147,7 @@ TARGETS = {
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one.",
+                "regression": "it is written as a classifier. Export to C99, ONNX or JSON.",
                 "segmenter": IMAGES_STAY,
             },
         ),
