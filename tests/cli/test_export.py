@@ -90,7 +90,7 @@ def test_an_option_of_another_target_is_refused(shop, tmp_path):
 
 
 def test_an_export_that_disagrees_is_not_written(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr("crisptree.export.sql_statement._number", lambda value: "0.1e0")
+    monkeypatch.setattr("crisptree.export.sql_splits.number", lambda value: "0.1e0")
     answer = run("export", shop.model, "--to", "sql", "-o", tmp_path / "m.sql", "--check", shop.csv)
     assert answer.code == 1
     assert "was not written" in answer.said

@@ -1,57 +1,106 @@
-"""Fitted forests, through every target that takes them."""
+import functools
+import shutil
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
 
-from crisptree import CrispForestClassifier, TableEncoder, export
-from crisptree.export import Portable
-from crisptree.export.support import TARGETS
-from tests.export.models import table
+from crisptree import CrispForestClassifier, export
+from crisptree.export import ExportError, Portable
+from crisptree.export.agreement import compare, rows_of
+from crisptree.export.sql_statement import ROW, _fill, read_answers
+from tests.export.models import HOSTILE, QUICK, table
 from tests.toys import clouds
 
-QUICK = {"n_estimators": 5, "max_depth": 3, "epochs": 2, "finetune_epochs": 1, "min_updates": 5, "random_state": 0}
-QUICK |= {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-WAYS = [("c", {}), ("c", {"integer": "int16"}), ("onnx", {}), ("onnx", {"form": "paths"})]
+PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
 
 
-@pytest.fixture(scope="module")
-def forest():
-    X, y = clouds(300, n_features=7, n_classes=3)
-    return CrispForestClassifier(**QUICK).fit(X, np.array(["a", "b", "c"])[y]), X
+@functools.cache
+def forest(n_estimators=3, **changes):
+    """(forest, rows)"""
+    X, y = clouds(300, n_features=40, n_classes=4)
+    y = np.array(HOSTILE[:4])[y]
+    return CrispForestClassifier(n_estimators=n_estimators, **PLAIN | QUICK | {"max_depth": 3} | changes).fit(X, y), X
 
 
-def test_a_forest_becomes_all_of_its_trees(forest):
-    model, _ = forest
+@functools.cache
+def forest_of_a_table():
+    columns, y = table()
+    model = CrispForestClassifier(n_estimators=3, **PLAIN | QUICK | {"max_depth": 3})
+    return model.fit(columns, y), columns
+
+
+MODELS = {"rows of numbers": forest, "a table": forest_of_a_table}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_forest_is_several_trees_of_plain_values(kind):
+    model, _ = MODELS[kind]()
     portable = Portable.of(model)
-    assert len(portable.trees) == 5
+    assert len(portable.trees) == 3
     assert "forest" in portable.uses
-    assert portable.classes == ("a", "b", "c")
-    lowest = [tree.statistics.lowest for tree in model.forest_]
-    np.testing.assert_array_equal(portable.ranges.lowest, np.min(lowest, axis=0))
+    for tree, ours in zip(portable.trees, model.forest_.trees, strict=True):
+        np.testing.assert_array_equal(tree.weight, ours.weight)
 
 
-@pytest.mark.parametrize(("to", "options"), WAYS, ids=str)
-def test_every_row_reaches_the_same_leaves_and_gets_the_same_class(forest, to, options):
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+@pytest.mark.parametrize("kind", MODELS)
+def test_node_reaches_the_same_leaf_in_every_tree(kind):
+    model, X = MODELS[kind]()
+    agreement = export.check(model, X, "js")
+    assert agreement.equal_leaves == agreement.equal_classes == agreement.rows
+    assert agreement.largest_difference == 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_sqlite_answers_with_the_mean_of_all_trees(kind):
+    model, X = MODELS[kind]()
+    agreement = export.check(model, X, "sql")
+    assert agreement.holds
+    assert agreement.rows - agreement.equal_leaves <= agreement.near
+    assert agreement.equal_classes >= agreement.equal_leaves
+
+
+def test_duckdb_answers_with_the_mean_of_all_trees():
+    duckdb = pytest.importorskip("duckdb")
+    model, columns = forest_of_a_table()
+    rows, portable = rows_of(model, columns), Portable.of(model)
+    with duckdb.connect() as database:
+        _fill(database.execute, database.executemany, portable, rows)
+        found = database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall()
+    assert compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql").holds
+
+
+def test_what_is_one_tree_only_says_how_to_export_them_one_by_one():
+    model, X = forest(split="axis", grow="axis_aligned", finetune_epochs=0)
+    with pytest.raises(ExportError, match=r"cannot hold forests: .*forest\.tree\(0\)"):
+        export.sklearn_tree(model)
+    assert export.check(model.tree(1), X, "sklearn").equal_leaves == 300
+
+
+C_AND_ONNX = [("c", {}), ("c", {"integer": "int16"}), ("onnx", {}), ("onnx", {"form": "paths"})]
+
+
+@pytest.mark.parametrize(("to", "options"), C_AND_ONNX, ids=str)
+def test_c_and_onnx_reach_the_same_leaves_and_give_the_same_class(to, options):
     if to == "onnx":
         pytest.importorskip("onnxruntime")
-    model, X = forest
-    far = np.random.default_rng(0).normal(scale=2.0, size=(2000, 7)).astype(np.float32)
-    found = export.check(model, X if options.get("integer") else far, to, **options)
+    elif not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    model, X = forest()
+    found = export.check(model, X, to, **options)
     assert found.holds
     assert found.equal_classes >= found.rows - found.near - (1 if options.get("integer") else 0)
     assert found.largest_difference <= (0 if to == "c" and not options else 5e-5)
 
 
-def test_a_forest_of_tables_is_encoded_too():
-    columns, y = table(150)
-    for model in (CrispForestClassifier(**QUICK), make_pipeline(TableEncoder(), CrispForestClassifier(**QUICK))):
-        found = export.check(model.fit(columns, y), columns, "c")
-        assert found.equal_leaves == found.equal_classes == found.rows == 150
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_c_encodes_the_table_of_a_forest_too():
+    model, columns = forest_of_a_table()
+    found = export.check(model, columns, "c")
+    assert found.equal_leaves == found.equal_classes == found.rows
 
 
-def test_targets_of_one_tree_refuse_a_forest_with_a_reason(forest):
-    for target in TARGETS.values():
-        if "forest" in target.refuses:
-            with pytest.raises(export.ExportError, match=r"forests|hyperplanes"):
-                target.write(forest[0])
+def test_the_ranges_of_a_forest_are_those_of_all_its_trees():
+    model, _ = forest()
+    lowest = [tree.statistics.lowest for tree in model.forest_]
+    np.testing.assert_array_equal(Portable.of(model).ranges.lowest, np.min(lowest, axis=0))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.members import answers_of, answers_of_forest, forest_of, is_regression, view_of_one
+from crisptree.export.forests import as_one_tree, trees_of
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.reference import visits
+from crisptree.view import view_of
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -19,6 +20,9 @@ Integers = npt.NDArray[np.int64]
 
 UNIT = 2.0**-24
 """The largest relative error of one rounding to single precision."""
+
+SAME = 1e-6
+"""Probabilities of the same leaf may differ by as much where an export keeps them in single precision."""
 
 MODULE_ROUNDING = 1e-5
 """Of the spread of a module's scores: what another library's order of sums may change."""
@@ -90,8 +94,6 @@ class Agreement:
         What one should know about the run.
     exact : bool
         Whether the export means to reach the same leaves.
-    numbers : bool
-        Whether the model is a regression, which has values in place of classes and probabilities.
     """
 
     target: str
@@ -103,12 +105,11 @@ class Agreement:
     unexplained: int
     notes: tuple[str, ...] = field(default=())
     exact: bool = True
-    numbers: bool = False
 
     @property
     def holds(self) -> bool:
         """Whether rounding explains every difference, or the export says that it rounds."""
-        return self.unexplained == 0 or not self.exact
+        return not self.exact or (self.unexplained == 0 and self.largest_difference <= SAME)
 
     @property
     def changed(self) -> float:
@@ -116,19 +117,21 @@ class Agreement:
         return 1 - self.equal_classes / max(self.rows, 1)
 
     def __str__(self) -> str:
-        says = "; values" if self.numbers else f", {self.equal_classes:,} get the same class; probabilities"
         lines = [
-            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf{says} differ by at most "
-            f"{self.largest_difference:.3g}; {self.near:,} rows lie within rounding of a boundary"
+            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf, {self.equal_classes:,} "
+            f"get the same class; probabilities differ by at most {self.largest_difference:.3g}; {self.near:,} rows "
+            "lie within rounding of a boundary"
         ]
         if self.unexplained and self.exact:
             lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
+        elif not self.holds:
+            lines.append("probabilities of the same leaf are NOT the same")
         return "\n".join([*lines, *self.notes])
 
 
 def rows_of(model: Any, X: Any) -> Rows:
     """Rows in both forms, from whatever the model itself takes."""
-    view = view_of_one(model, "a comparison")
+    view = view_of(as_one_tree(model), "a comparison")
     encoded = view.rows(X)
     last: Any = view.earlier[-1] if view.earlier else None
     while hasattr(last, "steps"):
@@ -144,27 +147,23 @@ def rows_of(model: Any, X: Any) -> Rows:
 
 
 def expected(model: Any, X: Singles) -> Answers:
-    """What the model itself says of rows as its tree sees them."""
-    view = view_of_one(model, "a comparison")
-    forest, n_jobs = forest_of(model), view.estimator.n_jobs
-    if forest is None:
-        leaves = route_rows(view.tree, X, n_jobs)
-        values = answers_of(view.tree)[leaves]
-    else:
-        leaves = np.asarray(forest.leaves(X, n_jobs))
-        values = answers_of_forest(forest, X, n_jobs)
-    classes = np.full(len(X), -1) if is_regression(view.tree) else values.argmax(axis=1)
-    return Answers(leaves, classes, values)
+    """What the model itself says of rows as its trees see them: of a forest the mean of what the leaves say."""
+    trees = trees_of(model)
+    leaves = np.stack([route_rows(tree, X, None) for tree in trees], axis=1)
+    tables = np.zeros((len(X), trees[0].n_outputs))
+    for tree, reached in zip(trees, leaves.T, strict=True):
+        tables += tree.leaf_values(reached, X)
+    tables /= len(trees)
+    return Answers(leaves, np.asarray(trees[0].meaning.answers(tables), np.int64), tables)
 
 
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     """An export's answers for rows beside those of its model."""
-    forest = forest_of(model)
-    trees = (view_of_one(model, "a comparison").tree,) if forest is None else tuple(forest)
     truth = expected(model, X)
-    same = np.asarray(truth.leaves == found.leaves.reshape(truth.leaves.shape)).reshape(len(X), -1).all(axis=1)
-    near = np.any([near_boundary(tree, X) for tree in trees], axis=0)
+    same = np.asarray((truth.leaves == found.leaves.reshape(truth.leaves.shape)).all(axis=1))
+    near = np.any([near_boundary(tree, X) for tree in trees_of(model)], axis=0)
     gap = np.abs(truth.probabilities - found.probabilities)[same]
+    gap[np.isnan(gap)] = np.inf
     return Agreement(
         target,
         len(X),
@@ -175,7 +174,6 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
         int((~same & ~near).sum()),
         found.notes,
         found.exact,
-        is_regression(trees[0]),
     )
 
 

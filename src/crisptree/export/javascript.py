@@ -24,7 +24,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import * as model from "./model.mjs";
 const rows = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const classOf = (row) => model.classes.indexOf(model.predict(row));
-const found = rows.map((row) => [model.leaf(row), classOf(row), [...model.predictProba(row)]]);
+const found = rows.map((row) => [model.leaves(row), classOf(row), [...model.predictProba(row)]]);
 writeFileSync(process.argv[3], JSON.stringify(found));
 """
 
@@ -35,11 +35,11 @@ def js(model: Any) -> str:
     It does the same arithmetic in the same order, in single precision, so that every row reaches the leaf that it
     reaches here. It exports ``predict(row)``, ``predictProba(row)``, ``leaf(row)``, ``classes`` and ``columns``; a row
     is an object with the columns by name, an array of them in their order, or a typed array of the features. Missing
-    values are null, categories are text.
+    values are null, categories are text. ``leaves(row)`` has the leaf in every tree of a forest.
 
     Parameters
     ----------
-    model : CrispTreeClassifier or Pipeline
+    model : CrispTreeClassifier, CrispForestClassifier or Pipeline
         A fitted estimator with linear splits, or a fitted Pipeline of a ``TableEncoder`` and one.
 
     Examples
@@ -64,7 +64,7 @@ def runtime() -> str:
 def write(portable: Portable) -> str:
     """The module: the code, the model as data, and what others call."""
     return (
-        f"// A crisp decision tree of {portable.n_features} features and {portable.n_outputs} classes, by crisptree.\n"
+        f"// {portable.words}, by crisptree.\n"
         f"{runtime()}\n"
         f"const MODEL = {_spec(portable)};\n\n"
         "export const classes = MODEL.classes;\n"

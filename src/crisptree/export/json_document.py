@@ -11,6 +11,7 @@ import numpy as np
 
 import crisptree
 from crisptree.export.agreement import Answers, Rows
+from crisptree.export.forests import as_one_tree
 from crisptree.export.portable import Portable
 from crisptree.persistence.document import document_of, text_of
 from crisptree.view import view_of
@@ -40,10 +41,13 @@ def json(model: Any) -> str:
     {'type': 'int32', 'shape': [1], 'values': [-1]}
     """
     Portable.of(model, "export.json")  # which refuses Pipelines with steps that a file cannot keep
-    view = view_of(model, "export.json")
     estimator = model
     if hasattr(model, "named_steps"):
-        estimator = copy.copy(view.estimator)
+        view = view_of(as_one_tree(model), "export.json")
+        estimator = model
+        while hasattr(estimator, "named_steps"):
+            estimator = estimator.steps[-1][1]
+        estimator = copy.copy(estimator)
         stored = preprocessing_of(view)
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.members import answers_of, forest_of, is_regression, view_of_one
+from crisptree.export.forests import as_one_tree, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
-from crisptree.view import ModelView
+from crisptree.view import ModelView, view_of
 from crisptree.view.columns import preprocessing_of
 from crisptree.view.names import feature_names
 
@@ -101,7 +101,7 @@ class PortableTree:
     @classmethod
     def of(cls, tree: CrispTree) -> PortableTree:
         """The arrays of a tree that predicts."""
-        said = tree.structure, answers_of(tree), node_tables(tree), tree.meaning.weight(tree.statistics.node_counts)
+        said = tree.structure, tree.leaves, node_tables(tree), tree.meaning.weight(tree.statistics.node_counts)
         if isinstance(tree, FlatTree):
             return cls(*said, tree.weight, tree.bias, {})
         splits: Any = getattr(tree, "splits", None)
@@ -215,22 +215,20 @@ class Portable:
 
     @classmethod
     def of(cls, model: Any, purpose: str = "an export") -> Portable:
-        """The values of a fitted tree or forest, or of a Pipeline of table encoders that ends in one."""
+        """The values of a fitted estimator, or of a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        forest = forest_of(model)
-        view = view_of_one(model, purpose)
+        view = view_of(as_one_tree(model), purpose)
         _check_earlier(view, purpose)
         estimator = view.estimator
-        crisp = (view.tree,) if forest is None else tuple(forest)
-        trees = tuple(PortableTree.of(tree) for tree in crisp)
+        trees = tuple(PortableTree.of(tree) for tree in trees_of(model))
         inputs, stored = _inputs(view)
-        classes = np.asarray(getattr(estimator, "classes_", ()))
+        classes = np.asarray(estimator.classes_)
         return cls(
             trees=trees,
-            task="regression" if is_regression(view.tree) else "classification",
+            task="classification",
             classes=tuple(classes.tolist()),
-            class_type=label_type(classes) if len(classes) else "",
+            class_type=label_type(classes),
             inputs=inputs,
             feature_names=tuple(feature_names(estimator, None, view.earlier)),
             missing_texts=() if stored is None else tuple(stored.missing),
@@ -239,7 +237,7 @@ class Portable:
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator),
             target=None if stored is None else stored.target,
-            ranges=Ranges.of(crisp),
+            ranges=Ranges.of(trees_of(model)),
         )
 
     @property
@@ -264,6 +262,15 @@ class Portable:
             "segmenter": self.windows is not None,
         }
         return frozenset(word for word, needed in asked.items() if needed)
+
+    @property
+    def words(self) -> str:
+        """What it is, in a few words without any name of a user's."""
+        what = (
+            "A crisp decision tree" if len(self.trees) == 1 else f"A forest of {len(self.trees)} crisp decision trees"
+        )
+        features = f"{self.n_features} feature{'' if self.n_features == 1 else 's'}"
+        return f"{what}, {features}, {self.n_outputs} classes"
 
     @property
     def encodes(self) -> bool:
@@ -303,7 +310,7 @@ def _is_named(estimator: Any) -> bool:
 
 
 def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
-    if trees[0].modules:
+    if any(tree.modules for tree in trees):
         return "conv" if view.split_name == "conv" else "module"
     return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 

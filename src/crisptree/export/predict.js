@@ -129,7 +129,7 @@ function crispModel(spec) {
   return {
     setColumn,
     leaves,
-    leaf: (row) => leaves(row)[0],
+    leaf: (row) => (spec.trees.length > 1 ? leaves(row) : leaves(row)[0]),
     predictProba: (row) => tableOf(leaves(row)),
     predict: (row) => spec.classes[largestOf(tableOf(leaves(row)))],
   };

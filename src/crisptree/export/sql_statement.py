@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crisptree.export.agreement import Answers, Rows
-from crisptree.export.escaping import sql as quoted
 from crisptree.export.escaping import sql_name as named
-from crisptree.export.portable import ExportError, Input, Portable, PortableTree
-from crisptree.export.thresholds import double_threshold, split_threshold
+from crisptree.export.portable import ExportError, Portable, PortableTree
+from crisptree.export.sql_splits import goes_right, literal, no_answer, number
 
 LEVELS_AT_ONCE = 10
 """Databases limit how deeply expressions nest; a deeper tree goes on in another step."""
 
-TERMS_AT_ONCE = 50
-"""A sum of hundreds of terms is nested as deeply for a parser as it is long, so it is summed up in parts."""
-
 ROW, LEAF = "crisptree_row", "crisptree_leaf"
-WHOLE = re.compile(r"-?\d+")
 
 
 def sql(model: Any, *, table: str = "rows") -> str:
@@ -37,7 +30,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
 
     Parameters
     ----------
-    model : CrispTreeClassifier or Pipeline
+    model : CrispTreeClassifier, CrispForestClassifier or Pipeline
         A fitted estimator with linear splits, or a fitted Pipeline of a ``TableEncoder`` and one.
     table : str, default="rows"
         The table or view to read, which has the model's columns under their names.
@@ -49,7 +42,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
     >>> X, y = {"size": [0.0, 1.0, 8.0, 9.0]}, ["low", "low", "high", "high"]
     >>> model = CrispTreeClassifier(max_depth=1, split="axis", random_state=0).fit(X, y)
     >>> print(export.sql(model, table="boxes"), end="")  # doctest: +ELLIPSIS
-    -- A crisp decision tree of 1 feature and 2 classes, by crisptree.
+    -- A crisp decision tree, 1 feature, 2 classes, by crisptree.
     WITH crisptree_answers (crisptree_leaf, "prediction", "probability of high", "probability of low") AS (
       VALUES (0, 'high', 1, 0),
              (1, 'low', 0, 1)
@@ -74,17 +67,55 @@ def sql(model: Any, *, table: str = "rows") -> str:
 def write(portable: Portable, table: str = "rows") -> str:
     """The statement."""
     _check_names(portable, table)
-    (tree,) = portable.trees
-    answers, leaves = _answers(portable, tree), list(_steps(portable, tree, named(table)))
-    outputs = ", ".join(f"a.{name}" for name in _outputs(portable))
-    features = f"{portable.n_features} feature{'s' if portable.n_features > 1 else ''}"
-    return (
-        f"-- A crisp decision tree of {features} and {portable.n_outputs} classes, by crisptree.\n"
-        f"WITH crisptree_answers ({LEAF}, {', '.join(_outputs(portable))}) AS (\n  VALUES {answers}\n),\n"
-        + ",\n".join(leaves)
-        + f"\nSELECT r.*, {outputs}\nFROM crisptree_rows AS r\n"
-        f"LEFT JOIN crisptree_answers AS a ON a.{LEAF} = r.{LEAF}\n"
+    parts = [_table_of_leaves(portable, place) for place in range(len(portable.trees))]
+    source = named(table)
+    for place, tree in enumerate(portable.trees):
+        parts += _steps(portable, tree, source, place)
+        source = f"crisptree_rows{_suffix(portable, place)}"
+    body = ",\n".join(parts) + _selection(portable, source, _outputs(portable))
+    return f"-- {portable.words}, by crisptree.\nWITH {body}"
+
+
+def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
+    """What comes out: columns, leaves and answers; of a forest the means of what its leaves say."""
+    suffixes = [_suffix(portable, place) for place in range(len(portable.trees))]
+    joins = "\n".join(
+        f"LEFT JOIN crisptree_answers{suffix} AS a{suffix} ON a{suffix}.{LEAF} = r.{LEAF}{suffix}"
+        for suffix in suffixes
     )
+    if len(suffixes) == 1:
+        chosen = ", ".join(f"a.{name}" for name in outputs)
+        return f"\nSELECT r.*, {chosen}\nFROM {source} AS r\n{joins}\n"
+    means = [
+        f"({' + '.join(f'a{suffix}.{name}' for suffix in suffixes)}) / {len(suffixes)}e0 AS {name}"
+        for name in outputs[1:]
+    ]
+    largest = " ".join(
+        "WHEN " + " AND ".join(f"r.{one} >= r.{other}" for other in outputs[1:]) + f" THEN {literal(label)}"
+        for one, label in zip(outputs[1:], portable.classes, strict=True)
+    )
+    return (
+        f",\ncrisptree_means AS (\n  SELECT r.*, {', '.join(means)}\n  FROM {source} AS r\n  "
+        + joins.replace("\n", "\n  ")
+        + f"\n)\nSELECT r.*, CASE {largest} END AS {outputs[0]}\nFROM crisptree_means AS r\n"
+    )
+
+
+def _suffix(portable: Portable, place: int) -> str:
+    """What tells the trees of a forest apart."""
+    return f"_{place}" if len(portable.trees) > 1 else ""
+
+
+def _table_of_leaves(portable: Portable, place: int) -> str:
+    """The leaves of a tree with their answers; in a forest those have probabilities only."""
+    tree, suffix, outputs = portable.trees[place], _suffix(portable, place), _outputs(portable)
+    lines = []
+    for leaf, table in enumerate(tree.tables):
+        label = [] if suffix else [literal(portable.classes[int(table.argmax())])]
+        lines.append(f"({', '.join([str(leaf), *label, *map(number, table.tolist())])})")
+    shown = ", ".join(outputs[1:] if suffix else outputs)
+    values = ",\n         ".join(lines)
+    return f"crisptree_answers{suffix} ({LEAF}, {shown}) AS (\n  VALUES {values}\n)"
 
 
 def answers(portable: Portable, written: str, rows: Rows) -> Answers:
@@ -101,13 +132,19 @@ def answers(portable: Portable, written: str, rows: Rows) -> Answers:
 
 
 def read_answers(portable: Portable, found: list[tuple[Any, ...]], note: str) -> Answers:
-    """Leaves, classes and probabilities in the last columns of a result."""
-    n_outputs = portable.n_outputs
-    place = {label: number for number, label in enumerate(portable.classes)}
-    leaves = np.array([-1 if row[-n_outputs - 2] is None else row[-n_outputs - 2] for row in found], dtype=np.int64)
-    classes = np.array([place.get(row[-n_outputs - 1], -1) for row in found], dtype=np.int64)
-    tables = [[np.nan if value is None else float(value) for value in row[-n_outputs:]] for row in found]
-    return Answers(leaves, classes, np.array(tables).reshape(-1, n_outputs), (note,))
+    """Leaves, classes and probabilities in the last columns of a result, a forest's leaves one by one."""
+    n_outputs, n_trees = portable.n_outputs, len(portable.trees)
+    known = {label: place for place, label in enumerate(portable.classes)}
+    if n_trees == 1:  # … leaf, prediction, probabilities
+        leaf_at, class_at, table_at = [-n_outputs - 2], -n_outputs - 1, slice(-n_outputs, None)
+    else:  # … leaves, probabilities, prediction
+        leaf_at = list(range(-n_trees - n_outputs - 1, -n_outputs - 1))
+        class_at, table_at = -1, slice(-n_outputs - 1, -1)
+    leaves = [[-1 if row[at] is None else row[at] for at in leaf_at] for row in found]
+    tables = [[np.nan if value is None else float(value) for value in row[table_at]] for row in found]
+    classes = np.array([known.get(row[class_at], -1) for row in found], dtype=np.int64)
+    by_tree = np.array(leaves, dtype=np.int64).reshape(-1, n_trees)
+    return Answers(by_tree, classes, np.array(tables).reshape(-1, n_outputs), (note,))
 
 
 def _fill(execute: Any, executemany: Any, portable: Portable, rows: Rows, table: str = "rows") -> None:
@@ -138,43 +175,25 @@ def _outputs(portable: Portable) -> list[str]:
     return ['"prediction"', *labels]
 
 
-def _answers(portable: Portable, tree: PortableTree) -> str:
-    lines = []
-    for leaf, table in enumerate(tree.tables):
-        label = _literal(portable.classes[int(table.argmax())])
-        lines.append(f"({leaf}, {label}, {', '.join(_number(value) for value in table.tolist())})")
-    return ",\n         ".join(lines)
-
-
-def _literal(label: Any) -> str:
-    if isinstance(label, bool):
-        return "TRUE" if label else "FALSE"
-    return quoted(label) if isinstance(label, str) else _number(label)
-
-
-def _number(value: Any) -> str:
-    """A number; one with a fraction has an exponent, so that databases take it for a double and not for a decimal."""
-    text = (str(value) if isinstance(value, np.float32) else repr(value)).removesuffix(".0")
-    return text if WHOLE.fullmatch(text) or "e" in text else f"{text}e0"
-
-
-def _steps(portable: Portable, tree: PortableTree, table: str) -> Iterator[str]:
+def _steps(portable: Portable, tree: PortableTree, table: str, place: int) -> Iterator[str]:
     """Common table expressions from the table to the leaf of every row, some levels at a time."""
-    structure = tree.structure
+    structure, suffix = tree.structure, _suffix(portable, place)
     depths = structure.node_depths
     stages = max(1, -(-structure.depth // LEVELS_AT_ONCE))
     source = table
     for stage in range(stages):
         last = stage == stages - 1
-        name, column = ("crisptree_rows", LEAF) if last else (f"crisptree_step_{stage}", f"crisptree_node_{stage}")
+        name, column = f"crisptree_step{suffix}_{stage}", f"crisptree_node{suffix}_{stage}"
+        if last:
+            name, column = f"crisptree_rows{suffix}", f"{LEAF}{suffix}"
         if stage == 0:
             root = 0 if structure.n_splits else -1
-            guard = _guard(portable, tree)
+            guard = no_answer(portable, tree)
             body = _case(portable, tree, root, LEVELS_AT_ONCE, "    " + ("  " if guard else ""))
             if guard:
                 body = f"CASE WHEN {guard} THEN NULL ELSE\n      {body}\n    END"
         else:
-            before = f"r.crisptree_node_{stage - 1}"
+            before = f"r.crisptree_node{suffix}_{stage - 1}"
             here = np.flatnonzero(depths[: structure.n_splits] == stage * LEVELS_AT_ONCE).tolist()
             parts = [
                 f"WHEN {-split - 1} THEN\n        {_case(portable, tree, split, LEVELS_AT_ONCE, ' ' * 8)}"
@@ -192,96 +211,9 @@ def _case(portable: Portable, tree: PortableTree, child: int, levels: int, inden
     if not levels:
         return str(-child - 1)
     inner = indent + "  "
-    condition = _goes_right(portable, tree, child, inner)
+    condition = goes_right(portable, tree, child, inner)
     right, left = (
         _case(portable, tree, int(side[child]), levels - 1, inner)
         for side in (tree.structure.right, tree.structure.left)
     )
     return f"CASE WHEN {condition}\n{inner}THEN {right}\n{inner}ELSE {left}\n{indent}END"
-
-
-def _goes_right(portable: Portable, tree: PortableTree, split: int, indent: str) -> str:
-    weight, bias = tree.weight[split], tree.bias[split]
-    used = np.flatnonzero(weight)
-    if len(used) <= 1:
-        return _threshold(portable, weight, bias)
-    parts = [text for column in portable.inputs if (text := _part(portable, column, weight))]
-    groups = [parts[start : start + TERMS_AT_ONCE] for start in range(0, len(parts), TERMS_AT_ONCE)]
-    if len(groups) > 1:
-        parts = [f"({' + '.join(group)})" for group in groups]
-    return f"\n{indent}  + ".join(parts) + f" > {_number(-bias)}"
-
-
-def _threshold(portable: Portable, weight: npt.NDArray[np.float32], bias: np.float32) -> str:
-    """A split on one feature; the comparison gives the very turn of the model's sum."""
-    feature, value, larger_go_right = split_threshold(weight, bias)
-    if not weight.any() or value == -np.inf or value >= np.finfo(np.float32).max:
-        above = value == -np.inf  # all rows are on one side
-        return "1 = 1" if above == larger_go_right else "1 = 0"
-    column = next(c for c in portable.inputs if c.feature <= feature < c.feature + c.n_own + c.missing)
-    is_own, missing = feature < column.feature + column.n_own, _missing(portable, column)
-    if column.kind == "category" or not is_own:
-        if not 0 <= value < 1:  # 0 and 1 are on the same side
-            return "1 = 1" if (value < 0) == larger_go_right else "1 = 0"
-        if not is_own:
-            return missing if larger_go_right else f"NOT ({missing})"
-        same = f"{_text(column)} = {quoted(column.categories[feature - column.feature])}"
-        return same if larger_go_right else f"({same}) IS NOT TRUE"
-    limit, inclusive = double_threshold(value)
-    sign = (">" if inclusive else ">=") if larger_go_right else ("<=" if inclusive else "<")
-    question = f"{_value(column)} {sign} {_number(limit)}"
-    fill_goes_right = column.fill is not None and (np.float32(column.fill) > value) == larger_go_right
-    return f"({question} OR {missing})" if fill_goes_right else question
-
-
-def _part(portable: Portable, column: Input, weight: npt.NDArray[np.float32]) -> str:
-    """What a column adds to a sum; nothing where it has no weight."""
-    own = weight[column.feature : column.feature + column.n_own]
-    hole = np.float32(0) if column.missing_feature is None else weight[column.missing_feature]
-    missing = _missing(portable, column)
-    if column.kind == "category":
-        levels = [
-            f"WHEN {_text(column)} = {quoted(level)} THEN {_number(term)}"
-            for level, term in zip(column.categories, own, strict=True)
-            if term
-        ]
-        levels += [f"WHEN {missing} THEN {_number(hole)}"] if hole else []
-        return f"CASE {' '.join(levels)} ELSE 0 END" if levels else ""
-    if not own[0] and not hole:
-        return ""
-    present = f"{_number(own[0])} * {_value(column)}" if own[0] else "0"
-    if column.fill is None:
-        return present
-    if not hole:
-        filled = f"COALESCE({_value(column)}, {_number(float(np.float32(column.fill)))})"
-        return f"{_number(own[0])} * {filled}"
-    absent = float(own[0]) * float(np.float32(column.fill)) + float(hole)
-    return f"CASE WHEN {missing} THEN {_number(absent)} ELSE {present} END"
-
-
-def _value(column: Input) -> str:
-    """A column as a number."""
-    name = f"r.{named(column.name)}"
-    return f"CAST({name} AS INTEGER)" if column.kind == "boolean" else name
-
-
-def _text(column: Input) -> str:
-    """A column as text; levels that are all whole numbers may come from a column of numbers."""
-    name = f"r.{named(column.name)}"
-    return f"CAST({name} AS VARCHAR)" if all(map(WHOLE.fullmatch, column.categories)) else name
-
-
-def _missing(portable: Portable, column: Input) -> str:
-    null = f"r.{named(column.name)} IS NULL"
-    if column.kind != "category" or not portable.missing_texts:
-        return null
-    return f"({null} OR {_text(column)} IN ({', '.join(map(quoted, portable.missing_texts))}))"
-
-
-def _guard(portable: Portable, tree: PortableTree) -> str:
-    """Where there is no answer: a number is missing that the tree asks for, and nothing is kept to fill it with."""
-    asked = np.asarray(tree.weight.any(axis=0))
-    bare = [c for c in portable.inputs if c.kind != "category" and c.fill is None and asked[c.feature]]
-    groups = [bare[start : start + TERMS_AT_ONCE] for start in range(0, len(bare), TERMS_AT_ONCE)]
-    sums = (" + ".join(map(_value, group)) for group in groups)
-    return "\n      OR ".join(f"({total}) IS NULL" if " + " in total else f"{total} IS NULL" for total in sums)
