@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
+import crisptree
 from crisptree import CrispForestClassifier, explain
 from crisptree.estimators.bags import Bagging, number_of
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
@@ -125,7 +126,7 @@ def test_margins_are_below_zero_where_the_forest_is_wrong(forest):
 
 
 def test_importances_sum_to_one_and_find_the_feature_that_matters():
-    model = classifier().fit(X, X[:, 6] > 2)
+    model = classifier(epochs=10, finetune_epochs=10, l1=0.02).fit(X, X[:, 6] > 2)
     assert model.feature_importances_.sum() == pytest.approx(1)
     assert model.feature_importances_.argmax() == 6
 
@@ -160,13 +161,14 @@ def test_tables_and_names_go_through_a_forest():
 def test_sparse_rows_are_taken():
     from scipy import sparse
 
-    rows = sparse.csr_matrix(np.where(X > X.mean(axis=0), X, 0))
+    rows = sparse.csr_matrix(np.where(X.mean(axis=0) < X, X, 0))
     model = classifier(n_estimators=2, scale="global").fit(rows, y)
     assert np.array_equal(model.predict_proba(rows), model.predict_proba(rows.toarray()))
 
 
 def test_choices_are_made_once_by_small_forests():
-    model = CrispForestClassifier(**QUICK | {"max_depth": "auto", "n_estimators": 2}).fit(X[:90:], y[:90])
+    quick = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2}
+    model = CrispForestClassifier(**quick, n_estimators=2).fit(X[::2], y[::2])
     assert {"split", "max_depth"} <= model.chosen_.keys()
     assert {trial.values["split"] for trial in model.path_} == {"oblique", "axis"}
     assert model.chosen_ == max(model.path_, key=lambda trial: trial.score).values
@@ -237,3 +239,39 @@ def test_a_callback_hears_of_all_trees_and_may_stop():
     model = CrispForestClassifier(**PLAIN, n_estimators=3, callbacks=[stop]).fit(X, y)
     assert heard[0].n_splits == 3
     assert model.get_depth() == 1
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_forest_comes_back_from_its_file(kind, tmp_path):
+    words = load_iris(as_frame=True).data.assign(kind=["a", "b", None] * 50)
+    model = classifier(n_estimators=3) if kind == "classes" else regressor(n_estimators=3)
+    model.fit(words, load_iris().target)
+    model.save(tmp_path / "forest.crisp")
+    again = crisptree.load(tmp_path / "forest.crisp")
+    assert type(again) is type(model)
+    assert np.array_equal(again.predict(words), model.predict(words))
+    assert (again.seed_, again.n_rows_, again.oob_score_) == (model.seed_, model.n_rows_, model.oob_score_)
+    assert np.array_equal(again.tree(1).tree_.weight, model.tree(1).tree_.weight)
+    more = again.set_params(warm_start=True, n_estimators=4).fit(words, load_iris().target)
+    at_once = model.set_params(n_estimators=4).fit(words, load_iris().target)
+    assert np.array_equal(more.predict(words), at_once.predict(words))
+
+
+def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest):
+    from crisptree.estimators.loading import KNOWN
+    from crisptree.persistence.model_file import read, write
+
+    path = tmp_path / "forest.crisp"
+    forest.save(path)
+    for trees, words in ((7, "section 'member_6' is missing"), (0, "must hold 1 to 10,000 trees"), ("a", "how many")):
+        sections = dict(read(path, KNOWN).sections)
+        sections["estimator"].content["trees"] = trees
+        write(tmp_path / "other.crisp", sections)
+        with pytest.raises(crisptree.ModelFileError, match=words):
+            crisptree.load(tmp_path / "other.crisp")
+
+
+def test_a_report_is_about_the_tree_that_speaks_for_the_forest(forest, tmp_path):
+    page = forest.report(tmp_path / "wine.html", X, y).read_text()
+    agree = [np.mean(tree.predict(X) == forest.predict(X)) for tree in forest.estimators_]
+    assert f"Tree {int(np.argmax(agree))} of a forest (6 trees" in page

@@ -8,7 +8,7 @@ import torch
 
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.forest import Bag, fit_forest
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.problem import Part, Problem, relative_weights
 from crisptree.learning.spec import Spec
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.base import learned_scaling
@@ -102,7 +102,8 @@ def test_thresholds_are_those_of_scikit_learns_tree():
     here = np.flatnonzero(bag.times)
     scaled = whole.scaling.apply(X)
     rival = DecisionTreeClassifier(criterion="entropy", random_state=bag.seed)
-    rival.fit(scaled[here], SIDES[here], sample_weight=bag.weight(whole.training)[here])
+    weight = relative_weights(bag.weight(whole.training)[here]).double().numpy()
+    rival.fit(scaled[here], SIDES[here], sample_weight=weight)
     assert tree.structure.n_leaves == rival.get_n_leaves()
     from crisptree.inference import route_rows
 

@@ -151,7 +151,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     def report(
         self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
     ) -> Path:
-        """Write a page about one of the trees, with the forest's own scores in its title; see ``crisptree.report.write``.
+        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
 
         Parameters
         ----------
