@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "CrispTreeClassifier",
+    "CrispTreeRegressor",
     "CrispForestClassifier",
+    "CrispForestRegressor",
     "CrispSegmenter",
     "TableEncoder",
     "CrispTreeWarning",
@@ -31,6 +33,8 @@ __all__ = [
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispForestClassifier": "crisptree.estimators.forest",
+    "CrispForestRegressor": "crisptree.estimators.forest_regressor",
+    "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
@@ -48,7 +52,9 @@ if TYPE_CHECKING:
     from crisptree import explain, export, limits, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
+    from crisptree.estimators.forest_regressor import CrispForestRegressor
     from crisptree.estimators.loading import load
+    from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
     from crisptree.persistence.errors import ModelFileError
