@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -140,6 +142,52 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         """Logarithms of ``predict_proba``; −∞ for a class that no tree gives a chance."""
         with np.errstate(divide="ignore"):
             return np.log(self._values(X))
+
+    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+        """The mean of what the probabilistic trees say, which visit every leaf; for study."""
+        check_is_fitted(self, "forest_")
+        return np.mean([tree.soft_predict_proba(X, steepness) for tree in self.estimators_], axis=0)
+
+    def report(
+        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
+    ) -> Path:
+        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        X, y : array-like, default=None
+            Rows and their classes.
+        number : int, default=None
+            Which tree; None takes the one that most often answers as the forest does on X, or the first.
+        **options
+            As ``CrispTreeClassifier.report`` takes them.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, epochs=5, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
+        'iris.html'
+        """
+        check_is_fitted(self, "forest_")
+        trees, said = self.estimators_, [f"{len(self)} trees"]
+        if X is not None:
+            answers = self.predict(X)
+            if number is None:
+                number = int(np.argmax([np.mean(tree.predict(X) == answers) for tree in trees]))
+            if y is not None:
+                said.append(f"accuracy {np.mean(answers == np.asarray(y)):.2%}")
+        if np.isfinite(getattr(self, "oob_score_", np.nan)):
+            said.append(f"out of bag {self.oob_score_:.2%}")
+        number = range(len(self))[number or 0]
+        title = f"Tree {number} of a forest ({', '.join(said)})"
+        return trees[number].report(path, X, y, **{"title": title} | options)
 
     def margins(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
         """By how much the trees prefer a class: its mean probability less that of the next best.  (n,)

@@ -7,6 +7,7 @@ from crisptree.export.c99.parts import Pieces
 from crisptree.export.c99.source import filled
 from crisptree.export.portable import Portable
 from crisptree.export.stacked import Stacked, Terms
+from crisptree.inference.summation import LANES
 
 NOTES = (
     "Weights are in the units of the features as they are; no scaling is needed before.",
@@ -26,11 +27,12 @@ def float_pieces(model: Portable, name: str) -> Pieces:
     arrays.append(text.singles(f"{name}_weight", terms.value if is_sparse else trees.weight))
     arrays.append(text.singles(f"{name}_bias", trees.bias))
     arrays.append(text.doubles(f"{name}_table", trees.tables))
-    whole = model.n_features // 32 * 32
+    whole = model.n_features // LANES * LANES
     lanes = filled(source.WHOLE_LANES, name=name, whole=whole) if whole else ""
     score = source.SPARSE_SINGLES if is_sparse else source.DENSE_SINGLES
-    code = filled(source.EXACT_SINGLES + source.FOLD, name=name)
-    code += filled(score, whole=lanes, rest=model.n_features - whole, **words)
+    number = 2 ** (min(model.n_features, LANES) - 1).bit_length()
+    code = filled(source.EXACT_SINGLES + source.FOLD, name=name, half=number // 2)
+    code += filled(score, whole=lanes, rest=model.n_features - whole, lanes=number, **words)
     functions = [code, parts.prediction(model, trees, filled(source.SINGLE_TURN, name=name), words)]
     declared = [parts.declarations(model, words)]
     if model.encodes:

@@ -41,7 +41,9 @@ EXACT_SINGLES = """\
 #if defined(__FAST_MATH__)
 #error "-ffast-math reorders sums; rows near a boundary would reach another leaf than in crisptree"
 #endif
-#if defined(__clang__) || !defined(__GNUC__)
+#if defined(_MSC_VER) && !defined(__clang__)
+#pragma fp_contract(off)
+#elif defined(__clang__) || !defined(__GNUC__)
 #pragma STDC FP_CONTRACT OFF
 #endif
 #if !defined(${NAME}_ROUNDS) && (!defined(FLT_EVAL_METHOD) || FLT_EVAL_METHOD != 0 || \\
@@ -54,11 +56,12 @@ typedef float ${name}_single;
 """
 
 FOLD = """
-/* Term j goes to lane j mod 32; the upper half of the lanes is added to the lower half until one is left. */
+/* Term j goes to lane j mod 32; the upper half of the lanes is added to the lower half until one is left. Lanes that no
+ * feature reaches are left out. */
 static float ${name}_fold(${name}_single *lane)
 {
     int width, i;
-    for (width = 16; width > 0; width /= 2) {
+    for (width = $half; width > 0; width /= 2) {
         for (i = 0; i < width; ++i) {
             lane[i] = lane[i] + lane[i + width];
         }
@@ -71,10 +74,10 @@ DENSE_SINGLES = """
 static float ${name}_score(const float *row, int32_t split)
 {
     const float *weight = ${name}_weight + split * (int32_t)${NAME}_N_FEATURES;
-    ${name}_single lane[32];
+    ${name}_single lane[$lanes];
     int32_t first = 0;
     int32_t i;
-    for (i = 0; i < 32; ++i) {
+    for (i = 0; i < $lanes; ++i) {
         lane[i] = 0.0f;
     }
 $whole    for (i = 0; i < $rest; ++i) {
@@ -97,12 +100,16 @@ WHOLE_LANES = """\
 SPARSE_SINGLES = """
 static float ${name}_score(const float *row, int32_t split)
 {
-    ${name}_single lane[32];
+    ${name}_single lane[$lanes];
     uint32_t feature = 0;
     uint32_t term = ${name}_start[split];
     const uint32_t end = ${name}_start[split + 1];
     int i;
-    for (i = 0; i < 32; ++i) {
+    if (end - term == 1u) { /* a threshold */
+        const ${name}_single product = row[${name}_gap[term]] * ${name}_weight[term];
+        return product;
+    }
+    for (i = 0; i < $lanes; ++i) {
         lane[i] = 0.0f;
     }
     for (; term < end; ++term) {
@@ -186,6 +193,17 @@ void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
 }
 """
 
+ONE_TREE_MANY_NUMBERS = """
+void ${name}_predict(const $row_type *row, double *values)
+{
+    const double *table = ${name}_table + ${name}_leaf(row) * (int32_t)${NAME}_N_OUTPUTS;
+    int32_t k;
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        values[k] = table[k];
+    }
+}
+"""
+
 ONE_TREE_NUMBERS = """
 double ${name}_predict(const $row_type *row)
 {
@@ -240,6 +258,17 @@ void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
 }
 """
 
+FOREST_MANY_NUMBERS = """
+void ${name}_predict(const $row_type *row, double *values)
+{
+    int32_t k;
+    ${name}_add_up(row, values);
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        values[k] = values[k] / $trees;
+    }
+}
+"""
+
 FOREST_NUMBERS = """
 double ${name}_predict(const $row_type *row)
 {
@@ -248,6 +277,16 @@ double ${name}_predict(const $row_type *row)
     return sums[0] / $trees;
 }
 """
+
+PREDICTIONS = {
+    ("classes", True): ONE_TREE_CLASSES,
+    ("classes", False): FOREST_CLASSES,
+    ("number", True): ONE_TREE_NUMBERS,
+    ("number", False): FOREST_NUMBERS,
+    ("numbers", True): ONE_TREE_MANY_NUMBERS,
+    ("numbers", False): FOREST_MANY_NUMBERS,
+}
+"""What a model says, by what that is and whether one tree says it."""
 
 
 def filled(text: str, **words: object) -> str:

@@ -107,7 +107,7 @@ def wrapped(items: Iterable[str], indent: str = "    ") -> str:
 
 def comment(lines: Iterable[str]) -> str:
     """A block comment; the lines must have been made harmless."""
-    return "/* " + "\n * ".join(lines) + "\n */\n"
+    return "/* " + "\n".join(f" * {line}".rstrip() for line in lines)[3:] + "\n */\n"
 
 
 def checked_name(name: str) -> str:
