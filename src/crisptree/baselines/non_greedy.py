@@ -16,7 +16,7 @@ from torch import Tensor
 from crisptree.baselines.bound import NUS, Paths, losses
 from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.native_steps import best_entries
+from crisptree.learning.backends.native_leaves import best_entries
 from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan

@@ -281,7 +281,7 @@ class TrainedStumps:
         splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
-        tables = tables.reshape(2, -1).to(samples.weight)
+        tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)
         return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
 
     def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
@@ -294,6 +294,16 @@ class TrainedStumps:
         """What trained stumps do to the rows."""
         least = min_leaf_weight(self.limits, self.samples)
         return stumps.outcome(self.samples, self.limits.min_samples_leaf, least)
+
+    def _at_nodes(self, tables: Tensor, groups: Groups, n_candidates: int) -> Tensor:
+        """Random tables, moved to where the y of every node's rows are, if the target says that they must."""
+        samples, target = self.samples, self.samples.target
+        if not target.starts_at_node:
+            return tables
+        rows, n_nodes = groups.rows, len(groups.sizes)
+        sums = target.tally(samples.y[rows], samples.weight[rows].double(), groups.group, n_nodes)
+        sums = sums.repeat_interleave(n_candidates, dim=0)
+        return target.stump_tables(tables.reshape(2, len(sums), -1).to(sums.device), sums)
 
     @property
     def signs(self) -> Tensor | None:
