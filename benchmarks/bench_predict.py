@@ -129,12 +129,12 @@ def full_leaves() -> None:
     model.tree_ = random_tree(DEPTH, 784)
     model.classes_, model.n_features_in_ = np.arange(10), 784
     plain = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, y)
-    small = rng.integers(0, 256, X.shape, dtype=np.uint8)
+    wide, half, small = X.astype(np.float64), X.astype(np.float16), rng.integers(0, 256, X.shape, dtype=np.uint8)
     calls = {
         "scikit-learn, axis-aligned": lambda: plain.predict(X),
         "crisptree": lambda: model.predict(X),
-        "crisptree, float64": lambda rows=X.astype(np.float64): model.predict(rows),
-        "crisptree, float16": lambda rows=X.astype(np.float16): model.predict(rows),
+        "crisptree, float64": lambda: model.predict(wide),
+        "crisptree, float16": lambda: model.predict(half),
         "scikit-learn, uint8": lambda: plain.predict(small),
         "crisptree, uint8": lambda: model.predict(small),
     }

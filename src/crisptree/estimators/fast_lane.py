@@ -1,4 +1,4 @@
-"""Prediction of plain arrays of numbers without scikit-learn's checks, which take longer than the tree does for a row."""
+"""Prediction of plain arrays without scikit-learn's checks, which take longer than the tree does for a row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn import get_config
 
 from crisptree.inference import CrispTree, FlatTree, compiled
+
 
 def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names: bool) -> npt.NDArray[np.int64] | None:
     """The leaves of a plain array of the right width, checked for finite values while it is routed.
@@ -23,7 +24,7 @@ def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names
 
 
 def is_plain(X: Any, n_features: int, known: Mapping[str, Any] | None = None) -> bool:
-    """Whether X is an array of floats or bytes of the right width with some rows, for a model without names or an encoder."""
+    """Whether X is floats or bytes of the right width, with some rows, for a model without names or an encoder."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in compiled.TYPES:
         return False
     if X.shape[1] != n_features or not len(X):

@@ -150,6 +150,7 @@ TARGETS = {
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
+                "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
             },
         ),
