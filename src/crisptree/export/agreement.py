@@ -161,7 +161,7 @@ def expected(model: Any, X: Singles) -> Answers:
 
 def no_classes(n: int) -> Integers:
     """What stands in the place of classes where numbers are predicted."""
-    return np.zeros(n, dtype=np.int64)
+    return np.full(n, -1, dtype=np.int64)
 
 
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:

@@ -146,9 +146,9 @@ def read_answers(portable: Portable, found: list[tuple[Any, ...]], note: str) ->
     """Leaves, classes and probabilities in the last columns of a result, a forest's leaves one by one."""
     n_outputs, n_trees = portable.n_outputs, len(portable.trees)
     if not portable.classes:  # … leaves, numbers
-        tables = np.array([row[-n_outputs:] for row in found], dtype=np.float64)
-        leaves = np.array([row[-n_outputs - n_trees : -n_outputs] for row in found], dtype=np.float64)
-        return Answers(np.nan_to_num(leaves, nan=-1).astype(np.int64), no_classes(len(found)), tables, (note,))
+        numbers = np.array([row[-n_outputs - n_trees :] for row in found], dtype=np.float64)
+        leaves_found = np.nan_to_num(numbers[:, :n_trees], nan=-1).astype(np.int64)
+        return Answers(leaves_found, no_classes(len(found)), numbers[:, n_trees:], (note,))
     known = {label: place for place, label in enumerate(portable.classes)}
     if n_trees == 1:  # … leaf, prediction, probabilities
         leaf_at, class_at, table_at = [-n_outputs - 2], -n_outputs - 1, slice(-n_outputs, None)

@@ -18,6 +18,7 @@ ABILITIES = {
     "categories": "categories",
     "forest": "forests",
     "regression": "regression",
+    "outputs": "regression of several numbers",
     "segmenter": "segmenters",
     "leaf": "leaf numbers",
 }
@@ -99,7 +100,12 @@ TARGETS = {
             "c99",
             "a C compiler",
             ("name", "integer", "inputs", "max_flash", "max_stack"),
-            refuses={"conv": NOT_IN_C, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+            refuses={
+                "conv": NOT_IN_C,
+                "module": MODULES_STAY,
+                "outputs": "NAME_predict returns one number. Train a model for each of them.",
+                "segmenter": IMAGES_STAY,
+            },
         ),
         ExportTarget(
             "onnx",
@@ -151,6 +157,7 @@ TARGETS = {
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
                 "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
+                "outputs": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
             },
         ),
