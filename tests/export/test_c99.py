@@ -39,7 +39,7 @@ def axis():
     return model, rough_rows(model, 5000)
 
 
-@pytest.mark.parametrize("name", ["oblique", "axis", "digits"])
+@pytest.mark.parametrize("name", ["oblique", "axis"])
 def test_every_row_reaches_the_same_leaf_and_gets_the_same_probabilities(name, request):
     model, X = request.getfixturevalue(name)
     found = export.check(model, X, "c")
@@ -55,7 +55,7 @@ def test_any_number_of_features_is_summed_in_the_kernels_order(n_features):
     assert found.equal_leaves == found.rows
 
 
-QUICK = ("gcc", "g++ with fused products", "clang", "32 bits, 80-bit floats", "sanitizers")
+QUICK = ("gcc", "g++ with fused products", "32 bits, 80-bit floats", "sanitizers")
 
 
 @pytest.mark.parametrize(
@@ -172,15 +172,16 @@ def test_a_forest_is_the_mean_of_its_trees_in_their_order():
     np.testing.assert_allclose(whole.probabilities, mean, atol=2e-5)
 
 
-def test_a_regression_says_the_number_of_its_leaf():
+def test_a_regression_says_the_numbers_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
-    tree = replace(portable.trees[0], tables=np.linspace(-1e3, 1 / 3, portable.trees[0].n_leaves)[:, None])
-    for trees in ((tree,), (tree, tree)):
+    (tree,) = portable.trees
+    one = replace(tree, tables=np.linspace(-1e3, 1 / 3, tree.n_leaves)[:, None])
+    two = replace(tree, tables=np.linspace(-1e3, 1 / 3, 2 * tree.n_leaves).reshape(-1, 2))
+    for trees, options in (((one,), {}), ((two,), {"integer": "int16"}), ((one, one), {}), ((two, two), {})):
         numbers_of = replace(portable, trees=trees, task="regression", classes=())
-        for options in ({}, {"integer": "int16"}):
-            found = answers(numbers_of, write(numbers_of, **options), rows_of(model, X))
-            np.testing.assert_array_equal(found.probabilities, tree.tables[model.apply(X)])
+        found = answers(numbers_of, write(numbers_of, **options), rows_of(model, X))
+        np.testing.assert_array_equal(found.probabilities, trees[0].tables[model.apply(X)])
 
 
 # Whole numbers.
@@ -232,6 +233,24 @@ def test_a_bias_beyond_all_inputs_decides_alone():
         np.testing.assert_array_equal(whole.leaves, exact.leaves)
 
 
+def test_a_split_without_weights_keeps_the_sign_of_its_bias():
+    model, X = numbers(n=100, n_features=4, max_depth=2)
+    portable = Portable.of(model)
+    (tree,) = portable.trees
+    for bias in (0.3, 0.0, -0.3):
+        none = replace(tree, weight=np.zeros_like(tree.weight), bias=np.full_like(tree.bias, bias))
+        odd = replace(portable, trees=(none,))
+        _, whole = pieces_of(odd, "model", "int8", "auto")
+        right = answers(odd, write(odd), rows_of(model, X)).leaves
+        np.testing.assert_array_equal(whole.arrivals(X)[0], right)
+
+
+def test_rows_that_plain_inputs_cannot_hold_are_refused(digits):
+    model, X = digits
+    with pytest.raises(ExportError, match="row 1, counted from 0, is not"):
+        export.check(model, X[:3] + np.float32([[0], [0.5], [0]]), "c", integer="int8", inputs="plain")
+
+
 def test_sparse_tables_are_taken_where_they_are_smaller():
     fitted, X = numbers(n=100, n_features=600, max_depth=2)
     portable = Portable.of(fitted)
@@ -279,7 +298,7 @@ needs_arm = pytest.mark.skipif(not programs.shutil.which("arm-none-eabi-gcc"), r
 
 
 @needs_arm
-@pytest.mark.parametrize("options", [{}, {"integer": "int8"}, {"integer": "int16"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"integer": "int8"}], ids=str)
 @pytest.mark.parametrize("n_trees", [1, 3])
 def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_path, record_property):
     portable = Portable.of(digits[0])
@@ -297,7 +316,7 @@ def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_pa
 
 
 @needs_arm
-@pytest.mark.parametrize("precision", ["int8", "int16"])
+@pytest.mark.parametrize("precision", ["int8", pytest.param("int16", marks=pytest.mark.slow)])
 def test_an_emulated_cortex_m0_gets_the_same_classes(digits, precision, tmp_path):
     model, X = digits
     _, trees = pieces_of(Portable.of(model), "model", precision, "auto")

@@ -1,3 +1,4 @@
+import functools
 import shutil
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.toys import clouds
 PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
 
 
+@functools.cache
 def forest(n_estimators=3, **changes):
     """(forest, rows)"""
     X, y = clouds(300, n_features=40, n_classes=4)
@@ -20,6 +22,7 @@ def forest(n_estimators=3, **changes):
     return CrispForestClassifier(n_estimators=n_estimators, **PLAIN | QUICK | {"max_depth": 3} | changes).fit(X, y), X
 
 
+@functools.cache
 def forest_of_a_table():
     columns, y = table()
     model = CrispForestClassifier(n_estimators=3, **PLAIN | QUICK | {"max_depth": 3})
@@ -72,3 +75,32 @@ def test_what_is_one_tree_only_says_how_to_export_them_one_by_one():
     with pytest.raises(ExportError, match=r"cannot hold forests: .*forest\.tree\(0\)"):
         export.sklearn_tree(model)
     assert export.check(model.tree(1), X, "sklearn").equal_leaves == 300
+
+
+C_AND_ONNX = [("c", {}), ("c", {"integer": "int16"}), ("onnx", {}), ("onnx", {"form": "paths"})]
+
+
+@pytest.mark.parametrize(("to", "options"), C_AND_ONNX, ids=str)
+def test_c_and_onnx_reach_the_same_leaves_and_give_the_same_class(to, options):
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    elif not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    model, X = forest()
+    found = export.check(model, X, to, **options)
+    assert found.holds
+    assert found.equal_classes >= found.rows - found.near - (1 if options.get("integer") else 0)
+    assert found.largest_difference <= (0 if to == "c" and not options else 5e-5)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_c_encodes_the_table_of_a_forest_too():
+    model, columns = forest_of_a_table()
+    found = export.check(model, columns, "c")
+    assert found.equal_leaves == found.equal_classes == found.rows
+
+
+def test_the_ranges_of_a_forest_are_those_of_all_its_trees():
+    model, _ = forest()
+    lowest = [tree.statistics.lowest for tree in model.forest_]
+    np.testing.assert_array_equal(Portable.of(model).ranges.lowest, np.min(lowest, axis=0))

@@ -40,7 +40,7 @@ def test_single_precision_and_graphs_reach_every_leaf(mnist):
     for form in ("matrix", "ensemble", "paths"):
         found = export.check(model, X, "onnx", form=form)
         assert found.holds
-        assert found.near <= 10
+        assert found.near <= 50
 
 
 @pytest.mark.parametrize(("precision", "most"), [("int8", 0.01), ("int16", 0.001)])

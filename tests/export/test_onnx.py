@@ -129,16 +129,18 @@ def test_a_tree_that_asks_nothing_answers(form):
     np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
 
 
-def test_a_regression_says_the_number_of_its_leaf():
+def test_a_regression_says_the_numbers_of_its_leaf():
     model, X = numbers(n=200, n_features=6)
     portable = Portable.of(model)
-    tree = replace(portable.trees[0], tables=np.linspace(-1e3, 1 / 3, portable.trees[0].n_leaves)[:, None])
-    for trees in ((tree,), (tree, tree)):
+    (tree,) = portable.trees
+    one = replace(tree, tables=np.linspace(-1e3, 1 / 3, tree.n_leaves)[:, None])
+    two = replace(tree, tables=np.linspace(-1e3, 1 / 3, 2 * tree.n_leaves).reshape(-1, 2))
+    for trees in ((one,), (one, one), (two,), (two, two)):
         of_numbers = replace(portable, trees=trees, task="regression", classes=())
         written = write(of_numbers)
         assert [output.name for output in onnx.load_from_string(written).graph.output] == ["variable", "leaf"]
         found = answers(of_numbers, written, rows_of(model, X))
-        np.testing.assert_allclose(found.probabilities, tree.tables[model.apply(X)], rtol=1e-6)
+        np.testing.assert_allclose(found.probabilities, trees[0].tables[model.apply(X)], rtol=1e-6)
 
 
 def test_networks_of_all_splits_are_computed_side_by_side():

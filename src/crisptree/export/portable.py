@@ -239,7 +239,7 @@ class Portable:
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator),
             target=None if stored is None else stored.target,
-            ranges=Ranges.of([view.tree]),
+            ranges=Ranges.of(trees_of(model)),
         )
 
     @property

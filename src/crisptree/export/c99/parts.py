@@ -93,10 +93,8 @@ def prediction(model: Portable, trees: Stacked, turn: str, words: dict[str, str]
     number = f"{trees.n_trees}{'u' if in_integers else '.0'}"
     mean = "" if in_integers else f"        sums[k] = sums[k] / {number};\n"
     words = words | {"turn": turn, "root": str(trees.root[0]), "trees": number, "mean": mean}
-    if is_one:
-        texts = [source.ONE_TREE, source.ONE_TREE_CLASSES if is_classes else source.ONE_TREE_NUMBERS]
-    else:
-        texts = [source.FOREST, source.FOREST_CLASSES if is_classes else source.FOREST_NUMBERS]
+    says = "classes" if is_classes else "number" if model.n_outputs == 1 else "numbers"
+    texts = [source.ONE_TREE if is_one else source.FOREST, source.PREDICTIONS[says, is_one]]
     return "".join(filled(text, **words) for text in [source.ARRIVE, *texts])
 
 
@@ -110,7 +108,13 @@ def declarations(model: Portable, words: dict[str, str]) -> str:
         "",
     ]
     if model.task == "regression":
-        lines += ["/* What the model says of a row. */", f"double {name}_predict(const {row} *row);", ""]
+        many = model.n_outputs > 1
+        says = (
+            f"void {name}_predict(const {row} *row, double *values);"
+            if many
+            else f"double {name}_predict(const {row} *row);"
+        )
+        lines += ["/* What the model says of a row. */", says, ""]
         return "\n".join(lines)
     lines += [
         f"/* The number of its class; {name}_classes has the name of every class. */",

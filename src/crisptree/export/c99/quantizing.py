@@ -24,6 +24,9 @@ LARGEST_SUM = 2**30 - 1
 MARGIN = 1 / 16
 """So much wider than in training, on either side, is the range of inputs; values beyond it are cut off."""
 
+SMALLEST_STEP = 1e-30
+"""Features that vary less count as constant; single precision could not hold their factor."""
+
 STRETCHES = (1.0, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 """Scales to try beside the one at which the largest weight just fits: cutting off a few large weights may be better."""
 
@@ -185,7 +188,7 @@ def _scaled(ranges: Ranges, precision: str) -> list[Inputs]:
         low, high = ranges.lowest, ranges.highest
         margin = np.where(ranges.whole, 0.0, MARGIN * (high - low))
         half = (high - low) / 2 + margin
-        factor = np.divide(reach, half, out=np.ones_like(half), where=half > 0)
+        factor = np.divide(reach, half, out=np.ones_like(half), where=half > reach * SMALLEST_STEP)
         # Multiples of whole numbers are whole: such a feature loses nothing.
         exact = ranges.whole & (factor >= 1)
         factor = np.where(exact, np.floor(factor), factor)
@@ -210,8 +213,8 @@ def _with_inputs(model: Portable, trees: Stacked, precision: str, inputs: Inputs
         scale, whole[split] = _best_scale(line, spread, PRECISIONS[precision].weight, inputs.reach)
         # What rounding adds to the score of the mean row, the bias takes back.
         exact = scale * bias[split] + (scale * line - whole[split]) @ mean
-        most = int(np.abs(whole[split]).sum()) * inputs.reach + 1
-        offsets[split] = int(np.clip(np.rint(exact), -most, most))
+        reached = int(np.abs(whole[split]).sum()) * inputs.reach
+        offsets[split] = int(np.clip(np.rint(exact), -reached - 1, reached + 1)) if reached else int(np.sign(exact))
         error = np.sqrt((((line - whole[split] / scale) * spread) ** 2 + line**2 * rounded).sum())
         noises.append(error / max(np.sqrt(((line * spread) ** 2).sum()), np.finfo(float).tiny))
     tables = trees.tables

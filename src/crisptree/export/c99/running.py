@@ -67,6 +67,7 @@ CLASSES = """\
         }
 """
 
+MANY_NUMBERS = "        ${name}_predict($row, says);\n        says += ${NAME}_N_OUTPUTS;\n"
 NUMBERS = "        *says++ = ${name}_predict($row);\n"
 
 DTYPES = {
@@ -88,6 +89,7 @@ class Written:
     quantizes: str | None
     encodes: bool
     table_type: str | None
+    many: bool
     one: str
     integer: str | None
     inputs: str
@@ -110,6 +112,7 @@ class Written:
             found(rf"^void {name}_quantize\(const (\w+) \*features"),
             f"int32_t {name}_encode(" in text,
             found(rf"^void {name}_predict_proba\(.*, (\w+) \*probabilities"),
+            f"void {name}_predict(" in text,
             found(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
             found(r"^ \* Options: integer=(\w+)"),
             found(r"^ \* Options: .*inputs=(\w+)") or "auto",
@@ -129,7 +132,8 @@ class Written:
         words["width"] = "N_COLUMNS" if self.encodes else "N_FEATURES"
         prepare = ENCODE * self.encodes + QUANTIZE * (self.quantizes is not None)
         words["prepare"] = Template(prepare).substitute(words)
-        words["predict"] = Template(CLASSES if self.table_type else NUMBERS).substitute(words)
+        predict = CLASSES if self.table_type else MANY_NUMBERS if self.many else NUMBERS
+        words["predict"] = Template(predict).substitute(words)
         return Template(DRIVER).substitute(words)
 
 
@@ -154,10 +158,10 @@ def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
         if result.returncode:
             raise ExportError(f"{command} must compile what was written; it says: {result.stderr.strip()[:2000]}")
         library = ctypes.CDLL(str(place / "driver.so"))
-    given = np.ascontiguousarray(_columns(portable, rows, header, library) if header.encodes else rows.X)
+    given = _columns(portable, rows, header, library) if header.encodes else _inputs(rows, header)
     leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     says = np.full((n, portable.n_outputs), np.nan)
-    arrays = [given.astype(DTYPES[header.given], copy=False), leaves, classes, says]
+    arrays = [np.ascontiguousarray(given), leaves, classes, says]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     refused = library.crisptree_ask(pointers[0], ctypes.c_int32(n), *pointers[1:])
     if refused:
@@ -168,6 +172,19 @@ def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
     found = leaves[:, 0] if len(portable.trees) == 1 else leaves
     is_exact = header.integer is None
     return Answers(found.astype(np.int64), classes.astype(np.int64), says, tuple(notes), is_exact)
+
+
+def _inputs(rows: Rows, header: Written) -> npt.NDArray[Any]:
+    """Rows in the type that the header takes, if that can hold them."""
+    with np.errstate(invalid="ignore"):
+        given = rows.X.astype(DTYPES[header.given])
+    differs = (given != rows.X).any(axis=1)
+    if differs.any():
+        raise ExportError(
+            f"rows must be whole numbers that {header.given} holds, as all of training were; row {differs.argmax()}, "
+            "counted from 0, is not. Say inputs='scaled', leave such rows out, or export with floating point."
+        )
+    return given
 
 
 def _columns(portable: Portable, rows: Rows, header: Written, library: Any) -> npt.NDArray[np.float64]:

@@ -186,6 +186,17 @@ void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
 }
 """
 
+ONE_TREE_MANY_NUMBERS = """
+void ${name}_predict(const $row_type *row, double *values)
+{
+    const double *table = ${name}_table + ${name}_leaf(row) * (int32_t)${NAME}_N_OUTPUTS;
+    int32_t k;
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        values[k] = table[k];
+    }
+}
+"""
+
 ONE_TREE_NUMBERS = """
 double ${name}_predict(const $row_type *row)
 {
@@ -240,6 +251,17 @@ void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
 }
 """
 
+FOREST_MANY_NUMBERS = """
+void ${name}_predict(const $row_type *row, double *values)
+{
+    int32_t k;
+    ${name}_add_up(row, values);
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        values[k] = values[k] / $trees;
+    }
+}
+"""
+
 FOREST_NUMBERS = """
 double ${name}_predict(const $row_type *row)
 {
@@ -248,6 +270,16 @@ double ${name}_predict(const $row_type *row)
     return sums[0] / $trees;
 }
 """
+
+PREDICTIONS = {
+    ("classes", True): ONE_TREE_CLASSES,
+    ("classes", False): FOREST_CLASSES,
+    ("number", True): ONE_TREE_NUMBERS,
+    ("number", False): FOREST_NUMBERS,
+    ("numbers", True): ONE_TREE_MANY_NUMBERS,
+    ("numbers", False): FOREST_MANY_NUMBERS,
+}
+"""What a model says, by what that is and whether one tree says it."""
 
 
 def filled(text: str, **words: object) -> str:

@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from crisptree.export.onnx_graph.building import Graph
-from crisptree.export.portable import Portable
+from crisptree.export.portable import Portable, PortableTree
 
 
 def conv_scores(graph: Graph, model: Portable, rows: str) -> str:
-    """Scores of the networks of all splits, whether a row comes by or not.  (N, n_splits)"""
-    (tree,) = model.trees
+    """Scores of the networks of all splits of all trees, whether a row comes by or not.  (N, n_splits)"""
+    parts = [_tree_scores(graph, model, tree, rows) for tree in model.trees if tree.structure.n_splits]
+    if not parts:
+        return graph.add("Mul", rows, graph.constant(0.0, "float", "zero"))
+    return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
+
+
+def _tree_scores(graph: Graph, model: Portable, tree: PortableTree, rows: str) -> str:
     assert tree.scaling is not None
     assert model.image_shape is not None
     height, width, channels = (*model.image_shape, 1)[:3]

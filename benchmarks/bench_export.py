@@ -1,0 +1,253 @@
+"""What exports cost and how far they agree: C99 and ONNX of a tree of MNIST at depth 8, whole and simplified.
+
+    CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_export.py
+
+Writes docs/results/export.md. The two models are trained first (some minutes on one core) and kept in
+build/bench_export. arm-none-eabi-gcc and skl2onnx take part where they are installed; one thread everywhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from timing import medians, table
+
+import crisptree
+from crisptree import CrispTreeClassifier, export
+from crisptree.estimators.loading import save
+from crisptree.export import Portable
+from crisptree.export.c99.running import DTYPES, Written, compiler
+from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.export.onnx_graph import write
+from crisptree.structure import TreeStructure
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "build" / "bench_export"
+PAGE = ROOT / "docs" / "results" / "export.md"
+TERMS, EPOCHS = 50, 15
+AT_ONCE = 100
+"""Rows of one measurement in C: short enough that others rarely interrupt it."""
+
+DEEP = 12
+FORMS = ("matrix", "ensemble", "paths")
+
+ASK = """
+int32_t ask(const {type} *rows, int32_t n);
+int32_t ask(const {type} *rows, int32_t n)
+{{
+    int32_t i, sum = 0;
+    for (i = 0; i < n; ++i) sum += {name}_predict(rows + i * {width});
+    return sum;
+}}
+"""
+
+
+def data() -> tuple[tuple[Any, Any], tuple[Any, Any], Any, Any]:
+    """Training rows, held-out rows, test rows and labels."""
+    with np.load(Path(os.environ["CRISPTREE_DATA"]) / "mnist.npz") as file:
+        X, X_test = (file[name].reshape(-1, 784).astype(np.float32) for name in ("X_train", "X_test"))
+        y, y_test = file["y_train"], file["y_test"]
+    return (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:]), X_test, y_test
+
+
+def models() -> dict[str, Any]:
+    """The tree of bench_simplify.py, and the same with few terms; trained where they are not kept."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    whole, small = KEPT / "whole.crisp", KEPT / f"terms{TERMS}.crisp"
+    train, held, _, _ = data()
+    if not whole.exists():
+        quick = {"epochs": 5, "finetune_epochs": 10, "batch_size": 1000, "learning_rate": 0.005}
+        plain = {"algorithm": "em", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "learning_rate_decay": "none"}
+        tree = CrispTreeClassifier(max_depth=8, split="oblique", scale="global", random_state=0, **plain, **quick)
+        save(tree.fit(*train), whole)
+    full = crisptree.load(whole)
+    if not small.exists():
+        save(full.simplified(*train, max_terms=TERMS, validation=held, epochs=EPOCHS), small)
+    return {"all": full, f"at most {TERMS}": crisptree.load(small)}
+
+
+def timed_program(text: str, X: Any, folder: Path) -> Callable[[], Any]:
+    """A call that predicts the next ``AT_ONCE`` rows by the header, compiled for any machine of this kind."""
+    header = Written.of(text)
+    (folder / "model.h").write_text(text)
+    ask = ASK.format(type=header.row_type, name=header.name, width=X.shape[1])
+    (folder / "ask.c").write_text(f'#define {header.name.upper()}_IMPLEMENTATION\n#include "model.h"\n{ask}')
+    library = folder / "ask.so"
+    command = [compiler(), "-std=c99", "-O3", "-shared", "-fPIC", str(folder / "ask.c"), "-o", str(library)]
+    subprocess.run(command, check=True)
+    rows = np.ascontiguousarray(X.astype(DTYPES[header.row_type]))
+    function, starts = ctypes.CDLL(str(library)).ask, itertools.cycle(range(0, len(rows), AT_ONCE))
+    return lambda: function(rows[next(starts) :].ctypes.data_as(ctypes.c_void_p), ctypes.c_int32(AT_ONCE))
+
+
+def measured_flash(text: str, folder: Path) -> str:
+    """Bytes of a Cortex-M0's flash, from the compiler itself."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        return "–"
+    (folder / "model.h").write_text(text)
+    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb", "-Os", "-ffreestanding", "-std=c99", "-x", "c"]
+    compiled = str(folder / "model.o")
+    subprocess.run([*command, "-DMODEL_IMPLEMENTATION", "-c", str(folder / "model.h"), "-o", compiled], check=True)
+    said = subprocess.run(["arm-none-eabi-size", "-A", compiled], check=True, capture_output=True, text=True).stdout
+    kept = (".text", ".rodata", ".data")
+    return f"{sum(int(line.split()[1]) for line in said.splitlines() if line.startswith(kept)):,}"
+
+
+def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
+    lines = []
+    for terms, model in trees.items():
+        portable = Portable.of(model)
+        for integer in (None, "int16", "int8"):
+            with tempfile.TemporaryDirectory() as folder:
+                text = export.c(model, integer=integer)
+                pieces, whole = pieces_of(portable, "model", integer, "auto")
+                inputs = X if whole is None else whole.inputs(X)
+                costs, found = Costs.of(portable, pieces), export.check(model, X, "c", integer=integer)
+                arrived = model.apply(X)[None] if whole is None else whole.arrivals(X)
+                mean = pieces.trees.path_costs(pieces.costs)[arrived[0]].mean()
+                classes = model.tree_.labels(arrived[0]) if whole is None else whole.classes(arrived)
+                seconds = medians({"c": timed_program(text, inputs, Path(folder))}, rounds=200)["c"]
+                changed = (found.rows - found.equal_leaves, found.rows - found.equal_classes)
+                lines.append(
+                    [
+                        terms,
+                        integer or "float",
+                        f"{100 * (model.classes_[classes] == y).mean():.2f}",
+                        *(f"{number:,}" for number in changed),
+                        f"{costs.flash:,}",
+                        measured_flash(text, Path(folder)),
+                        f"{costs.stack:,}",
+                        f"{mean:,.0f}",
+                        f"{costs.worst:,}",
+                        f"{1e6 * seconds / AT_ONCE:.2f}",
+                    ]
+                )
+                print(*lines[-1], flush=True)
+    return lines
+
+
+def runner(written: bytes) -> Callable[[Any], Any]:
+    """A call that asks a graph for rows."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(written, options, providers=["CPUExecutionProvider"])
+    return lambda rows: session.run(None, {"X": rows})
+
+
+def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
+    model = trees["all"].set_params(n_jobs=1)
+    train, _, _, _ = data()
+    calls: dict[str, Callable[[Any], Any]] = {"crisptree, predict": model.predict}
+    said = {"crisptree, predict": ("", "", "")}
+    for form in FORMS:
+        written = export.onnx(model, form=form)
+        found = export.check(model, X, "onnx", form=form)
+        name = f"ONNX, form {form}"
+        said[name] = (f"{found.equal_leaves:,} of {found.rows:,}", f"{found.near:,}", f"{len(written):,}")
+        calls[name] = runner(written)
+    try:
+        from skl2onnx import to_onnx
+
+        forest = RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1).fit(
+            train[0][:10_000], train[1][:10_000]
+        )
+        written = to_onnx(forest, X[:1], options={id(forest): {"zipmap": False}}).SerializeToString()
+        name = "skl2onnx, a forest of 100 trees of depth 8"
+        said[name] = ("", "", f"{len(written):,}")
+        calls[name] = runner(written)
+    except ImportError:
+        print("skl2onnx is not installed; its forest is left out")
+    one = medians({name: lambda call=call: call(X[:1]) for name, call in calls.items()}, rounds=20, repeat=20)
+    many = medians({name: lambda call=call: call(X) for name, call in calls.items()}, rounds=3)
+    return [
+        [
+            name,
+            *said[name],
+            f"{1e6 * one[name]:.0f}",
+            f"{1e3 * many[name]:.0f}",
+            f"{many[name] / many['crisptree, predict']:.1f}",
+        ]
+        for name in calls
+    ]
+
+
+def deep_line(model: Any, X: Any) -> str:
+    """One row through a tree of many splits, made by chance."""
+    rng, portable = np.random.default_rng(0), Portable.of(model)
+    structure = TreeStructure.balanced(DEEP)
+    weight = rng.normal(size=(structure.n_splits, X.shape[1])).astype(np.float32)
+    tables = rng.dirichlet(np.ones(portable.n_outputs), structure.n_leaves)
+    bias = np.zeros(structure.n_splits, dtype=np.float32)
+    tree = replace(portable.trees[0], structure=structure, weight=weight, bias=bias, tables=tables)
+    deep = replace(portable, trees=(tree,))
+    calls = {form: runner(write(deep, form=form)) for form in FORMS}
+    one = medians({form: lambda call=call: call(X[:1]) for form, call in calls.items()}, rounds=20, repeat=5)
+    return ", ".join(f"{form} {1e6 * one[form]:,.0f} µs" for form in FORMS)
+
+
+def main() -> None:
+    trees = models()
+    _, _, X, y = data()
+    c_table = table(C_HEADER, c_lines(trees, X, y))
+    onnx_table = table(ONNX_HEADER, onnx_lines(trees, X))
+    deep = deep_line(trees["all"], X)
+    versions = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout.partition(
+        "\n"
+    )[0]
+    PAGE.write_text(
+        TEXT.format(c=c_table, onnx=onnx_table, deep=deep, compiler=versions, machine=platform.machine()),
+        encoding="utf-8",
+    )
+    print(c_table, onnx_table, deep, sep="\n")
+
+
+C_HEADER = ["terms of a split", "sums", "test %", "change leaf", "change class", "flash at most", "flash, measured"]
+C_HEADER += ["stack at most", "multiply-adds", "at worst", "µs a row"]
+ONNX_HEADER = ["", "same leaf", "within rounding", "bytes", "µs, one row", "ms, 10,000 rows", "against predict"]
+
+TEXT = """\
+# Exports: what they cost, and how far they agree
+
+Written by `python benchmarks/bench_export.py` (CRISPTREE_DATA names the folder of mnist.npz): a tree of MNIST of depth
+8, trained briefly as for [fewer terms](simplify.md), and the same with at most 50 terms a split (`simplified`, 15
+epochs a stage). Rows are the 10,000 test images; every row is compared with the model. One seed, one thread, a machine
+that others use too.
+
+## C99
+
+Flash and stack are those of a Cortex-M0: "at most" is what the exporter says and holds `max_flash` to, "measured" is
+what `arm-none-eabi-gcc -Os` makes of tables and code, without the compiler's own functions for floats. Multiply-adds
+are the mean over the rows, and the most that any row can cost. Times are those of `NAME_predict` on this machine
+({machine}, {compiler}, `-O3`, no further flags), rows one after the other; the median of
+pieces of 100 rows.
+
+{c}
+Single precision reaches every leaf of the model. Inputs of the whole numbers are the grey values as they are (uint8).
+
+## ONNX
+
+onnxruntime on the CPU, beside the kernel that `predict` uses and a forest of scikit-learn's that skl2onnx converted.
+"Within rounding" counts the rows that lie so near to a boundary that another order of the sum may turn them; no other
+row reaches another leaf.
+
+{onnx}
+One row through a tree of depth 12 with 4,095 splits of 784 terms, made by chance: {deep}.
+"""
+
+
+if __name__ == "__main__":
+    main()
