@@ -6,7 +6,7 @@ namespace crisptree {
 namespace {
 
 // A block has about so many values: the weights of all trees are fetched once for each block, and the block once for each tree.
-constexpr int64_t kValuesPerBlock = int64_t{1} << 18;
+constexpr int64_t kValuesPerBlock = int64_t{1} << 21;
 constexpr int64_t kFewestRows = 32;
 
 }  // namespace
@@ -22,7 +22,8 @@ Forest::Forest(std::vector<const Router*> trees, const double* tables, int64_t n
 }
 
 bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kernel& kernel, const Found& found) const {
-  const int64_t n = n_features(), block = std::max(kFewestRows, kValuesPerBlock / n);
+  const int64_t n = n_features(), share = (rows.n_rows + n_threads - 1) / n_threads;
+  const int64_t block = std::max(kFewestRows, std::min(kValuesPerBlock / n, share));
   const int64_t work = rows.n_rows * n * static_cast<int64_t>(trees_.size());
   return share_out(rows.n_rows, work, n_threads, block, [&](int64_t begin, int64_t end) {
     RowBlock reader(rows, n);
