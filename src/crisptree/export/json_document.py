@@ -13,7 +13,6 @@ from crisptree.export.forests import first_view, last_step
 from crisptree.export.portable import Portable
 from crisptree.persistence.document import document_of, text_of
 from crisptree.view.columns import preprocessing_of
-from crisptree.view.model import without_encoder
 
 
 def json(model: Any) -> str:
@@ -58,6 +57,4 @@ def answers(portable: Portable, written: str, rows: Rows) -> Answers:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         path.write_text(written, encoding="utf-8")
-        model = without_encoder(crisptree.load(path))
-    model.__dict__.pop("feature_names_in_", None)  # the rows are an array
-    return expected(model, rows.X)
+        return expected(crisptree.load(path), rows.X)

@@ -261,7 +261,6 @@ class Portable:
             "categories": any(column.kind == "category" for column in self.inputs),
             "forest": len(self.trees) > 1,
             "regression": self.task == "regression",
-            "outputs": self.task == "regression" and self.n_outputs > 1,
             "segmenter": self.windows is not None,
         }
         return frozenset(word for word, needed in asked.items() if needed)

@@ -18,7 +18,6 @@ ABILITIES = {
     "categories": "categories",
     "forest": "forests",
     "regression": "regression",
-    "outputs": "regression of several numbers",
     "segmenter": "segmenters",
     "leaf": "leaf numbers",
 }
@@ -103,7 +102,6 @@ TARGETS = {
             refuses={
                 "conv": NOT_IN_C,
                 "module": MODULES_STAY,
-                "outputs": "NAME_predict returns one number. Train a model for each of them.",
                 "segmenter": IMAGES_STAY,
             },
         ),
@@ -136,15 +134,7 @@ TARGETS = {
             ("table",),
             {"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
         ),
-        ExportTarget(
-            "json",
-            "a JSON document",
-            (".json",),
-            "json_document",
-            "crisptree itself",
-            refuses={"forest": "model files hold no forests. Export the trees one by one, forest.tree(0) and so on."},
-            whole=True,
-        ),
+        ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",
@@ -157,7 +147,6 @@ TARGETS = {
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
                 "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
-                "outputs": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
             },
         ),
