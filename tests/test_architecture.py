@@ -62,6 +62,7 @@ EXCEPTIONS = {
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
+    "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
     "estimators/choices.py": {"learning"},
     "estimators/fitting.py": {
         "learning",

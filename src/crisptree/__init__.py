@@ -19,6 +19,7 @@ __all__ = [
     "TableEncoder",
     "CrispTreeWarning",
     "StopTraining",
+    "CheckpointError",
     "ModelFileError",
     "load",
     "explain",
@@ -33,6 +34,7 @@ _HOMES = {
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
     "StopTraining": "crisptree.learning.history",
+    "CheckpointError": "crisptree.learning.journal",
     "ModelFileError": "crisptree.persistence.errors",
     "load": "crisptree.estimators.loading",
 }
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.loading import load
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
+    from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
     from crisptree.tables.table_encoder import TableEncoder
     from crisptree.warning import CrispTreeWarning

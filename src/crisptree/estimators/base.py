@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -129,6 +129,29 @@ class TreeEstimator(BaseEstimator):
         from crisptree.estimators.loading import save
 
         save(self, path)
+
+
+@contextmanager
+def checkpoints(
+    folder: str | PathLike[str] | None,
+    every: float,
+    resume: bool,
+    parameters: Mapping[str, Any],
+    data: Mapping[str, Any],
+    seed: int,
+) -> Iterator[int]:
+    """Inside, a fit keeps what it has done in a folder, if it has one; its seed, which may be that of a checkpoint."""
+    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
+        raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
+    if folder is None:
+        if resume:
+            raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
+        yield seed
+        return
+    from crisptree.estimators.checkpoints import keeping_checkpoints
+
+    with keeping_checkpoints(folder, every, resume, parameters, data, seed) as own_seed:
+        yield own_seed
 
 
 def _is_learned(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.base import TreeEstimator, checkpoints
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.distilling import DistillingMixin
@@ -222,6 +223,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
     ) -> Self:
         """Grow a tree and finetune it.
 
@@ -239,6 +244,13 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         validation : (X, y), default=None
             Rows that judge deterministic trees: all choices that a parameter leaves to the fit with "auto" are made by
             them, and they score every epoch of finetuning, by which ``early_stopping`` goes.
+        checkpoint : path, default=None
+            A folder in which the fit keeps what it has done, so that it can go on after a crash; see docs/endurance.md.
+        checkpoint_every : float, default=60.0
+            Seconds between two writings; 0 writes after every epoch.
+        resume : bool, default=False
+            Go on from the checkpoint that is in the folder, if there is one: the tree is the one that the fit would
+            have come to at once, bit for bit. Data, parameters and versions must be the same.
         """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -257,7 +269,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.fitting import fit_rows
 
-            trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
+            known = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            known |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
+            with checkpoints(checkpoint, checkpoint_every, resume, parameters, known, seed) as seed:
+                trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
             twin.classes_ = data.classes
