@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.base import Rows
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes
+from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
 
 FIGURE_1 = TreeStructure([1, ~0, ~3, ~1], [2, 3, ~4, ~2])
@@ -103,6 +103,31 @@ def connect4_like(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def class_samples(x: torch.Tensor | Rows, y: torch.Tensor, weight: torch.Tensor, n_classes: int) -> Samples:
     """Rows with the numbers of their classes."""
     return Samples(ArrayRows(x) if isinstance(x, torch.Tensor) else x, y, weight, Classes(n_classes))
+
+
+def number_samples(x: torch.Tensor | Rows, y: torch.Tensor, weight: torch.Tensor) -> Samples:
+    """Rows with numbers, (n, n_outputs)."""
+    return Samples(ArrayRows(x) if isinstance(x, torch.Tensor) else x, y, weight, Gaussians(2 * y.shape[1]))
+
+
+def random_gaussians(n_leaves: int, n_outputs: int = 1, seed: int = 0) -> torch.Tensor:
+    mean = torch.randn(n_leaves, n_outputs, generator=generator(seed), dtype=torch.float64)
+    return torch.cat([mean, 0.2 + torch.rand(mean.shape, generator=generator(seed), dtype=torch.float64)], dim=1)
+
+
+def ridges(n: int = 400, n_features: int = 4, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A number that steps up across two diagonals, with noise: four oblique leaves say all."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features)).astype(np.float32)
+    steps = 2.0 * (X[:, 0] > X[:, 1]) + 1.0 * (X[:, 2] + X[:, 3] > 0)
+    return X, steps + noise * rng.normal(size=n)
+
+
+def plain_regressor(**parameters: Any) -> CrispTreeRegressor:
+    """A regressor that chooses nothing by itself, and trains in little time."""
+    plain = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0, "max_depth": 3}
+    quick = {"epochs": 10, "finetune_epochs": 10, "min_updates": 100, "random_state": 0, "n_jobs": 1, "device": "cpu"}
+    return CrispTreeRegressor(**{**plain, **quick, **parameters})
 
 
 def plain_tree(**parameters: Any) -> CrispTreeClassifier:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "CrispTreeClassifier",
+    "CrispTreeRegressor",
     "CrispSegmenter",
     "TableEncoder",
     "CrispTreeWarning",
@@ -30,6 +31,7 @@ __all__ = [
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
+    "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from crisptree import explain, export, limits, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.loading import load
+    from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError

@@ -23,7 +23,17 @@ from crisptree.rows.windows import Windows
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained
-from tests.toys import FIGURE_1, SHAPES, class_samples, clouds, generator, random_structure, random_tables
+from tests.toys import (
+    FIGURE_1,
+    SHAPES,
+    class_samples,
+    clouds,
+    generator,
+    number_samples,
+    random_gaussians,
+    random_structure,
+    random_tables,
+)
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 ON_CUDA = [
@@ -130,6 +140,57 @@ def test_trees_of_any_shape_take_the_same_step(name, structure, monkeypatch):
     data, plan = rows(DEVICES[name]), Plan(epochs=1, learning_rate=0.05, steepness=2.0)
     ours, definition = both(name, lambda: tree(hyperplanes, data, structure), data, plan, monkeypatch)
     assert largest_difference(ours, definition) < 1e-10
+
+
+def numbers(device="cpu", n_outputs=1, spread=1.0):
+    """The same rows with numbers instead of classes."""
+    data = rows(device)
+    y = torch.randn(N, n_outputs, generator=generator(3), dtype=torch.float64).to(device)
+    return number_samples(data.rows, spread * y + data.rows.values[:, :n_outputs], data.weight)
+
+
+def number_stumps(data):
+    groups = Groups(torch.arange(N, device=data.device), torch.tensor([70, 50, 30], device=data.device))
+    leaves = random_gaussians(6, data.y.shape[1]).reshape(2, -1).to(data.weight)
+    return Stumps(hyperplanes(3, data), leaves, groups)
+
+
+def number_tree(data, structure=STRUCTURES[-1]):
+    leaves = random_gaussians(structure.n_leaves, data.y.shape[1]).to(data.weight)
+    return WholeTree(Tree(structure, hyperplanes(structure.n_splits, data), leaves, "gaussians"), data)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("make_trainee", [number_stumps, number_tree])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("penalties", [{}, {"l1": 0.02, "input_noise": 0.7}])
+@pytest.mark.parametrize(("epochs", "batch_size", "bound"), SCHEDULES)
+def test_a_linear_backend_trains_on_numbers_as_the_definition(
+    name, n_outputs, make_trainee, algorithm, penalties, epochs, batch_size, bound, monkeypatch
+):
+    data = numbers(DEVICES[name], n_outputs)
+    plan = Plan(algorithm, epochs=epochs, batch_size=batch_size, learning_rate=0.05, min_updates=6, **penalties)
+    assert BACKENDS[name].supports(make_trainee(data), data, plan)
+    ours, definition = both(name, lambda: make_trainee(data), data, plan, monkeypatch)
+    assert largest_difference(ours, definition) < bound
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_numbers_far_from_every_leaf_train_as_the_definition(name, monkeypatch):
+    data = numbers(DEVICES[name], spread=200.0)
+    plan = Plan("likelihood", epochs=2, batch_size=40, learning_rate=0.05, steepness=50.0)
+    ours, definition = both(name, lambda: number_tree(data), data, plan, monkeypatch)
+    assert largest_difference(ours, definition) < 1e-6
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_mass_threshold_hardly_moves_splits_of_numbers(name, monkeypatch):
+    data = numbers(DEVICES[name])
+    plan = Plan(epochs=1, learning_rate=0.05, steepness=2.0, mass_threshold=1e-5)
+    ours, definition = both(name, lambda: number_tree(data), data, plan, monkeypatch)
+    difference = ours.splits.parameters["weight"] - definition.splits.parameters["weight"]
+    assert (difference.abs() > 0.005).double().mean() < 0.1
 
 
 @pytest.mark.parametrize("name", LINEAR)

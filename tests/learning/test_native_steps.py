@@ -8,7 +8,8 @@ import torch
 
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning import train as training_loop
-from crisptree.learning.backends.native_steps import NativeSteps, best_entries
+from crisptree.learning.backends.native_leaves import best_entries
+from crisptree.learning.backends.native_steps import NativeSteps
 from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree

@@ -53,8 +53,11 @@ class Rates(Target):
         events = weight * y.reshape(-1, *[1] * (weight.dim() - 1)).to(weight)
         return sums.index_add_(0, place, torch.stack([weight, events], dim=-1))
 
-    def score(self, tables, leaf, y):
-        return -((tables[leaf, 0] - y) ** 2)
+    def agreement(self, predicted, y):
+        return -((predicted - y) ** 2)
+
+    def loss(self, tables, statistics):
+        return float((statistics[:, 0] * tables[:, 0] - statistics[:, 1] * np.log(tables[:, 0])).sum())
 
     def weight(self, statistics):
         return statistics[..., 0]

@@ -7,13 +7,23 @@ precision, the difference has the right sign for every row in single precision, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.baselines.task import Hyperplanes, Node, Task
 from crisptree.baselines.thresholds import Least
 from crisptree.learning.batches import Groups
 from crisptree.splits import ObliqueSplits
+
+STUMPS: dict[str, Callable[..., Any]] = {
+    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
+    "gaussians": DecisionTreeRegressor,
+}
+"""What finds thresholds, by what a leaf predicts: by information gain, and by reduction of variance."""
 
 
 def axis_aligned_splits(task: Task, groups: Groups) -> ObliqueSplits:
@@ -26,7 +36,7 @@ def axis_aligned_hyperplanes(task: Task, groups: Groups) -> Hyperplanes:
     seed = task.seed()
     found = Hyperplanes.idle(len(groups.sizes), task.samples.n_features)
     for number, node in enumerate(task.nodes(groups)):
-        stump = best_stump(node, task.least, seed)
+        stump = best_stump(node, task.least, seed, task.samples.target.name)
         if stump is not None:
             feature, threshold = stump
             found.weight[number, feature] = 1.0
@@ -34,7 +44,7 @@ def axis_aligned_hyperplanes(task: Task, groups: Groups) -> Hyperplanes:
     return found
 
 
-def best_stump(node: Node, least: Least, seed: int = 0) -> tuple[int, np.float32] | None:
+def best_stump(node: Node, least: Least, seed: int = 0, target: str = "classes") -> tuple[int, np.float32] | None:
     """The feature and the threshold with the highest information gain; None where no threshold is allowed.
 
     Parameters
@@ -45,12 +55,13 @@ def best_stump(node: Node, least: Least, seed: int = 0) -> tuple[int, np.float32
         What each side must keep.
     seed : int
         Chooses among features of equal gain.
+    target : str
+        What y is, a key of ``STUMPS``.
     """
     share = (1 - 1e-9) * least.weight / node.weight.sum()  # the least itself is enough, whatever rounding does to it
     if share > 0.5:  # no two sides can keep so much
         return None
-    tree = DecisionTreeClassifier(
-        criterion="entropy",
+    tree = STUMPS[target](
         max_depth=1,
         min_samples_leaf=least.rows,
         min_weight_fraction_leaf=share,

@@ -23,6 +23,7 @@ from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Limits
 from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.splits import ObliqueSplits
+from crisptree.targets import Classes, Target
 from crisptree.tree import Tree
 
 Search = Callable[[Task, Groups], ObliqueSplits]
@@ -65,7 +66,7 @@ def grow_rival(
     nu : float, optional
         CO2's bound on ‖w‖²; None tries several at every leaf.
     on_epoch : callable, optional
-        Hears once of every level, whose loss is the mean conditional entropy of the class after the split.
+        Hears once of every level, whose loss is the mean impurity after the split: for classes their entropy.
     """
     least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
     find = _Rival(SEARCHES[name], Task(samples, plan, least, generator, nu), limits, on_epoch)
@@ -86,16 +87,16 @@ class _Rival:
     @torch.no_grad()
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, least = self.task.samples, self.task.least
-        n_nodes, n_classes = len(groups.sizes), samples.target.n_values
+        n_nodes, target = len(groups.sizes), samples.target
         splits = self._searched(groups, level)
-        even = torch.full((2, n_nodes * n_classes), 1 / n_classes).to(samples.weight)
-        stumps = Stumps(splits, even, groups)
+        everyone = samples.table().expand(2 * n_nodes, -1)
+        stumps = Stumps(splits, everyone.reshape(2, -1), groups)
         counts = stumps.hard_counts(samples)
-        before, prior = even.reshape(-1, n_classes), self.task.plan.leaf_prior
-        stumps.leaves = samples.target.update(counts.reshape(-1, n_classes), before, prior).reshape_as(even)
+        statistics, prior = counts.reshape(-1, target.n_statistics), self.task.plan.leaf_prior
+        stumps.leaves = target.update(statistics, everyone, prior).reshape(2, -1)
         outcome = stumps.outcome(samples, least.rows, least.weight)
         if self.on_epoch is not None:
-            self.on_epoch(self._record(counts.reshape(2, n_nodes, n_classes), level))
+            self.on_epoch(self._record(statistics, level))
         return outcome
 
     def _searched(self, groups: Groups, level: int) -> ObliqueSplits:
@@ -110,16 +111,24 @@ class _Rival:
             progress.keep(1, parts)
         return splits
 
-    def _record(self, counts: torch.Tensor, level: int) -> EpochRecord:
-        shares = counts / counts.sum(dim=2, keepdim=True).clamp_min(1e-30)
-        loss = float(-torch.xlogy(counts, shares).sum() / counts.sum())
+    def _record(self, statistics: torch.Tensor, level: int) -> EpochRecord:
+        loss = _mean_impurity(self.task.samples.target, statistics)
         return EpochRecord(
             phase="grow",
             level=level,
             n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
-            n_splits=counts.shape[1],
+            n_splits=len(statistics) // 2,
             epoch=1,
             n_epochs=1,
             steepness=self.task.plan.steepness_at(0),
             loss=loss,
         )
+
+
+def _mean_impurity(target: Target, statistics: torch.Tensor) -> float:
+    """What is left to gain for each unit of weight; that of classes in the precision of their counts."""
+    if isinstance(target, Classes):
+        shares = statistics / statistics.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        return float(-torch.xlogy(statistics, shares).sum() / statistics.sum())
+    sums = statistics.double().cpu().numpy()
+    return float(target.impurity(sums).sum() / target.weight(sums).sum())

@@ -17,7 +17,7 @@ from torch import Tensor
 from crisptree.baselines.bound import NUS, Paths, losses
 from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.native_steps import best_entries
+from crisptree.learning.backends.native_leaves import best_entries
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
 from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, hard_counts
 from crisptree.learning.history import EpochRecord, Listener

@@ -66,7 +66,7 @@ def oc1_splits(
     for portion in _portions([min(len(node.y), max_rows) for node in nodes], n_starts):
         part = [_some_rows(nodes[number], max_rows, random) for number in portion]
         cut = any(len(nodes[number].y) > max_rows for number in portion)
-        lines = _Lines(part, task.samples.target.n_values, Least() if cut else task.least)
+        lines = _Lines(part, task.n_classes, Least() if cut else task.least)
         lines.start(axis.weight[portion], directions)
         lines.descend(coordinates, jumps)
         for number, weights in zip(portion, lines.directions(), strict=True):
@@ -76,7 +76,7 @@ def oc1_splits(
 
 
 def _take_best(found: Hyperplanes, number: int, node: Node, candidates: npt.NDArray[np.float32], task: Task) -> None:
-    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.samples.target.n_values, task.least)
+    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.n_classes, task.least)
     winner = best.winner()
     if winner is not None:
         found.weight[number], found.bias[number] = candidates[winner], -best.place[winner]
@@ -120,7 +120,7 @@ class _Lines:
     rows of weight zero.
     """
 
-    def __init__(self, nodes: list[Node], n_classes: int, least: Least) -> None:
+    def __init__(self, nodes: list[Node], n_classes: int | None, least: Least) -> None:
         self.n_classes, self.least = n_classes, least
         self.x = np.concatenate([node.x for node in nodes])
         sizes = np.array([len(node.y) for node in nodes])
@@ -159,7 +159,7 @@ class _Lines:
 
         ``coordinates`` (n_rounds, n_tries), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
         """
-        if training is None:
+        if training is None or self.n_classes is None:
             self.descend_by_numpy(coordinates, jumps)
             return
         rows = (np.ascontiguousarray(self.x.T), self.rows_y, self.rows_weight, self.ends)

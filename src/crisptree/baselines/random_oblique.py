@@ -19,7 +19,7 @@ def random_splits(task: Task, groups: Groups, n_directions: int = N_DIRECTIONS) 
     found = Hyperplanes.idle(len(groups.sizes), n_features)
     for number, node in enumerate(task.nodes(groups)):
         directions = as_array(random_directions(n_directions, n_features, task.generator))
-        best = best_thresholds(directions @ node.x.T, node.y, node.weight, task.samples.target.n_values, task.least)
+        best = best_thresholds(directions @ node.x.T, node.y, node.weight, task.n_classes, task.least)
         winner = best.winner()
         if winner is not None:
             found.weight[number], found.bias[number] = directions[winner], -best.place[winner]

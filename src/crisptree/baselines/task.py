@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,18 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import ObliqueSplits
+from crisptree.targets import Classes
+
+FINENESS = 2.0**24
+"""A search sees numbers in steps of one part of so many of their spread: their sums are then exact, and rounding does
+not choose among splits of equal gain."""
 
 
 class Node(NamedTuple):
-    """The rows of one leaf as arrays: x (n, n_features), y (n,), weight (n,)."""
+    """The rows of one leaf as arrays: x (n, n_features), y (n,) or (n, n_outputs), weight (n,)."""
 
     x: npt.NDArray[np.float32]
-    y: npt.NDArray[np.int64]
+    y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
 
 
@@ -50,11 +55,20 @@ class Task:
     generator: torch.Generator
     nu: float | None = None
 
+    @property
+    def n_classes(self) -> int | None:
+        """How many classes there are; None where y are numbers."""
+        target = self.samples.target
+        return target.n_values if isinstance(target, Classes) else None
+
     def nodes(self, groups: Groups) -> Iterator[Node]:
         """The rows of every group."""
         for rows in groups.rows.split(groups.sizes.tolist()):
             x, y, weight = self.samples.batch(rows), self.samples.y[rows], self.samples.weight[rows].double()
-            yield Node(x.cpu().numpy(), y.cpu().numpy(), weight.cpu().numpy())
+            values = y.cpu().numpy()
+            if self.n_classes is None:
+                values = np.round(values * FINENESS) / FINENESS
+            yield Node(x.cpu().numpy(), values, weight.cpu().numpy())
 
     def seed(self) -> int:
         """A fresh seed for a generator of another library."""

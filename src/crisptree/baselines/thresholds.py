@@ -7,12 +7,15 @@ follows from running sums:
 
     N · gain = φ(N) − Σ_k φ(n_k) − φ(N_left) − φ(N_right) + Σ_k [φ(n_k,left) + φ(n_k,right)],  φ(z) = z log z
 
-where a row that changes sides changes one term of the last sum only.
+where a row that changes sides changes one term of the last sum only. Where y are numbers, the gain is what the variance
+falls by, in the mean over outputs, and follows from running sums of w y:
+
+    N · gain = S_left² / N_left + S_right² / N_right − S² / N
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +28,7 @@ Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
+Values = npt.NDArray[Any]
 
 GAIN_DIGITS = 6
 """Gains that agree in so many decimals are equal, and the first partition wins: rounding must not choose, and sample
@@ -57,7 +61,12 @@ class Best(NamedTuple):
 
 
 def best_thresholds(
-    scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW, absent: Bools | None = None
+    scores: Floats,
+    y: Values,
+    weight: Doubles,
+    n_classes: int | None,
+    least: Least = ONE_ROW,
+    absent: Bools | None = None,
 ) -> Best:
     """The threshold t of every line of scores for which ``score > t`` gains most.
 
@@ -66,17 +75,18 @@ def best_thresholds(
     scores : ndarray of shape (n_lines, n)
         One line for every direction.
     y : ndarray of shape (n,) or (n_lines, n)
-        Class numbers.
+        Class numbers; or numbers, with one more side for the outputs.
     weight : ndarray of shape (n,) or (n_lines, n)
         Positive sample weights.
-    n_classes : int
-        How many classes there are.
+    n_classes : int or None
+        How many classes there are; None where y are numbers.
     least : Least
         What each side must keep.
     absent : ndarray of shape (n_lines, n), optional
         Where a line has no row: lines of different lengths may be filled up.
     """
-    if training is not None and absent is None and scores.dtype == np.float32 and np.ndim(y) == np.ndim(weight) == 1:
+    one_line = absent is None and scores.dtype == np.float32 and np.ndim(y) == np.ndim(weight) == 1
+    if training is not None and one_line and n_classes is not None:
         return _natively(scores, y, weight, n_classes, least)
     return thresholds_by_numpy(scores, y, weight, n_classes, least, absent)
 
@@ -90,7 +100,12 @@ def _natively(scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: L
 
 
 def thresholds_by_numpy(
-    scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW, absent: Bools | None = None
+    scores: Floats,
+    y: Values,
+    weight: Doubles,
+    n_classes: int | None,
+    least: Least = ONE_ROW,
+    absent: Bools | None = None,
 ) -> Best:
     """The definition of ``best_thresholds``."""
     right = np.ones(scores.shape, dtype=bool)
@@ -100,7 +115,7 @@ def thresholds_by_numpy(
 
 
 def best_crossings(
-    points: Floats, right: Bools, y: Ints, weight: Doubles, n_classes: int, least: Least = ONE_ROW
+    points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, least: Least = ONE_ROW
 ) -> Best:
     """The place on every line where the partition of its rows gains most.
 
@@ -111,27 +126,32 @@ def best_crossings(
     right : ndarray of shape (n_lines, n)
         Whether each row is on the right before its crossing.
     y, weight : ndarray of shape (n,) or (n_lines, n)
-        Class numbers and weights; a row of weight zero is not there.
-    n_classes : int
-        How many classes there are.
+        Class numbers (or numbers, with one more side for the outputs) and weights; a row of weight zero is not there.
+    n_classes : int or None
+        How many classes there are; None where y are numbers.
     least : Least
         What each side must keep.
     """
     n_lines, n = points.shape
-    y, weight = np.broadcast_to(y, points.shape), np.broadcast_to(weight, points.shape)
+    outputs = () if n_classes is not None else y.shape[-1:]
+    y, weight = np.broadcast_to(y, points.shape + outputs), np.broadcast_to(weight, points.shape)
     at_once = max(VALUES_AT_ONCE // max(n, 1), 1)
     parts = [slice(start, start + at_once) for start in range(0, n_lines, at_once)]
     found = [_best(points[part], right[part], y[part], weight[part], n_classes, least) for part in parts]
     return Best(*(np.concatenate(values) for values in zip(*found, strict=True)))
 
 
-def _best(points: Floats, right: Bools, y: Ints, weight: Doubles, n_classes: int, least: Least) -> Best:
+def _best(points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, least: Least) -> Best:
     order = np.argsort(points, axis=1)
     points, right = np.take_along_axis(points, order, axis=1), np.take_along_axis(right, order, axis=1)
-    y, weight = np.take_along_axis(y, order, axis=1), np.take_along_axis(weight, order, axis=1)
+    y = np.take_along_axis(y, order if y.ndim == 2 else order[:, :, None], axis=1)
+    weight = np.take_along_axis(weight, order, axis=1)
     moved = np.where(right, -1.0, 1.0) * np.isfinite(points)
-    totals, starts = _class_sums(y, weight, n_classes), _class_sums(y, weight * right, n_classes)
-    gains = _gains(y, weight * moved, totals, starts)
+    if n_classes is None:
+        gains = _falls_of_variance(y, weight, right, moved)
+    else:
+        totals, starts = _class_sums(y, weight, n_classes), _class_sums(y, weight * right, n_classes)
+        gains = _gains(y, weight * moved, totals, starts)
     there = (weight > 0).astype(np.float64)
     allowed = _keeps(there, there * right, there * moved, least.rows)
     if least.weight > 0:
@@ -173,6 +193,22 @@ def _gains(y: Ints, change: Doubles, totals: Doubles, starts: Doubles) -> Double
     impure = (_phi(all_weight) - _phi(totals).sum(axis=1))[:, None]
     sides = _phi(right) + _phi(all_weight[:, None] - right)
     return (impure - sides + pure) / np.maximum(all_weight, np.finfo(float).tiny)[:, None]
+
+
+def _falls_of_variance(y: Values, weight: Doubles, right: Bools, moved: Doubles) -> Doubles:
+    """What the variance falls by before the first crossing and after each.  (m, n, n_outputs), (m, n) → (m, n + 1)"""
+    tiny = np.finfo(float).tiny
+    everyone, on_right = weight.sum(axis=1)[:, None], _from((weight * right).sum(axis=1), weight * moved)
+    on_left = everyone - on_right
+    gains = np.zeros(on_right.shape)
+    for output in np.moveaxis(y, 2, 0):
+        each = weight * output
+        total, rights = each.sum(axis=1)[:, None], _from((each * right).sum(axis=1), each * moved)
+        # A side that keeps nothing but rounding has no mean, and is not allowed either.
+        parts = ((total - rights, on_left), (rights, on_right))
+        sides = sum(np.where(rows > 1e-9 * everyone, sums**2 / np.maximum(rows, tiny), 0.0) for sums, rows in parts)
+        gains += sides - total**2 / np.maximum(everyone, tiny)
+    return gains / (y.shape[2] * np.maximum(everyone, tiny))
 
 
 def _own_class(y: Ints, change: Doubles, starts: Doubles) -> Doubles:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.holdout import and_copies, hold_out, own_rows
 from crisptree.inference.shrinking import chosen_strength
@@ -64,6 +65,12 @@ ALIKE = (1.5, 30.0)
 
 THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 """Splits on one feature each, found as CART finds them."""
+
+THEIR_TREES: dict[str, Callable[..., Any]] = {
+    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
+    "gaussians": DecisionTreeRegressor,
+}
+"""scikit-learn's trees, by what a leaf predicts."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -252,7 +259,7 @@ class _Search:
 
     def shallow(self) -> None:
         """Shallower trees with the best noise: a tree of one split is a linear model."""
-        least = max(1, math.ceil(math.log2(self.target.n_values)))
+        least = max(1, math.ceil(math.log2(self.target.fewest_leaves)))
         values = self.best.values
         for depth in sorted({least, SHALLOW}):
             if (self.depth is None or depth < self.depth) and depth >= least:
@@ -283,9 +290,9 @@ class _Search:
         scores, weights = [], []
         for fold in self._folds({}):
             rows, held = fold.problem.training, fold.held
-            tree = DecisionTreeClassifier(max_depth=self.depth, criterion="entropy", random_state=self.seed % 2**32)
+            tree = THEIR_TREES[self.target.name](max_depth=self.depth, random_state=self.seed % 2**32)
             tree.fit(rows.X, rows.y, rows.weight)
-            scores.append(tree.predict(held.X) == held.y)
+            scores.append(self.target.agreement(tree.predict(held.X).reshape(held.y.shape), held.y))
             weights.append(held.weight)
         return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))
 
@@ -322,17 +329,18 @@ def _folds(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None) -> 
         kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
         return [Fold(_only(problem, kept), problem.validation)]
     own = own_rows(len(part.y), source)
-    n_rows, counts = len(own), np.bincount(part.y[own])
+    strata = problem.target.strata(part.y)
+    n_rows, counts = len(own), np.bincount(strata[own])
     n_folds = 3 if n_rows < FEW_ROWS else 2
     counts = counts[counts > 0]
     if n_rows < FEWEST_ROWS or len(counts) < 2:
         return []
     if n_rows >= ROWS_FOR_ONE_FOLD:
-        pairs = [hold_out(part.y[own], HELD_OUT, seed)]
+        pairs = [hold_out(strata[own], HELD_OUT, seed)]
     else:
         # A class with fewer rows than folds cannot be in all of them.
         kind = StratifiedKFold if counts.min() >= n_folds else KFold
-        pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, part.y[own]))
+        pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
     with_copies = [(_at_most(and_copies(own[kept], source), MOST_ROWS, seed), own[held]) for kept, held in pairs]
     return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
 

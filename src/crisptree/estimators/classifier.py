@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import TreeEstimator, checkpoints
-from crisptree.estimators.consistency import check_parameters
-from crisptree.estimators.constraints import by_number
+from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import DistillingMixin
-from crisptree.estimators.fast_lane import fast_leaves
-from crisptree.estimators.images import as_rows
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
-from crisptree.estimators.sparse_rows import takes_sparse_rows
-from crisptree.inference import route_rows
+from crisptree.estimators.row_estimator import RowEstimator, is_cuda
+from crisptree.estimators.simplifying_mixin import SimplifyingMixin
+from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree
+
+if TYPE_CHECKING:
+    from crisptree.learning.problem import Part
 
 
-class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, TreeEstimator):
+class CrispTreeClassifier(
+    InspectingMixin, SimplifyingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, RowEstimator
+):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
     Growth trains every split as a probabilistic stump on the rows that reach it; finetuning then trains all splits
@@ -200,7 +202,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     (3, True)
     """
 
-    FITTED = (*TreeEstimator.FITTED, "nu_", "simplification_", "preprocessing_", "chosen_", "path_")
+    FITTED = (*RowEstimator.FITTED, "nu_", "simplification_")
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -252,34 +254,22 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
             Go on from the checkpoint that is in the folder, if there is one: the tree is the one that the fit would
             have come to at once, bit for bit. Data, parameters and versions must be the same.
         """
-        with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
-            earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
-            chosen = self.__dict__.get("chosen_", {})
-            data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
-            twin.image_shape_ = data.image_shape
-            held_out = None
-            if validation is not None:
-                held_out = checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-            if earlier is not None:
-                has_validation = held_out is not None
-                checks.check_warm_start(parameters, earlier.structure, self.classes_, data.classes, has_validation)
-            parameters = by_number(parameters, twin)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting import fit_rows
+        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
 
-            known = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
-            known |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
-            with checkpoints(checkpoint, checkpoint_every, resume, parameters, known, seed) as seed:
-                trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
-            twin._forget()
-            fitted, twin.history_, twin.chosen_, twin.path_ = trained
-            twin.classes_ = data.classes
-            twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
-            if fitted.nu is not None:
-                twin.nu_ = fitted.nu
-        return self
+    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
+        data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
+        assert data.classes is not None
+        if earlier is not None:
+            checks.check_same_classes(self.classes_, data.classes)
+        return data
+
+    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
+        assert data.classes is not None
+        return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
+
+    def _take_up(self, data: TrainingData) -> None:
+        assert data.classes is not None
+        self.classes_ = data.classes
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)
@@ -287,7 +277,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
         """
         leaf = self.apply(X)
-        if _is_cuda(X):
+        if is_cuda(X):
             from crisptree.estimators.on_device import labels
 
             return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
@@ -296,7 +286,7 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         leaf = self.apply(X)
-        if _is_cuda(X):
+        if is_cuda(X):
             from crisptree.estimators.on_device import tables
 
             return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
@@ -305,43 +295,10 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
     def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
         probabilities: Any = self.predict_proba(X)
-        if _is_cuda(X):
+        if is_cuda(X):
             return probabilities.log()
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
-
-    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
-        known = self.__dict__
-        has_names = "feature_names_in_" in known or "encoder_" in known
-        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names=has_names)
-        if leaves is not None:
-            return leaves
-        check_is_fitted(self, "tree_")
-        if _is_cuda(X):
-            from crisptree.estimators.on_device import apply
-
-            return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
-        return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        takes = self.categorical is not None
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
-        return tags
-
-    def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
-        """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        reached, which = np.unique(self.apply(X), return_inverse=True)
-        structure = self.tree_.structure
-        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
-        lengths = np.array([len(way) for way in ways], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths[which])])
-        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
-        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
     def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.
@@ -360,7 +317,3 @@ class CrispTreeClassifier(InspectingMixin, DistillingMixin, ClassifierMixin, Cla
         from crisptree.estimators.fitting import soft_probabilities
 
         return soft_probabilities(self.tree_, rows, steepness)
-
-
-def _is_cuda(X: Any) -> bool:
-    return getattr(X, "is_cuda", False) is True

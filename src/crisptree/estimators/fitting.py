@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
@@ -29,7 +30,7 @@ from crisptree.one_thread import one_thread
 from crisptree.rows.base import RawRows, learned_scaling
 from crisptree.rows.sparse import SparseRows
 from crisptree.scaling import Scaling
-from crisptree.targets import Classes, SoftClasses
+from crisptree.targets import Classes, SoftClasses, Target
 from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
@@ -55,7 +56,7 @@ def fit_rows(
     chosen: dict[str, Any],
     seed: int,
 ) -> TrainedRows:
-    """Train a tree on rows with a classifier's parameters, choosing first what they leave open.
+    """Train a tree on rows with an estimator's parameters, choosing first what they leave open.
 
     ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
     """
@@ -69,7 +70,9 @@ def fit_rows(
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
-    asks_for_planes = data.y.ndim == 2 or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    asks_for_planes = (
+        isinstance(data.target, SoftClasses) or isinstance(data.X, SparseRows) or are_constrained(parameters)
+    )
     if parameters["split"] == "auto" and asks_for_planes:
         # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
         parameters = {**parameters, "split": "oblique"}
@@ -93,25 +96,37 @@ def fit_rows(
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
         rest, held = split_off(data, parameters["validation_fraction"], seed)
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
-        values = judged(first.tree, values, likeliest(held), float(rest.weight.mean()))
+        values = judged(first.tree, values, _labelled(held, data.target), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     if data.image_shape is None:
         tree = with_ranges(fitted.tree, everything.X, everything.holes)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
+    if data.y_scale is not None:
+        tree = data.y_scale.on(fitted.tree)
+        greedy = tree if fitted.greedy is fitted.tree else data.y_scale.on(fitted.greedy)
+        fitted = fitted._replace(tree=tree, greedy=greedy)
     return TrainedRows(fitted, history, chosen, path)
 
 
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
-    """Rows of classes or, where they have them, of probabilities of classes; those that judge are put like them."""
-    n_classes = len(data.classes)
-    if data.y.ndim == 1:
-        return Problem(data.part, scaling, Classes(n_classes), validation and likeliest(validation))
-    held = validation and replace(validation, y=one_hot(validation.y, n_classes))
-    return Problem(data.part, scaling, SoftClasses(n_classes), held)
+    """Rows of classes, of numbers or of probabilities of classes; those that judge are put like them."""
+    target = data.target
+    if isinstance(target, SoftClasses):
+        held = validation and replace(validation, y=one_hot(validation.y, target.n_values))
+        return Problem(data.part, scaling, target, held)
+    is_soft = isinstance(target, Classes)  # the rows that judge may be
+    return Problem(data.part, scaling, target, validation and (likeliest(validation) if is_soft else validation))
+
+
+def _labelled(part: Part, target: Target) -> Part:
+    """The rows as the leaves of the tree mean them: one class per row where they have probabilities."""
+    return likeliest(part) if isinstance(target, SoftClasses) else part
 
 
 def _with_labels(problem: Problem) -> Problem:
     """The problem with one class per row, which a choice of parameters can be made by and which trains faster."""
+    if not isinstance(problem.target, SoftClasses):
+        return problem
     held = problem.validation and likeliest(problem.validation)
     return Problem(likeliest(problem.training), problem.scaling, Classes(problem.target.n_values), held)
 
@@ -127,7 +142,7 @@ def fit_problem(
     spec = spec_of(parameters, problem, image_shape, seed)
     with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    held = problem.validation and likeliest(problem.validation)
+    held = problem.validation and _labelled(problem.validation, problem.target)
     numbers = judged(fitted.tree, parameters, held, float(problem.training.weight.mean()))
     return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
 
@@ -145,7 +160,7 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
             "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
             "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
         )
-    kept, held = hold_out(likeliest(data.part).y, fraction, seed, source=data.source)
+    kept, held = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
     source = None if data.source is None else data.source[kept]
     rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
     return rest, Part(data.X[held], data.y[held], data.weight[held])
@@ -155,11 +170,27 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
 @torch.no_grad()
 def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
     """p(y∣x) of the probabilistic tree behind a crisp one."""
-    soft, statistics = Tree.soft(tree), tree.statistics
-    gamma = statistics.steepness if steepness is None else steepness
+    soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
+    logs = [soft.log_class_probabilities(block, gamma).double() for block in _scaled_blocks(tree, X)]
+    return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())
+
+
+@one_thread()
+@torch.no_grad()
+def soft_means(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
+    """E(y∣x) = Σ_ℓ m_ℓ μ_ℓ(x) of the probabilistic tree behind a crisp one of numbers, in the units of y."""
+    soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
+    means = torch.from_numpy(tree.meaning.answers(tree.in_units(tree.statistics.soft_leaves)))
+    paths = (soft.log_path_probabilities(block, gamma).double().exp() for block in _scaled_blocks(tree, X))
+    return np.asarray(torch.cat([path @ means for path in paths]).numpy())
+
+
+def _steepness(tree: CrispTree, steepness: float | None) -> float:
+    return tree.statistics.steepness if steepness is None else steepness
+
+
+def _scaled_blocks(tree: CrispTree, X: RawRows) -> Iterator[Tensor]:
     at_once = max(1, SPARSE_VALUES_AT_ONCE // X.shape[1]) if isinstance(X, SparseRows) else ROWS_AT_ONCE
     pieces = (X[rows] for rows in row_blocks(len(X), at_once))
     dense = (piece.dense() if isinstance(piece, SparseRows) else piece for piece in pieces)
-    blocks = (torch.from_numpy(statistics.scaling.apply(piece)) for piece in dense)
-    logs = [soft.log_class_probabilities(block, gamma).double() for block in blocks]
-    return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())
+    return (torch.from_numpy(tree.statistics.scaling.apply(piece)) for piece in dense)

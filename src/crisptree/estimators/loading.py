@@ -16,6 +16,7 @@ from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
 from crisptree.estimators.parameters import NEVER, Parameter, check_argument
+from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
@@ -39,10 +40,15 @@ PREPROCESSING = "preprocessing"
 
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE))}
 
-ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispSegmenter]] = {
-    kind.__name__: kind for kind in (CrispTreeClassifier, CrispSegmenter)
+Estimator = CrispTreeClassifier | CrispTreeRegressor | CrispSegmenter
+
+ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispTreeRegressor] | type[CrispSegmenter]] = {
+    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, CrispSegmenter)
 }
 """What a file may hold."""
+
+MOST_NUMBERS = 10_000
+"""Outputs of a regressor that a file may name."""
 
 
 def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
@@ -58,7 +64,11 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
     header = {
         "class": type(estimator).__name__,
         "parameters": _parameters_to_json(parameters),
-        "classes": _labels_to_json(estimator.classes_),
+        **(
+            {"outputs": known["n_outputs_"]}
+            if "n_outputs_" in known
+            else {"classes": _labels_to_json(known["classes_"])}
+        ),
         "feature_names": None if names is None else [str(name) for name in names],
         "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
         "channels": known.get("channels_"),
@@ -73,9 +83,7 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
     write(path, sections)
 
 
-def load(
-    path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None
-) -> CrispTreeClassifier | CrispSegmenter:
+def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> Estimator:
     """Read an estimator that ``save`` wrote; it predicts as before, bit for bit.
 
     A model that was trained on a table with text or missing values, here or on the command line, takes such tables.
@@ -101,19 +109,19 @@ def load(
         return _estimator(read(path, KNOWN), split, path)
 
 
-def _estimator(
-    file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]
-) -> CrispTreeClassifier | CrispSegmenter:
+def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, path: str | PathLike[str]) -> Estimator:
     header = file.section(ESTIMATOR).content
-    classes = _labels_from_json(header.get("classes"))
     model = _unfitted(header, split, path)
+    n_values = _take_up_answers(model, header)
     stages = [f"{STAGE}_{number}" for number in range(getattr(model, "stages", 1) - 1)]
     names = [TREE, *([GREEDY] if GREEDY in file.sections else []), *stages]
-    trees = trees_from_file(file, names, len(classes), split)
+    trees = trees_from_file(file, names, n_values, split)
     model.tree_, model.greedy_tree_ = trees[TREE], trees.get(GREEDY, trees[TREE])
     if model.greedy_tree_.n_features != model.tree_.n_features:
         raise ModelFileError(f"{path} holds two trees for rows of different widths, which cannot be.")
-    model.classes_, model.n_features_in_, model.history_ = classes, model.tree_.n_features, []
+    for tree in trees.values():
+        _check_target(model, tree, path)
+    model.n_features_in_, model.history_ = model.tree_.n_features, []
     model.image_shape_ = _image_shape(header.get("image_shape", getattr(model, "image_shape", None)), model.tree_)
     if isinstance(model, CrispSegmenter):
         _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
@@ -126,7 +134,31 @@ def _estimator(
     return model
 
 
-def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> CrispTreeClassifier | CrispSegmenter:
+def _take_up_answers(model: Estimator, header: dict[str, Any]) -> int:
+    """What the file says of y; how many numbers a leaf has."""
+    if isinstance(model, CrispTreeRegressor):
+        n_outputs = header.get("outputs")
+        if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MOST_NUMBERS:
+            raise ModelFileError(f"the model file must say how many numbers a row has; it says {n_outputs!r}.")
+        model.n_outputs_ = n_outputs
+        return 2 * n_outputs
+    model.classes_ = _labels_from_json(header.get("classes"))
+    return len(model.classes_)
+
+
+def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) -> None:
+    """Leaves of numbers belong to regressors, with the units of y, and to nobody else."""
+    statistics = tree.statistics
+    wanted = "gaussians" if isinstance(model, CrispTreeRegressor) else "classes"
+    if tree.target != wanted:
+        raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
+    if isinstance(model, CrispTreeRegressor):
+        center, unit = statistics.y_center, statistics.y_unit
+        if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit > 0):
+            raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
+
+
+def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> Estimator:
     """The estimator with its parameters, held to their rules."""
     name, content = header.get("class"), header.get("parameters")
     if not isinstance(name, str) or name not in ESTIMATORS:

@@ -57,7 +57,12 @@ def labels(classes: np.ndarray[Any, Any], tree: CrispTree, leaves: Tensor) -> Te
 
 def tables(tree: CrispTree, leaves: Tensor) -> Tensor:
     """The class probabilities of every leaf number, as a tensor."""
-    return torch.as_tensor(tree.leaf_values(), device=leaves.device)[leaves]
+    return looked_up(tree.leaf_values(), leaves)
+
+
+def looked_up(values: np.ndarray[Any, Any], leaves: Tensor) -> Tensor:
+    """What a table by leaf says of every leaf number, as a tensor."""
+    return torch.as_tensor(values, device=leaves.device)[leaves]
 
 
 def _on_device(tree: CrispTree, device: torch.device) -> Moved:

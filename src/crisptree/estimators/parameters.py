@@ -18,6 +18,9 @@ from crisptree.estimators.constraints import APART, SIGNS
 from crisptree.estimators.rules import Rule, is_whole, number, one_of, true_or_false, whole, whole_numbers, word_or
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
+NUMBER_RIVALS = ("axis_aligned", "random", "oc1")
+"""Those that can do with numbers: CO2 bounds a loss of classes."""
+
 MOST_STAGES = 8
 NEVER = object()
 """There was no time without the parameter."""
@@ -200,9 +203,6 @@ class TreeParameters(Declared):
     )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
-    class_weight: dict[Any, float] | str | None = parameter(
-        default=None, flag="--class-weight", help="balanced, or CLASS=WEIGHT, which may be repeated."
-    )
     prune: float | str | None = parameter(
         default=None,
         rule=word_or("auto", number(0.0, none=True)),
@@ -249,8 +249,8 @@ class TreeParameters(Declared):
     )
 
 
-class ClassifierParameters(TreeParameters):
-    """Those of ``CrispTreeClassifier``."""
+class RowParameters(TreeParameters):
+    """What classifier and regressor have beside them."""
 
     split: str | Callable[[tuple[int, ...]], Any] = parameter(
         default="auto", rule=split_rule("auto", "oblique", "axis", "conv"), flag="--split", help="What a split asks."
@@ -274,13 +274,6 @@ class ClassifierParameters(TreeParameters):
         before=0.0,
     )
     scale: str | None = parameter(default="auto", rule=one_of("auto", "feature", "global", None))
-    algorithm: str = parameter(
-        default="likelihood",
-        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
-        flag="--algorithm",
-        help="How to train.",
-    )
-    grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *RIVALS))
     image_shape: tuple[int, ...] | None = parameter(
         default=None,
         rule=Rule(
@@ -307,11 +300,37 @@ class ClassifierParameters(TreeParameters):
         before=None,
     )
     apart: Sequence[Sequence[Any]] | None = parameter(default=None, rule=APART, before=None)
-    nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
     warm_start: bool = parameter(default=False, rule=true_or_false())
 
 
-class SegmenterParameters(TreeParameters):
+class LabelParameters(TreeParameters):
+    """What estimators of classes have beside them."""
+
+    class_weight: dict[Any, float] | str | None = parameter(
+        default=None, flag="--class-weight", help="balanced, or CLASS=WEIGHT, which may be repeated."
+    )
+
+
+class ClassifierParameters(RowParameters, LabelParameters):
+    """Those of ``CrispTreeClassifier``."""
+
+    algorithm: str = parameter(
+        default="likelihood",
+        rule=one_of("em", "alternating", "likelihood", "non_greedy"),
+        flag="--algorithm",
+        help="How to train.",
+    )
+    grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *RIVALS))
+    nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
+
+
+class RegressorParameters(RowParameters):
+    """Those of ``CrispTreeRegressor``."""
+
+    grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *NUMBER_RIVALS))
+
+
+class SegmenterParameters(LabelParameters):
     """Those of ``CrispSegmenter``."""
 
     window: int = parameter(
@@ -354,6 +373,9 @@ ARGUMENTS: dict[str, Rule | None] = {
     **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
     "alpha": number(0.0),
     "depth": whole(0),
+    "coverage": Rule(
+        lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
+    ),
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),
     "copies": whole(0),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import image_validation as checks
-from crisptree.estimators.base import TreeEstimator, checkpoints
+from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import SegmenterParameters, check_argument
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
@@ -165,7 +165,7 @@ annealing, finetune_steepness, reanneal
             held = None if other is None else LabelledImages(*other)
             here = LabelledImages(given.images, labelled)
             data = {"images and labels": here, "validation": held}
-            with checkpoints(checkpoint, checkpoint_every, resume, parameters, data, seed) as seed:
+            with Checkpoints(checkpoint, checkpoint_every, resume).kept(parameters, data, seed) as seed:
                 stages = fit_stages(parameters, here, held, seed)
             twin._keep(labelled.classes, given.channels, stages)
         return self

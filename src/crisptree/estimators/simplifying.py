@@ -13,15 +13,14 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of, split_off
-from crisptree.estimators.inspecting import Simplification
 from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import recording
+from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.simplifying import simplify
-from crisptree.targets import Classes
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
@@ -62,7 +61,7 @@ def simplify_tree(
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
     parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0}
-    problem = Problem(data.part, before.statistics.scaling, Classes(len(data.classes)))
+    problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:
         after = simplify(plain, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)

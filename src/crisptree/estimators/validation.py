@@ -33,8 +33,10 @@ from crisptree.estimators.table_rows import (
 from crisptree.labels import class_numbers, label_type
 from crisptree.structure import TreeStructure
 from crisptree.tables.table_encoder import TableEncoder
+from crisptree.targets import Classes, Gaussians, SoftClasses, Target
 
 if TYPE_CHECKING:
+    from crisptree.estimators.numbers import NumberScale
     from crisptree.learning.problem import Part
     from crisptree.rows.sparse import SparseRows
 
@@ -47,18 +49,27 @@ FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
 class TrainingData:
     """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
 
-    Where y are probabilities, they are (n, n_classes). ``image_shape`` is None where a row is no image. ``source`` says
-    which row a row is a copy of, where there are copies; ``holes`` are features whose values may be missing, and those
-    that tell where they are.
+    Where y are probabilities, they are (n, n_classes), with the classes; where they are numbers, (n, n_outputs), there
+    are no classes, and ``y_scale`` says in which units they came. ``image_shape`` is None where a row is no image.
+    ``source`` says which row a row is a copy of, where there are copies; ``holes`` are features whose values may be
+    missing, and those that tell where they are.
     """
 
     X: Any
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[Any] | None
     image_shape: tuple[int, ...] | None
     source: npt.NDArray[np.intp] | None = None
     holes: Mapping[int, int] = field(default_factory=dict)
+    y_scale: NumberScale | None = None
+
+    @property
+    def target(self) -> Target:
+        """What y is."""
+        if self.classes is None:
+            return Gaussians(2 * self.y.shape[1])
+        return (Classes if self.y.ndim == 1 else SoftClasses)(len(self.classes))
 
     @property
     def part(self) -> Part:
@@ -96,8 +107,20 @@ def _naming_columns(estimator: Any, X: Any, *, fitting: bool = False) -> Iterato
         raise ValueError(found) from error
 
 
-def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
-    """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """X and y as scikit-learn has checked them, the image that a row is, and what is known of holes."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    image_shape: tuple[int, ...] | None
+    holes: Mapping[int, int]
+
+
+def check_fit_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool, multi_output: bool = False
+) -> CheckedRows:
+    """The rows of a fit: finite float32 numbers, encoded where they must be, with as many y."""
     image_shape = image_shape_of(X, estimator.image_shape)
     sparse = is_sparse(X)
     if sparse:
@@ -115,10 +138,6 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         )
     check_columns(X)
     X = as_rows(X, image_shape)
-    columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
-    source = y.source if isinstance(y, soft_labels.Probabilities) else None
-    if columns is None:
-        check_labels_present(y)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
         X = encoder.encoded(X)
@@ -128,7 +147,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         X, y = validate_data(
             *(estimator, X, y),
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},
-            multi_output=columns is not None,
+            multi_output=multi_output,
         )
     holes = {}
     if encoder is not None:
@@ -137,18 +156,24 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
+    return CheckedRows(X, y, image_shape, holes)
+
+
+def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
+    """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+    columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
+    source = y.source if isinstance(y, soft_labels.Probabilities) else None
+    if columns is None:
+        check_labels_present(y)
+    rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=columns is not None)
+    X, y, image_shape, holes = rows.X, rows.y, rows.image_shape, rows.holes
     if columns is None:
         check_classification_targets(y)
     else:
         known, y = soft_labels.by_class(estimator, y, columns)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * class_factors(estimator.class_weight, y, weight)
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError(
-            "the weights must leave at least one row with a positive weight; got only zeros. "
-            "Leave sample_weight and class_weight None to weigh all rows alike."
-        )
+    kept = check_some_weight(weight)
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
         source = None if source is None else source[kept]
@@ -159,6 +184,17 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     label_type(np.asarray(y))
     classes, numbers = np.unique(y, return_inverse=True)
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape, holes=holes)
+
+
+def check_some_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which rows have any weight; some must."""
+    kept = weight > 0
+    if not kept.any():
+        raise ValueError(
+            "the weights must leave at least one row with a positive weight; got only zeros. "
+            "Leave sample_weight and class_weight None to weigh all rows alike."
+        )
+    return kept
 
 
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:
@@ -184,9 +220,7 @@ def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Train
     data = check_validation(estimator, (X, y), estimator.classes_, "y")
     weight = _check_sample_weight(sample_weight, data.X, dtype=np.float64, ensure_non_negative=True)
     weight = weight * class_factors(estimator.class_weight, column_or_1d(y), weight)
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
+    kept = check_some_weight(weight)
     return replace(data, X=data.X[kept], y=data.y[kept], weight=weight[kept])
 
 
@@ -242,19 +276,21 @@ def holds_out(parameters: Mapping[str, Any]) -> bool:
     return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or chooses_nu)
 
 
+def check_same_classes(known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
+    """A warm start goes on with the classes it knows."""
+    if not np.array_equal(known, classes):
+        raise ValueError(
+            f"`warm_start` must go on with the same classes; the tree knows {known.tolist()} and y has "
+            f"{classes.tolist()}. Use a new estimator for other data."
+        )
+
+
 def check_warm_start(
     parameters: Mapping[str, Any],
     known: TreeStructure,
-    known_classes: npt.NDArray[Any],
-    classes: npt.NDArray[Any],
     has_validation: bool,
 ) -> None:
-    """A warm start goes on with the classes it knows, to a larger tree."""
-    if not np.array_equal(known_classes, classes):
-        raise ValueError(
-            f"`warm_start` must go on with the same classes; the tree knows {known_classes.tolist()} and y has "
-            f"{classes.tolist()}. Use a new estimator for other data."
-        )
+    """A warm start goes on to a larger tree."""
     for name, size in (("max_depth", known.depth), ("max_leaf_nodes", known.n_leaves)):
         limit = parameters[name]
         if limit is not None and limit < size:

@@ -46,6 +46,8 @@ class Statistics:
         The smallest and the largest value of every feature in training; None where nobody has looked.
     whole : ndarray of shape (n_features,), uint8, or None
         1 for features that were whole numbers in every training row.
+    y_center, y_unit : ndarray of shape (n_targets,) or None
+        Where y are numbers, their mean and spread in training: tables and counts are those of (y − center) / unit.
     """
 
     node_counts: Annotated[Doubles, "nodes", "statistics"]
@@ -59,8 +61,12 @@ class Statistics:
     lowest: Annotated[Doubles, "features"] | None = None
     highest: Annotated[Doubles, "features"] | None = None
     whole: Annotated[npt.NDArray[np.uint8], "features"] | None = None
+    y_center: Annotated[Doubles, "targets"] | None = None
+    y_unit: Annotated[Doubles, "targets"] | None = None
 
     def __post_init__(self) -> None:
+        if (self.y_center is None) != (self.y_unit is None):
+            raise ValueError("y must have a center and a unit, or neither.")
         if self.shrinkage is not None and self.shrinkage < 0:  # from a file; it would divide by zero some day
             raise ValueError(f"shrinkage must be at least 0; got {self.shrinkage}.")
 
@@ -97,20 +103,31 @@ class CrispTree(ABC):
         """How many numbers a leaf says: one for every class."""
         return self.leaves.shape[1]
 
+    def in_units(self, tables: Doubles) -> Doubles:
+        """Tables in the units of y, which numbers were scaled from; those of classes as they are.  (m, n_outputs)"""
+        center, unit = self.statistics.y_center, self.statistics.y_unit
+        return tables if center is None or unit is None else self.meaning.in_units(tables, center, unit)
+
+    @cached_property
+    def _tables(self) -> Doubles:
+        return self.in_units(self.leaves)
+
     @cached_property
     def _answers(self) -> npt.NDArray[Any]:
-        return self.meaning.answers(self.leaves)
+        answers: npt.NDArray[Any] = self.meaning.answers(self._tables)
+        return answers
 
     def labels(self, leaf: Any = slice(None)) -> npt.NDArray[Any]:
-        """What some leaves predict, or all of them: the number of the most frequent class.  (b,) → (b,)"""
+        """What some leaves predict, or all of them: the number of the most frequent class, or means.  (b,) → (b, …)"""
         return self._answers[leaf]
 
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
-        """What the tree says of rows that end in some leaves: class probabilities.  (b,) → (b, n_outputs)
+        """What the tree says of rows that end in some leaves: class probabilities, or means and variances.
 
-        ``X`` are those rows, for leaves whose answer depends on more than that a row has reached them.
+        (b,) → (b, n_outputs). ``X`` are those rows, for leaves whose answer depends on more than that a row has
+        reached them.
         """
-        return self.leaves[leaf]
+        return self._tables[leaf]
 
     def __getstate__(self) -> dict[str, Any]:
         # What was derived from the fields is derived again; the kernel's own form cannot be pickled.

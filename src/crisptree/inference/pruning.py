@@ -99,7 +99,7 @@ def pruned_at(tree: SomeTree, alpha: float, leaf_prior: float = 0.0) -> SomeTree
 
 
 def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles, n_jobs: int | None = None) -> float:
-    """The largest price on the path whose tree is as accurate on held-out rows as the best one, within an error.
+    """The largest price on the path whose tree is as good on held-out rows as the best one, within an error.
 
     The error is the standard error of the difference of the two trees, row by row on the same rows. It is much smaller
     than that of an accuracy, because most rows are right, or wrong, in both.
@@ -111,27 +111,23 @@ def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles,
     X : ndarray or Windows
         Rows that did not train it.
     y : ndarray of shape (n,)
-        The numbers of their classes.
+        The numbers of their classes; or what else the tree was trained to predict.
     weight : ndarray of shape (n,)
         Their weights.
     n_jobs : int or None
         Threads.
     """
-    structure = tree.structure
-    leaf = route_rows(tree, X, n_jobs)
-    # Which tree is right depends on a row's leaf and class alone, so sums over rows become sums over those.
-    mass, squares = (tree.meaning.tally(y, w, leaf, structure.n_leaves) for w in (weight, weight**2))
-    answers = tree.meaning.answers(node_tables(tree))
+    leaf, tables, share = route_rows(tree, X, n_jobs), node_tables(tree), weight / weight.sum()
 
-    def rights(ends: Ints) -> Doubles:
-        return (answers[ends][:, None] == np.arange(mass.shape[1])).astype(np.float64)
+    def scores(ends: Ints) -> Doubles:
+        return np.asarray(tree.meaning.score(tables[ends], leaf, y), dtype=np.float64)
 
-    best = max((rights(ends) for _, ends in trees_on_path(tree)), key=lambda right: float((mass * right).sum()))
+    best = max((scores(ends) for _, ends in trees_on_path(tree)), key=lambda score: float(share @ score))
     chosen = 0.0
     for alpha, ends in trees_on_path(tree):
-        lost = best - rights(ends)
-        mean = (mass * lost).sum() / mass.sum()
-        error = np.sqrt((squares * (lost - mean) ** 2).sum()) / mass.sum()
+        lost = best - scores(ends)
+        mean = float(share @ lost)
+        error = np.sqrt(share**2 @ (lost - mean) ** 2)
         if mean <= error + ROUNDING:
             chosen = alpha
     return chosen

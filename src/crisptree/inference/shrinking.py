@@ -20,9 +20,6 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """What is tried, in rows. Zero is not among them: where the few rows that judge are all right, it would seem best, and
 the first wrong row later would cost an infinite log loss."""
 
-SMALLEST = 1e-15
-"""A class of probability zero counts as this in a log loss that must stay finite."""
-
 
 def shrunk_tables(
     target: Target, structure: TreeStructure, node_counts: Doubles, prior: float, strength: float
@@ -91,7 +88,7 @@ def chosen_strength(
     unit: float = 1.0,
     n_jobs: int | None = None,
 ) -> float:
-    """The strength out of a few whose tables have the least log loss on rows that did not train the tree.
+    """The strength out of a few whose tables have the least loss on rows that did not train the tree.
 
     The training rows themselves cannot judge, not even one at a time with its own count taken off: splits are laid
     around them, and nearly every leaf looks pure.
@@ -119,5 +116,5 @@ def chosen_strength(
     losses = []
     for strength in strengths:
         tables = shrunk_tables(tree.meaning, structure, statistics.node_counts, leaf_prior, strength)
-        losses.append(-(mass * np.log(np.maximum(tables, SMALLEST))).sum())
+        losses.append(tree.meaning.loss(tables, mass))
     return strengths[int(np.argmin(losses))]

@@ -196,7 +196,7 @@ class TrainedStumps:
         centers = samples.group_means(groups.sampled(self.plan))
         splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
-        tables = tables.reshape(2, -1).to(samples.weight)
+        tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)
         name = f"growth at level {level}"
 
         def report(end: EpochEnd) -> None:
@@ -226,6 +226,16 @@ class TrainedStumps:
         found = outcome(tables, report)
         # Signs say what is on the right side, and so do random tables: the other way round is tried too.
         return found if self.signs is None else found.or_better(outcome(tables.flip(0), None), groups)
+
+    def _at_nodes(self, tables: Tensor, groups: Groups, n_candidates: int) -> Tensor:
+        """Random tables, moved to where the y of every node's rows are, if the target says that they must."""
+        samples, target = self.samples, self.samples.target
+        if not target.starts_at_node:
+            return tables
+        rows, n_nodes = groups.rows, len(groups.sizes)
+        sums = target.tally(samples.y[rows], samples.weight[rows].double(), groups.group, n_nodes)
+        sums = sums.repeat_interleave(n_candidates, dim=0)
+        return target.stump_tables(tables.reshape(2, len(sums), -1).to(sums.device), sums)
 
     @property
     def signs(self) -> Tensor | None:

@@ -160,7 +160,7 @@ class Source {
 template <class T>
 class Trainer {
  public:
-  Trainer(const Source<T>& source, Numbers<1> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
+  Trainer(const Source<T>& source, std::optional<Numbers<1>> y, Array<const T, 1> sample_weight, Array<T, 2> weight, Array<T, 1> bias,
           Array<T, 2> weight_mean, Array<T, 2> weight_square, Array<T, 1> bias_mean, Array<T, 1> bias_square, Array<T, 1> steps,
           double l1, double l2, double roughness, double noise, Array<double, 1> squares, Doubles taps, std::optional<Array<T, 2>> correlated,
           std::optional<Array<const T, 1>> varying, Doubles share, std::pair<int64_t, int64_t> image,
@@ -169,14 +169,15 @@ class Trainer {
         bias_mean_(bias_mean), bias_square_(bias_square), steps_(steps), squares_(squares), taps_(taps), correlated_(correlated), varying_(varying), share_(share), zeros_(zeros), signs_(signs) {
     const size_t n = bias.shape(0), p = source.n_features();
     pairs_per_row_ = static_cast<double>(n);
-    must(y.shape(0) == source.n_rows() && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
+    must((!y || y->shape(0) == source.n_rows()) && sample_weight.shape(0) == source.n_rows(), "one label and one weight per row");
+    if (y) must_be_aligned(*y);
     for (const auto& matrix : {weight, weight_mean, weight_square}) {
       must(matrix.shape(0) == n && matrix.shape(1) == p, "weights must be (n_splits, n_features)");
     }
     for (const auto& vector : {bias_mean, bias_square, steps}) must(vector.shape(0) == n, "one entry per split");
     must(squares.shape(0) == n && noise >= 0, "one squared norm per split, and noise of no negative width");
     must(share.shape(0) == n, "one share of the penalties per split");
-    must_be_aligned(y, sample_weight, weight, bias, weight_mean, weight_square, bias_mean, bias_square, steps, squares, share);
+    must_be_aligned(sample_weight, weight, bias, weight_mean, weight_square, bias_mean, bias_square, steps, squares, share);
     must_be_threads(n_threads);
     const auto side = static_cast<int64_t>(p);  // an image has no more pixels than a row has features
     must(image.first >= 0 && image.second >= 0 && image.first <= side && image.second <= side, "an image must fit into a row");
@@ -210,30 +211,73 @@ class Trainer {
     must_be_aligned(tables, counts);
     must(tables.shape(0) == 2 && counts.shape(0) == 2 && counts.shape(1) == tables.shape(1), "tables must be (2, n_labels)");
     check(before_weight, before_bias, before_squares);
-    const Stumps<T> problem = {tables.data(), counts.data(), n, n_labels / n};
     const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n, n_labels / n);
+    const ClassStumps<T> leaves = {rows.y, tables.data(), n, n_labels / n};
     const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
-    return kernel<T>().stumps(rows, before, splits_, problem, steepness, *pool_);
+    return kernel<T>().stumps(rows, before, splits_, leaves, counts.data(), steepness, *pool_);
+  }
+
+  Result gaussian_stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
+                         Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const double, 2> y,
+                         Array<const double, 3> forms, Array<double, 2> counts, double steepness) {
+    const Turn turn(taken_);
+    const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_outputs = static_cast<int64_t>(y.shape(1)), width = 2 * n_outputs + 1;
+    must_be_aligned(y, forms, counts);
+    must(n > 0 && n_outputs > 0 && y.shape(0) == source_.n_rows(), "there must be stumps, and numbers for every row");
+    must(forms.shape(0) == 2 && static_cast<int64_t>(forms.shape(1)) == n && static_cast<int64_t>(forms.shape(2)) == width, "forms must be (2, n_stumps, n)");
+    must(counts.shape(0) == 2 && static_cast<int64_t>(counts.shape(1)) == n * width, "counts must be (2, n_stumps · n)");
+    check(before_weight, before_bias, before_squares);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, n, std::nullopt);
+    const GaussianStumps leaves = {y.data(), forms.data(), n, n_outputs};
+    const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
+    nb::gil_scoped_release released;
+    return kernel<T>().gaussian_stumps(rows, before, splits_, leaves, counts.data(), steepness, *pool_);
   }
 
   Result tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
               Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> best,
               Array<double, 2> counts, double steepness, Children left, Children right, double mass_threshold) {
     const Turn turn(taken_);
-    const int64_t n = static_cast<int64_t>(bias_.shape(0));
-    must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
+    const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_classes = static_cast<int64_t>(best.shape(1));
     must(n > 0 && static_cast<int64_t>(best.shape(0)) == 2 * n + 1, "best must have a row per node");
     must(static_cast<int64_t>(counts.shape(0)) == n + 1 && best.shape(1) == counts.shape(1), "counts must be (n_leaves, n_classes)");
-    must_be_aligned(best, counts, left, right);
-    must_be_tree(left.data(), right.data(), n);
+    must_be_aligned(best, counts);
     check(before_weight, before_bias, before_squares);
-    const Tree<T> problem = {left.data(), right.data(), best.data(), counts.data(), n, static_cast<int64_t>(best.shape(1)),
-                             mass_threshold, &pairs_per_row_, &desks_};
-    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1, static_cast<int64_t>(best.shape(1)));
+    const Tree<T> problem = shape(left, right, mass_threshold);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1, n_classes);
+    const ClassLeaves<T> leaves = {rows.y, best.data(), n, n_classes};
     const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
     nb::gil_scoped_release released;
-    return kernel<T>().tree(rows, before, splits_, problem, steepness, *pool_);
+    return kernel<T>().tree(rows, before, splits_, problem, leaves, counts.data(), steepness, *pool_);
+  }
+
+  Result gaussian_tree(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
+                       Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const double, 2> y,
+                       Array<const int32_t, 2> bins, Array<const double, 2> forms, Array<const double, 3> best, Array<const double, 2> highest,
+                       Array<double, 2> counts, double steepness, Children left, Children right, double mass_threshold) {
+    const Turn turn(taken_);
+    const int64_t n = static_cast<int64_t>(bias_.shape(0)), n_outputs = static_cast<int64_t>(y.shape(1)), n_bins = static_cast<int64_t>(best.shape(1));
+    const size_t width = 2 * y.shape(1) + 1;
+    must_be_aligned(y, bins, forms, best, highest, counts);
+    must(n > 0 && n_outputs > 0 && y.shape(0) == source_.n_rows() && bins.shape(0) == y.shape(0) && bins.shape(1) == y.shape(1), "numbers and bins for every row");
+    must(forms.shape(0) == width && static_cast<int64_t>(forms.shape(1)) == n + 1, "forms must be (n, n_leaves)");
+    must(static_cast<int64_t>(counts.shape(0)) == n + 1 && counts.shape(1) == width, "counts must be (n_leaves, n)");
+    must(best.shape(0) == y.shape(1) && n_bins > 0 && static_cast<int64_t>(best.shape(2)) == 2 * n + 1, "best must be (n_outputs, n_bins, n_nodes)");
+    must(highest.shape(0) == y.shape(1) && highest.shape(1) == best.shape(1), "highest must be (n_outputs, n_bins)");
+    check(before_weight, before_bias, before_squares);
+    const Tree<T> problem = shape(left, right, mass_threshold);
+    const Batch<T> rows = batch(order, active, begin, end, in_loss, in_counts, 1, std::nullopt);
+    for (int64_t place = begin.data()[0]; place < end.data()[0]; ++place) {
+      for (int64_t k = 0; k < n_outputs; ++k) {
+        const int32_t bin = bins.data()[order.data()[place] * n_outputs + k];
+        must(bin >= 0 && bin < n_bins, "a number must be in a bin");
+      }
+    }
+    const GaussianLeaves leaves = {y.data(), bins.data(), forms.data(), best.data(), highest.data(), n, n_outputs, n_bins};
+    const Before<T> before = {before_weight.data(), before_bias.data(), before_squares.data()};
+    nb::gil_scoped_release released;
+    return kernel<T>().gaussian_tree(rows, before, splits_, problem, leaves, counts.data(), steepness, *pool_);
   }
 
   Result bound(Numbers<1> order, Children start, Children left, Children right, Array<const T, 2> worst, double nu) {
@@ -249,13 +293,14 @@ class Trainer {
     for (size_t i = 0; i < start.shape(0); ++i) must(start.data()[i] >= 0 && start.data()[i] < n, "a row must begin at a split");
     must(nu > 0, "nu must be positive");
     must(!source_.rows().are_sparse(), "the bound needs rows with their zeros");
+    must(y_.has_value(), "the bound needs classes");
     const int64_t first = 0, end = static_cast<int64_t>(order.shape(0));
     const double once = 1.0;
-    const Batch<T> rows = {source_.rows(), y_.data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1, nullptr};
+    const Batch<T> rows = {source_.rows(), y_->data(), sample_weight_.data(), order.data(), &first, &first, &end, &once, &once, 1, nullptr};
     for (int64_t i = 0; i < end; ++i) {
       const int64_t row = order.data()[i];
       source_.must_hold(row);
-      must(y_.data()[row] >= 0 && y_.data()[row] < static_cast<int64_t>(worst.shape(1)), "a label must have a column");
+      must(y_->data()[row] >= 0 && y_->data()[row] < static_cast<int64_t>(worst.shape(1)), "a label must have a column");
     }
     const Paths<T> paths = {left.data(), right.data(), start.data(), worst.data(), n, static_cast<int64_t>(worst.shape(1)), nu};
     nb::gil_scoped_release released;
@@ -270,9 +315,18 @@ class Trainer {
     must_be_aligned(weight, bias, squares);
   }
 
+  Tree<T> shape(const Children& left, const Children& right, double mass_threshold) {
+    const int64_t n = static_cast<int64_t>(bias_.shape(0));
+    must(left.shape(0) == bias_.shape(0) && right.shape(0) == bias_.shape(0), "one child on each side of a split");
+    must_be_aligned(left, right);
+    must_be_tree(left.data(), right.data(), n);
+    return {left.data(), right.data(), n, mass_threshold, &pairs_per_row_, &desks_};
+  }
+
   Batch<T> batch(const Numbers<1>& order, const Numbers<1>& active, const Numbers<1>& begin, const Numbers<1>& end,
-                 const Doubles& in_loss, const Doubles& in_counts, int64_t n_groups, int64_t n_classes) const {
+                 const Doubles& in_loss, const Doubles& in_counts, int64_t n_groups, std::optional<int64_t> n_classes) const {
     const size_t n = active.shape(0);
+    must(!n_classes || y_.has_value(), "rows must have classes");
     must(n > 0 && begin.shape(0) == n && end.shape(0) == n && in_loss.shape(0) == n && in_counts.shape(0) == n,
          "one range and two factors per active group");
     must_be_aligned(order, active, begin, end, in_loss, in_counts);
@@ -284,15 +338,15 @@ class Trainer {
       for (int64_t place = begin.data()[a]; place < end.data()[a]; ++place) {
         const int64_t row = order.data()[place];
         source_.must_hold(row);
-        must(y_.data()[row] >= 0 && y_.data()[row] < n_classes, "a row must be of one of the classes");
+        must(!n_classes || (y_->data()[row] >= 0 && y_->data()[row] < *n_classes), "a row must be of one of the classes");
       }
     }
-    return {source_.rows(), y_.data(), sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
+    return {source_.rows(), y_ ? y_->data() : nullptr, sample_weight_.data(), order.data(), active.data(), begin.data(), end.data(), in_loss.data(),
             in_counts.data(), static_cast<int64_t>(n), &shelf_};
   }
 
   const Source<T>& source_;  // kept alive by Python
-  Numbers<1> y_;
+  std::optional<Numbers<1>> y_;  // none where y is no class
   Array<const T, 1> sample_weight_;
   Array<T, 2> weight_;
   Array<T, 1> bias_;
@@ -322,7 +376,7 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("route", &Source<T>::route)
       .def("gather", &Source<T>::gather);
   nb::class_<Trainer<T>>(m, trainer)
-      .def(nb::init<const Source<T>&, Numbers<1>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
+      .def(nb::init<const Source<T>&, std::optional<Numbers<1>>, Array<const T, 1>, Array<T, 2>, Array<T, 1>, Array<T, 2>, Array<T, 2>,
                     Array<T, 1>, Array<T, 1>, Array<T, 1>, double, double, double, double, Array<double, 1>, Doubles,
                     std::optional<Array<T, 2>>, std::optional<Array<const T, 1>>, Doubles, std::pair<int64_t, int64_t>,
                     std::optional<Array<const bool, 2>>, std::optional<Array<const int8_t, 1>>, int>(),
@@ -330,6 +384,8 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def_prop_rw("learning_rate", &Trainer<T>::learning_rate, &Trainer<T>::set_learning_rate)
       .def("stumps", &Trainer<T>::stumps)
       .def("tree", &Trainer<T>::tree)
+      .def("gaussian_stumps", &Trainer<T>::gaussian_stumps)
+      .def("gaussian_tree", &Trainer<T>::gaussian_tree)
       .def("bound", &Trainer<T>::bound);
 }
 

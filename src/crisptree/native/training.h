@@ -88,7 +88,7 @@ class Shelf {
 template <class T>
 struct Batch {
   Rows<T> rows;
-  const int64_t* y;
+  const int64_t* y;  // null where y is no class
   const T* weight;
   const int64_t* order;
   const int64_t *active, *begin, *end;
@@ -128,21 +128,46 @@ struct Before {
   const double* squares;
 };
 
-// Stumps, one per group. `tables` and `counts` are (2, n_groups · n_classes).
+// What leaves say of a row, and what it leaves behind there. Where y is a class:
+// the two leaves of stumps, one stump per group. `tables` is (2, n_groups · n_classes).
 template <class T>
-struct Stumps {
+struct ClassStumps {
+  const int64_t* y;
   const T* tables;
-  double* counts;
   int64_t n_groups, n_classes;
 };
 
-// A whole tree, whose only group holds all rows. `best` is (n_nodes, n_classes): the largest entry of any leaf table under a node, splits first.
+// The leaves of a tree. `best` is (n_nodes, n_classes): the largest entry of any leaf table under a node, splits first.
+template <class T>
+struct ClassLeaves {
+  const int64_t* y;
+  const T* best;
+  int64_t n_splits, n_classes;
+};
+
+// Where y are numbers, (n, n_outputs), a leaf's form is its means, its halved precisions 1 / 2v, and the logarithm of its highest density.
+struct GaussianStumps {
+  const double* y;
+  const double* forms;  // (2, n_groups, 2 n_outputs + 1)
+  int64_t n_groups, n_outputs;
+};
+
+// `best` is (n_outputs, n_bins, n_nodes): how dense a y of a bin can be in any leaf under a node, relative to the densest leaf of all, whose logarithm
+// is `highest` (n_outputs, n_bins). `bins` says where each y is.
+struct GaussianLeaves {
+  const double* y;
+  const int32_t* bins;
+  const double* forms;  // (2 n_outputs + 1, n_leaves)
+  const double* best;
+  const double* highest;
+  int64_t n_splits, n_outputs, n_bins;
+};
+
+// A whole tree, whose only group holds all rows.
 template <class T>
 struct Tree {
   const int32_t *left, *right;
-  const T* best;
-  double* counts;
-  int64_t n_splits, n_classes;
+  int64_t n_splits;
   double mass_threshold;
   double* pairs_per_row;  // that the last rows had; a guess at first
   std::vector<T>* desks;  // for the windows of a piece of a batch; kept from step to step
@@ -173,8 +198,16 @@ struct Result {
 
 template <class T>
 struct TrainingKernel {
-  Result (*stumps)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Stumps<T>&, double steepness, Pool& pool);
-  Result (*tree)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Tree<T>&, double steepness, Pool& pool);
+  // `counts` are what rows leave behind: (2, n_groups · n_statistics), or (n_leaves, n_statistics).
+  template <class Leaves>
+  using StumpStep = Result (*)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Leaves&, double* counts, double steepness, Pool& pool);
+  template <class Leaves>
+  using TreeStep = Result (*)(const Batch<T>&, const Before<T>&, const Splits<T>&, const Tree<T>&, const Leaves&, double* counts, double steepness,
+                              Pool& pool);
+  StumpStep<ClassStumps<T>> stumps;
+  TreeStep<ClassLeaves<T>> tree;
+  StumpStep<GaussianStumps> gaussian_stumps;
+  TreeStep<GaussianLeaves> gaussian_tree;
 
   // A step on the bound ‖w‖² ≤ ν of the hard loss. The result holds Σ weight · bound, the weight, and how many scores were evaluated.
   Result (*bound)(const Batch<T>&, const Splits<T>&, const Paths<T>&, Pool& pool);

@@ -89,6 +89,9 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
         parameters = {key.removeprefix(MODULE): value for key, value in found.items()}
         splits = read_splits(parameters, arrays.sizes, module, split, file.path)
         tree = arrays.build(ModuleTree, **parts, splits=splits)
+    if statistics.node_counts.shape[1] != tree.meaning.n_statistics:
+        said = f"{tree.meaning.n_statistics} numbers for every node; it holds {statistics.node_counts.shape[1]}"
+        raise ModelFileError(f"the section {name!r} must hold {said}.")
     for what, table in (("leaves", tree.leaves), ("soft_leaves", statistics.soft_leaves)):
         wrong = tree.meaning.check(table)
         if wrong is not None:

@@ -45,12 +45,19 @@ class Target(ABC):
     """
 
     name: ClassVar[str]
+    starts_at_node: ClassVar[bool] = False
+    """Whether the first tables of a stump depend on the rows that it is to part; see ``stump_tables``."""
 
     n_values: int
 
     @property
     def n_statistics(self) -> int:
         """How many numbers of a leaf add up over rows."""
+        return self.n_values
+
+    @property
+    def fewest_leaves(self) -> int:
+        """How many leaves a tree needs at least to tell apart what there is."""
         return self.n_values
 
     @abstractmethod
@@ -90,6 +97,13 @@ class Target(ABC):
     def random_tables(self, n: int, generator: Generator) -> Tensor:
         """Tables that tell leaves apart before anything is known.  (n, n_values)"""
 
+    def stump_tables(self, tables: Tensor, statistics: Tensor) -> Tensor:
+        """Random tables of the two leaves of m stumps, brought to where the rows of each are.
+
+        (2, m, n_values), (m, n_statistics) → (2, m, n_values)
+        """
+        return tables
+
     @abstractmethod
     def tally(self, y: Any, weight: Any, place: Any, n_places: int) -> Any:
         """Σ w_n s(y_n) of the rows at every place, in the type of the weights: arrays or tensors.
@@ -97,9 +111,21 @@ class Target(ABC):
         (b,), (b,), (b,) → (n_places, n_statistics); with weights (b, c) → (n_places, c, n_statistics)
         """
 
-    @abstractmethod
-    def score(self, tables: Tensor, leaf: Tensor, y: Tensor) -> Tensor:
+    def score(self, tables: Any, leaf: Any, y: Any) -> Any:
         """How good the answer of its leaf is for every row, the larger the better.  (n_leaves, n_values) → (n,)"""
+        return self.agreement(self.answers(tables)[leaf], y)
+
+    @abstractmethod
+    def agreement(self, predicted: Any, y: Any) -> Any:
+        """How good predictions are for every row, the larger the better: arrays or tensors.  (n,)"""
+
+    @abstractmethod
+    def loss(self, tables: Doubles, statistics: Doubles) -> float:
+        """What tables cost rows that did not make them, from the statistics of those that reach every leaf."""
+
+    def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Groups of rows of which a part that is held out has its share: for classes the classes.  (n,)"""
+        return y
 
     @abstractmethod
     def weight(self, statistics: Doubles) -> Doubles:
@@ -118,8 +144,12 @@ class Target(ABC):
         """Tables of the deterministic tree, from the rows that reach the leaves.  (m, n_statistics) → (m, n_values)"""
 
     @abstractmethod
-    def answers(self, tables: Doubles) -> npt.NDArray[Any]:
-        """What each table predicts: for classes the number of the class.  (m, n_values) → (m,)"""
+    def answers(self, tables: Any) -> Any:
+        """What each table predicts, arrays or tensors: for classes the number of the class.  (m, n_values) → (m,)"""
+
+    def in_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
+        """Tables of a y that was scaled before training, in the units it came in.  (m, n_values)"""
+        return tables
 
     @abstractmethod
     def check(self, tables: Doubles) -> str | None:

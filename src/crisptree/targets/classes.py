@@ -20,6 +20,9 @@ SMALLEST_PROBABILITY = 1e-8
 """No entry of a leaf table falls below this: a class of probability zero in every leaf would leave its samples
 without any responsible leaf (0/0), and a leaf could never take a class back."""
 
+SMALLEST_JUDGED = 1e-15
+"""A class of probability zero counts as this in a log loss that must stay finite."""
+
 
 @dataclass(frozen=True)
 class Classes(Target):
@@ -74,9 +77,13 @@ class Classes(Target):
         counts = weight.new_zeros(n_places * self.n_values).index_add_(0, column, weight.reshape(-1))
         return counts.reshape(n_places, *[1] * (weight.dim() - 1), self.n_values)
 
-    def score(self, tables: Tensor, leaf: Tensor, y: Tensor) -> Tensor:
-        """1 where the most frequent class of the leaf is the row's, 0 elsewhere: the mean is the accuracy."""
-        return tables.argmax(dim=1)[leaf] == y
+    def agreement(self, predicted: Any, y: Any) -> Any:
+        """1 where the class is the row's, 0 elsewhere: the mean is the accuracy."""
+        return predicted == y
+
+    def loss(self, tables: Doubles, statistics: Doubles) -> float:
+        """The log loss."""
+        return float(-(statistics * np.log(np.maximum(tables, SMALLEST_JUDGED))).sum())
 
     def weight(self, statistics: Doubles) -> Doubles:
         return np.asarray(statistics.sum(axis=-1))
@@ -93,9 +100,9 @@ class Classes(Target):
         raised = statistics + prior
         return raised / np.maximum(raised.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
-    def answers(self, tables: Doubles) -> npt.NDArray[np.intp]:
+    def answers(self, tables: Any) -> Any:
         """The number of the most frequent class."""
-        return tables.argmax(axis=1)
+        return tables.argmax(1)
 
     def check(self, tables: Doubles) -> str | None:
         if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.targets.base import EStep
 from crisptree.targets.classes import Classes
@@ -76,6 +77,10 @@ class SoftClasses(Classes):
             return np.stack([np.bincount(place, weight * column, n_places) for column in y.T], axis=1)
         each = weight[..., None] * y.to(weight).reshape(len(y), *[1] * (weight.dim() - 1), self.n_values)
         return weight.new_zeros(n_places, *each.shape[1:]).index_add_(0, place, each)
+
+    def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The likeliest class."""
+        return y.argmax(axis=1)
 
     def score(self, tables: Tensor, leaf: Tensor, y: Tensor) -> Tensor:
         """The row's probability of the most frequent class of the leaf: the mean is the expected accuracy."""

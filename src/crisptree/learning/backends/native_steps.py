@@ -15,13 +15,13 @@ from torch import Tensor
 
 from crisptree.equations.noise import SLOPE, taps
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
+from crisptree.learning.backends.native_leaves import LEAVES
 from crisptree.learning.batches import Update
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
-from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 
 
@@ -30,8 +30,8 @@ class NativeSteps(StepByStep):
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes and classes, where the kernel is there and can read the rows."""
-        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) is Classes
+        """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
+        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) in LEAVES
         return linear and samples.native_rows is not None
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
@@ -51,7 +51,7 @@ class NativeSteps(StepByStep):
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
         self.kernel: Any = getattr(training, kind)(
             samples.native_rows,
-            _view(samples.y),
+            _view(samples.y) if type(samples.target) is Classes else None,
             _view(samples.weight),
             self.weight,
             self.bias,
@@ -70,6 +70,7 @@ class NativeSteps(StepByStep):
             None if trainee.signs is None else _view(trainee.signs),
             samples.threads,
         )
+        self.leaves = LEAVES[type(samples.target)](trainee, samples)
 
     def memory(self) -> dict[str, Tensor]:
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms", "correlated")
@@ -80,20 +81,20 @@ class NativeSteps(StepByStep):
         self.steepness, self.kernel.learning_rate = pace
         now = (self.weight, self.bias, self.squares)
         self.before = now if self.fresh else tuple(part.copy() for part in now)
-        leaves = _view(self.trainee.leaves)
-        self.tables = best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves
-        self.counts = np.zeros(leaves.shape)
+        self.tables = self.leaves.tables()
+        self.counts = np.zeros((len(self.trainee.leaves), self.trainee.n_places * self.samples.target.n_statistics))
         self.log_likelihood = self.total_weight = 0.0
         self.pairs = 0
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
         rows = (_view(order), update.active, update.begin, update.end, in_loss, in_counts)
-        common = (*rows, *self.before, self.tables, self.counts, self.steepness)
+        common = (*rows, *self.before, *self.tables, self.counts, self.steepness)
         if self.trainee.is_whole_tree:
             structure = self.trainee.structure
-            found = self.kernel.tree(*common, structure.left, structure.right, self.plan.mass_threshold)
+            step = getattr(self.kernel, self.leaves.tree)
+            found = step(*common, structure.left, structure.right, self.plan.mass_threshold)
         else:
-            found = self.kernel.stumps(*common)
+            found = getattr(self.kernel, self.leaves.stumps)(*common)
         self.log_likelihood += found.log_likelihood
         self.total_weight += found.weight
         self.pairs += found.pairs
@@ -104,15 +105,6 @@ class NativeSteps(StepByStep):
     def end(self) -> tuple[Tensor, float]:
         counts = torch.from_numpy(self.counts).to(self.trainee.leaves)
         return counts, -self.log_likelihood / self.total_weight
-
-
-def best_entries(structure: TreeStructure, leaves: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The largest entry of any leaf table under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
-    best = np.empty((structure.n_nodes, leaves.shape[1]), dtype=leaves.dtype)
-    best[structure.n_splits :] = leaves
-    for splits in reversed(structure.levels):
-        best[splits] = np.maximum(best[structure.left_nodes[splits]], best[structure.right_nodes[splits]])
-    return best
 
 
 def _view(tensor: Tensor) -> npt.NDArray[Any]:

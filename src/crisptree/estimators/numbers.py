@@ -1,0 +1,108 @@
+"""Numbers to be predicted: their checks, and how they are scaled for training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+
+from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, check_some_weight
+from crisptree.inference import CrispTree
+from crisptree.inference.statistics import SomeTree
+
+Doubles = npt.NDArray[np.float64]
+
+LARGEST = 1e150
+"""Numbers beyond have no square in double precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberScale:
+    """Mean and spread of every output over the training rows; a constant output has the unit 1."""
+
+    center: Doubles
+    unit: Doubles
+
+    @classmethod
+    def learn(cls, y: Doubles, weight: Doubles) -> NumberScale:
+        """Those of weighted rows.
+
+        Examples
+        --------
+        >>> scale = NumberScale.learn(np.array([[1.0], [3.0]]), np.ones(2))
+        >>> scale.center.tolist(), scale.unit.tolist()
+        ([2.0], [1.0])
+        """
+        center = np.average(y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
+        is_constant = spread <= 1e-12 * np.abs(center)
+        return cls(center, np.where(is_constant | (spread == 0), 1.0, spread))
+
+    @classmethod
+    def of(cls, tree: CrispTree) -> NumberScale:
+        """That of a fitted tree."""
+        center, unit = tree.statistics.y_center, tree.statistics.y_unit
+        assert center is not None
+        assert unit is not None
+        return cls(center, unit)
+
+    def scaled(self, y: Doubles) -> Doubles:
+        """(n, n_outputs) → the same"""
+        return (y - self.center) / self.unit
+
+    def on(self, tree: SomeTree) -> SomeTree:
+        """The tree that answers in the units of y."""
+        return replace(tree, statistics=replace(tree.statistics, y_center=self.center, y_unit=self.unit))
+
+
+def check_numbers(y: Any, name: str = "y") -> Doubles:
+    """Finite numbers, one or several for every row.  → (n, n_outputs)"""
+    found = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
+    found = found.reshape(len(found), -1)
+    if found.shape[1] == 0:
+        raise ValueError(f"{name} must have at least one column; got shape {np.shape(y)}.")
+    if np.abs(found).max(initial=0.0) > LARGEST:
+        raise ValueError(
+            f"{name} must hold numbers of at most {LARGEST:g}, whose squares can be summed; got "
+            f"{np.abs(found).max():g}. Divide y by a unit."
+        )
+    return found
+
+
+def check_training_numbers(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, scale: NumberScale | None = None
+) -> TrainingData:
+    """Rows, numbers and weights of a fit, the numbers scaled: as those of an earlier fit, where there is one."""
+    if y is None:
+        raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
+    rows = check_fit_rows(estimator, X, y, sample_weight, reset=scale is None, multi_output=True)
+    numbers = check_numbers(rows.y)
+    weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
+    kept = check_some_weight(weight)
+    X = rows.X
+    if not kept.all():
+        X, numbers, weight = X[kept], numbers[kept], weight[kept]
+    scale = scale or NumberScale.learn(numbers, weight)
+    if len(scale.center) != numbers.shape[1]:
+        raise ValueError(
+            f"`warm_start` must go on with as many outputs; the tree has {len(scale.center)} and y has "
+            f"{numbers.shape[1]}. Use a new estimator for other data."
+        )
+    scaled = scale.scaled(numbers)
+    return TrainingData(X, scaled, weight, None, rows.image_shape, holes=rows.holes, y_scale=scale)
+
+
+def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale) -> TrainingData:
+    """The explicit validation rows and their numbers, scaled as those of the training, all of one weight."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
+    X, y = check_rows(estimator, validation[0]), check_numbers(validation[1], "validation numbers")
+    check_consistent_length(X, y)
+    if y.shape[1] != len(scale.center):
+        raise ValueError(
+            f"validation numbers must have {len(scale.center)} columns as y has in training; got {y.shape[1]}."
+        )
+    return TrainingData(X, scale.scaled(y), np.ones(len(y)), None, estimator.image_shape_, y_scale=scale)

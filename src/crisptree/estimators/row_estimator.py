@@ -1,0 +1,109 @@
+"""What the estimators of rows share, whatever they predict: the order of a fit, and the way of rows to their leaves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from crisptree.estimators import validation as checks
+from crisptree.estimators.base import Checkpoints, TreeEstimator
+from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.constraints import by_number
+from crisptree.estimators.fast_lane import fast_leaves
+from crisptree.estimators.images import as_rows
+from crisptree.estimators.parameters import RowParameters
+from crisptree.estimators.sparse_rows import takes_sparse_rows
+from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree, route_rows
+
+if TYPE_CHECKING:
+    from crisptree.learning.problem import Part
+
+
+class RowEstimator(RowParameters, TreeEstimator):
+    """An estimator of one tree for rows. What y is, its subclasses know."""
+
+    FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
+
+    @abstractmethod
+    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
+        """Rows, y and weights of a fit, for a twin that learns names and columns from them."""
+
+    @abstractmethod
+    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
+        """Rows that judge, with y as in ``data``."""
+
+    @abstractmethod
+    def _take_up(self, data: TrainingData) -> None:
+        """Keep what is to be known of y."""
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
+        """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails."""
+        with self._fitting() as twin:
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
+            chosen = self.__dict__.get("chosen_", {})
+            data = self._checked(twin, X, y, sample_weight, earlier)
+            twin.image_shape_ = data.image_shape
+            held_out = None if validation is None else self._checked_validation(twin, validation, data)
+            if earlier is not None:
+                checks.check_warm_start(parameters, earlier.structure, held_out is not None)
+            parameters = by_number(parameters, twin)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.fitting import fit_rows
+
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
+            with checkpoints.kept(parameters, given, seed) as seed:
+                trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
+            twin._forget()
+            fitted, twin.history_, twin.chosen_, twin.path_ = trained
+            twin._take_up(data)
+            twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
+            if fitted.nu is not None:
+                twin.nu_ = fitted.nu
+        return self
+
+    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
+        known = self.__dict__
+        has_names = "feature_names_in_" in known or "encoder_" in known
+        leaves = fast_leaves(known.get("tree_"), X, self.n_jobs, has_names=has_names)
+        if leaves is not None:
+            return leaves
+        check_is_fitted(self, "tree_")
+        if is_cuda(X):
+            from crisptree.estimators.on_device import apply
+
+            return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
+        return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes = self.categorical is not None
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
+        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        return tags
+
+    def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
+        """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
+        reached, which = np.unique(self.apply(X), return_inverse=True)
+        structure = self.tree_.structure
+        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+        lengths = np.array([len(way) for way in ways], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths[which])])
+        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
+
+
+def is_cuda(X: Any) -> bool:
+    """Whether X is a tensor on a CUDA device."""
+    return getattr(X, "is_cuda", False) is True

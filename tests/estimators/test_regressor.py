@@ -1,0 +1,249 @@
+"""The regressor: numbers in the leaves, everything else as in the classifier."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import check_estimator
+
+import crisptree
+from crisptree import CrispTreeRegressor, ModelFileError, StopTraining
+from crisptree.estimators.numbers import NumberScale
+from tests.toys import plain_regressor, ridges
+
+BRIEF = {"epochs": 5, "min_updates": 20, "finetune_epochs": 5}
+WAYS = [
+    {},
+    {"algorithm": "em"},
+    {"algorithm": "alternating", "l2": 1e-3},
+    {"grow": "balanced"},
+    {"split": "axis", "algorithm": "em", "epochs": 5, "min_updates": 40, "max_depth": 4},
+    {"max_leaf_nodes": 4},
+    {"grow": "axis_aligned"},
+    {"grow": "random"},
+    {"grow": "oc1", "max_depth": 2},
+    {"l1": 0.01, "input_noise": 0.3, "reanneal": 1},
+    {"signs": {0: 1, 1: -1}, "max_features_per_split": 2},
+    {"early_stopping": True, "prune": "auto", "shrinkage": "auto"},
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return ridges(400)
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return plain_regressor().fit(*rows)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tree_of_numbers_trains_in_every_way(way, rows):
+    assert plain_regressor(**way).fit(*rows).score(*ridges(400, seed=1)) > 0.5
+
+
+def test_oblique_steps_are_found_where_thresholds_and_planes_fail(rows, model):
+    X, y = ridges(2000, seed=1)
+    rivals = [LinearRegression().fit(*rows), DecisionTreeRegressor(max_depth=3, random_state=0).fit(*rows)]
+    assert model.score(X, y) > 0.8 > 0.7 > max(rival.score(X, y) for rival in rivals)
+
+
+def test_a_leaf_predicts_mean_and_spread_of_its_training_rows(rows, model):
+    X, y = rows
+    leaf = model.apply(X)
+    for number in np.unique(leaf):
+        own = y[leaf == number]
+        assert model.predict(X[leaf == number])[0] == pytest.approx(own.mean())
+        assert model.predict_std(X[leaf == number])[0] == pytest.approx(max(own.std(), np.sqrt(1e-3) * y.std()))
+
+
+def test_units_of_y_change_nothing_but_the_units(rows, model):
+    X, y = rows
+    other = plain_regressor().fit(X, 1e9 + 1e3 * y)
+    np.testing.assert_array_equal(other.apply(X), model.apply(X))
+    np.testing.assert_allclose(other.predict(X), 1e9 + 1e3 * model.predict(X))
+    np.testing.assert_allclose(other.predict_std(X), 1e3 * model.predict_std(X), rtol=1e-6)
+
+
+def test_several_outputs_share_one_tree():
+    X, y = ridges(400)
+    both = np.stack([y, -3 * y + 7], axis=1)
+    model = plain_regressor().fit(X, both)
+    assert model.n_outputs_ == 2
+    assert model.predict(X).shape == model.predict_std(X).shape == model.soft_predict(X).shape == (400, 2)
+    assert model.score(X, both) > 0.9
+    np.testing.assert_allclose(model.predict(X)[:, 1], -3 * model.predict(X)[:, 0] + 7, rtol=1e-6)
+
+
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_not_there(rows):
+    X, y = rows
+    weight = np.where(np.arange(400) < 100, 0.0, np.where(np.arange(400) < 200, 2.0, 1.0))
+    repeated = np.repeat(np.arange(400), weight.astype(int))
+    # One batch per node and epoch, so that both see the same steps.
+    one, other = (plain_regressor(batch_size=10_000, min_updates=0) for _ in range(2))
+    one.fit(X, y, weight)
+    other.fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-3)
+
+
+def test_intervals_cover_what_they_say():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 1))
+    y = np.where(X[:, 0] > 0, 5.0, 0.0) + np.where(X[:, 0] > 0, 2.0, 0.5) * rng.normal(size=4000)
+    model = plain_regressor(max_depth=1).fit(X, y)
+    for coverage in (0.5, 0.9):
+        low, high = model.predict_interval(X, coverage)
+        assert np.mean((y >= low) & (y <= high)) == pytest.approx(coverage, abs=0.07)
+    with pytest.raises(ValueError, match="`coverage` must be a number between 0 and 1"):
+        model.predict_interval(X, 1.0)
+
+
+def test_quantiles_are_those_of_the_rows_in_the_leaf(rows, model):
+    X, y = rows
+    found, leaf = model.predict_quantiles(X, [0.1, 0.5, 1.0], among=(X, y)), model.apply(X)
+    for number in np.unique(leaf):
+        np.testing.assert_allclose(found[leaf == number][0], np.quantile(y[leaf == number], [0.1, 0.5, 1.0]))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        model.predict_quantiles(X, [2.0], among=(X, y))
+
+
+def test_the_soft_tree_is_near_the_crisp_one(rows, model):
+    X, _ = rows
+    assert np.corrcoef(model.soft_predict(X, steepness=1e4), model.predict(X))[0, 1] > 0.99
+    assert model.soft_predict(X).std() < model.predict(X).std()
+
+
+def test_a_model_file_gives_the_same_numbers(rows, model, tmp_path):
+    X, y = rows
+    for one in (model, plain_regressor(shrinkage=3.0).fit(X, np.stack([y, y**2], axis=1))):
+        one.save(tmp_path / "model.crisp")
+        again = crisptree.load(tmp_path / "model.crisp")
+        assert isinstance(again, CrispTreeRegressor)
+        assert again.get_params()["shrinkage"] == one.shrinkage
+        for ask in ("predict", "predict_std", "soft_predict"):
+            np.testing.assert_array_equal(getattr(again, ask)(X), getattr(one, ask)(X))
+        np.testing.assert_array_equal(again.cut(1).predict(X), one.cut(1).predict(X))
+
+
+def test_a_file_whose_leaves_are_of_another_kind_is_refused(model, tmp_path):
+    from crisptree.persistence.model_file import Section, read, write
+
+    model.save(tmp_path / "model.crisp")
+    file = read(tmp_path / "model.crisp", ["estimator", "tree", "statistics", "greedy", "greedy_statistics"])
+    sections = dict(file.sections)
+    sections["tree"] = Section({"target": "classes"}, sections["tree"].arrays)
+    write(tmp_path / "model.crisp", sections)
+    with pytest.raises(ModelFileError):
+        crisptree.load(tmp_path / "model.crisp")
+
+
+def test_a_warm_start_grows_on_in_the_same_units(rows):
+    X, y = rows
+    model = plain_regressor(warm_start=True, max_depth=1).fit(X, y)
+    before = model.score(X, y)
+    model.set_params(max_depth=3).fit(X, y)
+    assert model.get_depth() == 3
+    assert model.score(X, y) > before
+    with pytest.raises(ValueError, match="as many outputs"):
+        model.fit(X, np.stack([y, y], axis=1))
+
+
+def test_pruning_goes_by_the_variance(model):
+    path = model.ccp_path()
+    assert path.leaves[-1] == 1
+    assert 0 < path.alphas[-1] < 1  # shares of the variance of y
+    assert model.pruned(path.alphas[-1]).predict(np.zeros((1, 4))) == pytest.approx(
+        model.cut(0).predict(np.zeros((1, 4)))
+    )
+
+
+def test_what_the_fit_chooses_is_judged_by_the_squared_error():
+    X, y = load_diabetes(return_X_y=True)
+    model = CrispTreeRegressor(epochs=3, finetune_epochs=3, min_updates=20, max_depth=3, random_state=0).fit(X, y)
+    assert {"input_noise", "l1", "shrinkage", "max_depth"} <= set(model.chosen_)
+    assert model.score(X, y) > 0.3
+    assert all(trial.score < 1 for trial in model.path_)
+
+
+def test_early_stopping_listens_to_validation_rows(rows):
+    X, y = rows
+    held = ridges(200, seed=5)
+    model = plain_regressor(early_stopping=True).fit(X, y, validation=held)
+    scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
+    unit = NumberScale.learn(y[:, None], np.ones(len(y))).unit[0]
+    mean_square = np.mean((model.predict(held[0]) - held[1]) ** 2) / unit**2
+    assert max(scores) == pytest.approx(1 - mean_square, abs=1e-4) or mean_square < 1 - max(scores)
+
+
+def test_constant_numbers_give_one_leaf(rows):
+    X, _ = rows
+    model = plain_regressor().fit(X, np.full(400, 3.5))
+    assert model.get_n_leaves() == 1
+    assert (model.predict(X) == 3.5).all()
+
+
+def test_sparse_rows_and_tables_are_taken():
+    X, y = ridges(300)
+    thin = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    assert plain_regressor(scale="global").fit(thin, y).score(thin, y) > 0.5
+    table = {"side": np.where(X[:, 0] > 0, "left", "right"), "x": X[:, 1].astype(float)}
+    fitted = plain_regressor().fit(table, np.where(X[:, 0] > 0, 1.0, -1.0))
+    assert fitted.score(table, np.where(X[:, 0] > 0, 1.0, -1.0)) > 0.99
+
+
+def test_a_callback_ends_a_fit(rows):
+    def stop(record):
+        raise StopTraining
+
+    assert plain_regressor(callbacks=[stop]).fit(*rows).get_n_leaves() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"grow": "co2"}, "`grow` must be"),
+        ({"algorithm": "non_greedy"}, "`algorithm` must be"),
+    ],
+)
+def test_what_only_classes_have_is_refused(change, said, rows):
+    with pytest.raises(ValueError, match=said):
+        plain_regressor(**change).fit(*rows)
+    with pytest.raises(TypeError, match="class_weight"):
+        CrispTreeRegressor(class_weight="balanced")
+
+
+def test_numbers_that_cannot_be_are_refused(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="NaN"):
+        plain_regressor().fit(X, np.where(y > 2, np.nan, y))
+    with pytest.raises(ValueError, match=r"at most 1e\+150"):
+        plain_regressor().fit(X, y * 1e200)
+    with pytest.raises(ValueError, match="validation numbers must have 1 columns"):
+        plain_regressor().fit(X, y, validation=(X, np.stack([y, y], axis=1)))
+
+
+def test_a_clone_trains_the_same_bits(rows, model):
+    assert np.array_equal(clone(model).fit(*rows).predict(rows[0]), model.predict(rows[0]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        CrispTreeRegressor(grow="axis_aligned", max_depth=3, finetune_epochs=0),
+        pytest.param(
+            plain_regressor(epochs=5, min_updates=20, finetune_epochs=5, random_state=None), marks=pytest.mark.slow
+        ),
+        pytest.param(CrispTreeRegressor(**BRIEF), marks=pytest.mark.slow),
+    ],
+    ids=["CART", "oblique", "default"],
+)
+def test_no_check_of_scikit_learn_fails(model):
+    results = check_estimator(model, on_fail=None, on_skip=None)
+    assert len(results) > 40
+    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    assert not failed
