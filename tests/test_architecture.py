@@ -71,6 +71,10 @@ EXCEPTIONS = {
         "one_thread",
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
+    "estimators/fitting_forest.py": {"learning"},
+    "estimators/forest_choices.py": {"learning"},
+    "estimators/forest.py": {"explain"},  # inside the methods that explain
+    "estimators/forest_base.py": {"explain"},
     "estimators/simplifying.py": {"learning"},
     "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
@@ -88,12 +92,14 @@ LIBRARIES = {
         "targets/gaussians.py",
         "rows/arrays.py",
         "rows/base.py",
+        "rows/picked.py",
         "rows/shifted.py",
         "rows/sparse_training.py",
         "tree",
         "learning",
         "baselines",
         "estimators/fitting.py",
+        "estimators/fitting_forest.py",
         "estimators/fitting_images.py",
         "estimators/on_device.py",
         "estimators/simplifying.py",

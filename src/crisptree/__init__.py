@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = [
     "CrispTreeClassifier",
     "CrispTreeRegressor",
+    "CrispForestClassifier",
     "CrispSegmenter",
     "TableEncoder",
     "CrispTreeWarning",
@@ -32,6 +33,7 @@ __all__ = [
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
     "CrispTreeRegressor": "crisptree.estimators.regressor",
+    "CrispForestClassifier": "crisptree.estimators.forest",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from crisptree import explain, export, limits, metrics
     from crisptree.estimators.classifier import CrispTreeClassifier
+    from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.loading import load
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter

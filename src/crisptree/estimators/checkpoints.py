@@ -49,7 +49,7 @@ def keeping_checkpoints(
             if before is not None and not resume:
                 raise CheckpointError(
                     f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Go on from it with "
-                    "resume=True, name another folder, or remove it."
+                    "`resume=True`, name another folder, or remove it."
                 )
             if before is not None and parameters["random_state"] is None:
                 seed = _seed(before, folder)
@@ -162,7 +162,7 @@ class FolderStore:
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint folder {self.folder.path} must be writable and have room; it is not: {error}. What "
-                "was written before is whole: mend the folder and go on with resume=True."
+                "was written before is whole: mend the folder and go on with `resume=True`."
             ) from error
 
     def _page(self, file: str, section: Section) -> Page:

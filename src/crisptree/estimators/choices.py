@@ -153,14 +153,12 @@ def choose(
     on_trial : callable
         Hears of every trial when it is done.
     """
-    if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
+    if not is_chosen_for(parameters):
         return {}, []
-    if parameters["split"] == "conv" or parameters["max_depth"] == 0:
-        return {}, []
-    folds = _folds(problem, seed, source)
+    folds = folds_of(problem, seed, source)
     if not folds:
         return {}, []
-    search = _Search(parameters, folds, image_shape, seed, on_trial)
+    search = Search(parameters, folds, image_shape, seed, on_trial)
     search.widths()
     if image_shape is None:
         search.one_scale()
@@ -171,7 +169,14 @@ def choose(
     return chosen, [replace(trial, trees=()) for trial in search.trials]
 
 
-class _Search:
+def is_chosen_for(parameters: Mapping[str, Any]) -> bool:
+    """Whether the tree is of a kind that choices are made for."""
+    if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
+        return False
+    return bool(parameters["split"] != "conv" and parameters["max_depth"] != 0)
+
+
+class Search:
     """Trials in stages, each beside the best so far."""
 
     def __init__(
@@ -222,7 +227,11 @@ class _Search:
     def _try(self, **values: Any) -> None:
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
         if not any(trial.values == values for trial in self.trials):
-            self._add(try_out(values, self._spec(values), self._folds(values)))
+            self._add(self.judged(values, self._spec(values), self._folds(values)))
+
+    def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
+        """What becomes of one setting."""
+        return try_out(values, spec, folds)
 
     def _add(self, *trials: Trial) -> None:
         self.trials += trials
@@ -322,7 +331,7 @@ class _Search:
         return chosen.values | {"shrinkage": float(np.median(strengths))}
 
 
-def _folds(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None) -> list[Fold]:
+def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None) -> list[Fold]:
     """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
     part = problem.training
     if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,16 @@ def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names
 
     None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
     """
-    if (
-        type(X) is not np.ndarray
-        or X.ndim != 2
-        or X.dtype not in FAST_TYPES
-        or not isinstance(tree, FlatTree)
-        or X.shape[1] != tree.n_features
-        or not len(X)
-        or has_names
-    ):
+    if not isinstance(tree, FlatTree) or has_names or not is_plain(X, tree.n_features):
         return None
     check_finite = not get_config()["assume_finite"]
     return compiled.route_rows(tree, X, n_jobs=n_jobs, check_finite=check_finite)
+
+
+def is_plain(X: Any, n_features: int, known: Mapping[str, Any] | None = None) -> bool:
+    """Whether X is a float array of the right width with some rows, for a model without names or an encoder."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FAST_TYPES:
+        return False
+    if X.shape[1] != n_features or not len(X):
+        return False
+    return known is None or not ("feature_names_in_" in known or "encoder_" in known)

@@ -84,7 +84,7 @@ def fit_rows(
     problem = scaled(scale)
     if is_open(parameters) and earlier is None:
         with hearing_trials(parameters["verbose"]) as on_trial:
-            chosen, path = choose(parameters, _with_labels(problem), data.image_shape, seed, data.source, on_trial)
+            chosen, path = choose(parameters, with_labels(problem), data.image_shape, seed, data.source, on_trial)
     values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.
@@ -123,7 +123,7 @@ def _labelled(part: Part, target: Target) -> Part:
     return likeliest(part) if isinstance(target, SoftClasses) else part
 
 
-def _with_labels(problem: Problem) -> Problem:
+def with_labels(problem: Problem) -> Problem:
     """The problem with one class per row, which a choice of parameters can be made by and which trains faster."""
     if not isinstance(problem.target, SoftClasses):
         return problem

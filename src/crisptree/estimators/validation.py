@@ -197,6 +197,15 @@ def check_some_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return kept
 
 
+def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:
+    """Which rows of a fit had some weight, of which there were so many.  (n,)"""
+    n_rows = len(y) if hasattr(y, "__len__") else n_kept
+    if n_rows == n_kept:
+        return np.ones(n_rows, dtype=bool)
+    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) * np.ones(n_rows)
+    return np.asarray(weight * class_factors(estimator.class_weight, np.asarray(y), weight) > 0)
+
+
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:
     """What makes numbers of X: learned from it, or kept for a warm start; None where they are numbers already."""
     known = estimator.__dict__

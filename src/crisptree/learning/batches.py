@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +141,23 @@ class Groups:
             yield rows, update.per_row(update.active).to(order.device)
 
 
+class RowOrders(Protocol):
+    """The rows of one epoch after the other."""
+
+    @property
+    def generators(self) -> Sequence[torch.Generator]:
+        """Where their random numbers come from."""
+
+    def next(self) -> Tensor:
+        """The order of the next epoch.  (taken rows,)"""
+
+    def kept(self) -> Arrays:
+        """What a checkpoint must hold of them, beside the generators."""
+
+    def restore(self, page: Page) -> None:
+        """Be as after the epochs of a page."""
+
+
 class Orders:
     """The rows of one epoch after the other: all of them, shuffled, or a share of every group.
 
@@ -153,6 +171,7 @@ class Orders:
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.position = self.sizes.copy()  # all used up
         self.places: npt.NDArray[np.signedinteger] | None = None
+        self.generators = [generator]
 
     def next(self) -> Tensor:
         """The order of the next epoch.  (taken rows,)"""

@@ -102,6 +102,20 @@ class Held:
         return ObliqueSplits(weight.masked_fill(zeros, 0.0), bias + (weight * zeros * centers).sum(dim=1)), zeros
 
 
+def with_drawn_features(
+    splits: AbstractSplits, centers: Tensor, n_drawn: int | None, generator: torch.Generator
+) -> tuple[AbstractSplits, Tensor | None]:
+    """Splits that each may ask a few features only, drawn for it, and the weights that stay zero for that."""
+    if n_drawn is None or n_drawn >= centers.shape[1] or not isinstance(splits, ObliqueSplits):
+        return splits, None
+    weight, _ = splits.hyperplanes()
+    keys = torch.rand(weight.shape, generator=generator)
+    drawn = keys.argsort(dim=1, stable=True)[:, :n_drawn]
+    zeros = torch.ones(weight.shape, dtype=torch.bool).scatter_(1, drawn, False).to(weight.device)
+    weight = torch.nn.functional.normalize(weight.masked_fill(zeros, 0.0), dim=1)
+    return ObliqueSplits(weight, -(weight * centers).sum(dim=1)), zeros
+
+
 def begun(splits: AbstractSplits, centers: Tensor, held: Held | None, *, is_sparse: bool) -> AbstractSplits:
     """Random splits as they may begin: with the signs they must have, each still through its center.
 

@@ -7,9 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.baselines.cart import cart
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree
@@ -27,10 +30,18 @@ from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
+from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
+
+SEARCHED = (*SEARCHES, "cart")
+"""Ways of growing that look for hyperplanes and train none."""
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
+
+
+Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
+"""A shape, and which node of a larger tree each of its nodes was."""
 
 
 class Fitted(NamedTuple):
@@ -68,21 +79,41 @@ def fit_tree(
     on_epoch : callable, optional
         Called with a record of every epoch.
     """
-    kind = kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
+    kind = kind_for(spec, problem)
     with training_on(spec, kind, problem) as device:
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
         ended = Ending(on_epoch)
         held = spec.constraints.on(problem.scaling, device)
-        work = _Work(spec, samples, kind, generator, ended, held)
-        greedy = GROWERS[spec.grow](work, start)
-        if (spec.split == "axis" and spec.grow in SEARCHES) or (zeros is None and work.holds_zeros):
-            zeros = greedy.tree.splits.parameters["weight"] == 0
-        tuned, nu = (greedy, spec.nu) if ended else _tuned(work, greedy, validation, zeros)
-        tree, soft = crisp_tree(tuned, spec, problem)
-        is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
-        return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+        work = Work(spec, samples, kind, generator, ended, held)
+        return completed(work, GROWERS[spec.grow](work, start), problem, validation, zeros)
+
+
+def completed(
+    work: Work, greedy: TrainedTree, problem: Problem, validation: Samples | None, zeros: Tensor | None = None
+) -> Fitted:
+    """A grown tree finetuned, made crisp and settled."""
+    spec = work.spec
+    tuned, nu = tuned_tree(work, greedy, validation, zeros)
+    tree, soft = crisp_tree(tuned, spec, problem)
+    is_new = tuned.tree is not greedy.tree and spec.grow != "keep"
+    return Fitted(crisp_tree(greedy, spec, problem)[0] if is_new else tree, tree, soft, nu)
+
+
+def tuned_tree(
+    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None = None
+) -> tuple[TrainedTree, float | None]:
+    """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
+    spec = work.spec
+    if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and work.holds_zeros):
+        zeros = greedy.tree.splits.parameters["weight"] == 0
+    return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
+
+
+def kind_for(spec: Spec, problem: Problem) -> SplitKind:
+    """The kind of splits that grow."""
+    return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
 def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTree, TrainedTree]:
@@ -90,18 +121,28 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
 
     Splits that part none of the training rows are in neither of them.
     """
-    rows = problem.training
+    tree, left = settled_tree(unsettled_tree(soft, spec, problem), spec, problem)
+    return tree, soft if left is None else soft._replace(tree=soft.tree.reduced(*left))
+
+
+def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
+    """The deterministic tree behind a soft one, before any row has been counted."""
     noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
-    tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
+    return soft.damped(noise).crisp(problem.scaling, soft.steepness)
+
+
+def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
+    """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
+    rows = problem.training
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
     if not len(dead):
-        return tree, soft
-    structure, nodes = tree.structure.spliced(dead, to_right)
-    return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
+        return tree, None
+    left = tree.structure.spliced(dead, to_right)
+    return reduced(tree, *left, spec.leaf_prior), left
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """What the phases of a training share."""
 
     spec: Spec
@@ -118,15 +159,18 @@ class _Work(NamedTuple):
     @property
     def holds_zeros(self) -> bool:
         """Whether growth has chosen the weights that each split may have."""
-        return self.held is not None and self.held.chooses and self.spec.grow != "balanced"
+        if self.spec.grow == "balanced":
+            return False
+        draws = self.spec.n_drawn is not None and self.spec.split == "oblique" and self.spec.grow == "greedy"
+        return draws or (self.held is not None and self.held.chooses)
 
 
 def _grown_split(spec: Spec) -> Any:
     """What grows: a search finds hyperplanes, be they of one feature each."""
-    return "oblique" if spec.grow in SEARCHES else spec.split
+    return "oblique" if spec.grow in SEARCHED else spec.split
 
 
-def _begin(work: _Work, start: Start) -> Tree:
+def _begin(work: Work, start: Start) -> Tree:
     if isinstance(start, TrainedTree):
         return start.tree
     if start is not None:
@@ -134,7 +178,7 @@ def _begin(work: _Work, start: Start) -> Tree:
     return single_leaf(work.samples, work.kind, work.generator)
 
 
-def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
+def _taken_up(earlier: CrispTree, work: Work) -> Tree:
     """The tree of an earlier fit, to be grown on with splits of the same kind."""
     split = _grown_split(work.spec)
     try:
@@ -152,7 +196,7 @@ def _taken_up(earlier: CrispTree, work: _Work) -> Tree:
     return tree
 
 
-def _greedily(work: _Work, start: Start) -> TrainedTree:
+def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
@@ -163,20 +207,21 @@ def _greedily(work: _Work, start: Start) -> TrainedTree:
         generator=work.generator,
         on_epoch=work.on_epoch,
         held=work.held,
+        n_drawn=spec.n_drawn,
     )
     return TrainedTree(tree, plan.final_steepness)
 
 
-def _balanced(work: _Work, start: Start) -> TrainedTree:
+def _balanced(work: Work, start: Start) -> TrainedTree:
     tree = grow_balanced(work.samples, work.spec.limits.max_depth or 0, work.kind, work.generator, work.held)
     return TrainedTree(tree, work.spec.growth.steepness_at(0))
 
 
-def _kept(work: _Work, start: Start) -> TrainedTree:
+def _kept(work: Work, start: Start) -> TrainedTree:
     return TrainedTree(_begin(work, start), work.spec.finetuning.steepness_at(0))
 
 
-def _rival(work: _Work, start: Start) -> TrainedTree:
+def _rival(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow_rival(
         spec.grow,
@@ -191,16 +236,23 @@ def _rival(work: _Work, start: Start) -> TrainedTree:
     return TrainedTree(tree, plan.steepness_at(0))
 
 
-GROWERS: dict[str, Callable[[_Work, Start], TrainedTree]] = {
+def _cart(work: Work, start: Start) -> TrainedTree:
+    spec = work.spec
+    tree = cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
+    return TrainedTree(tree, spec.growth.steepness_at(0))
+
+
+GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
     "greedy": _greedily,
     "balanced": _balanced,
     "keep": _kept,
+    "cart": _cart,
     **dict.fromkeys(SEARCHES, _rival),
 }
 
 
 def _tuned(
-    work: _Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
+    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
 ) -> tuple[TrainedTree, float | None]:
     spec, plan, tree = work.spec, work.spec.finetuning, greedy.tree
     common: dict[str, Any] = {
@@ -222,7 +274,7 @@ def _tuned(
     return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
 
 
-def _thinned(work: _Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
+def _thinned(work: Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
     """The tree with the weights that may stay, trained on, and which stay zero."""
     assert work.held is not None
     splits, zeros = work.held.thinned(tree.splits, work.samples.mean())
@@ -230,7 +282,7 @@ def _thinned(work: _Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTr
     return finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros}), zeros
 
 
-def _annealed_again(work: _Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
+def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
     """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
 
     Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from itertools import groupby
+from typing import ClassVar, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, group_rows
-from crisptree.learning.constraints import Held, begun
+from crisptree.learning.constraints import Held, begun, with_drawn_features
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Limits
 from crisptree.learning.stumps import Outcome, Stumps
-from crisptree.learning.train import EpochEnd, train
+from crisptree.learning.together import Part, train_together
+from crisptree.learning.train import EpochEnd
 from crisptree.splits import AbstractSplits, SplitKind
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -31,15 +34,46 @@ def min_leaf_weight(limits: Limits, samples: Samples) -> float:
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
 
+class Found(NamedTuple):
+    """Trained stumps and the rows of each."""
+
+    outcome: Outcome
+    groups: Groups
+
+    def move(self, leaf_of_row: Tensor, leaf_of_group: dict[int, int]) -> None:
+        """Send the rows that some of the stumps turn right to new leaves."""
+        new = torch.full((len(self.groups.sizes),), -1, device=leaf_of_row.device)
+        groups, leaves = (
+            torch.tensor(list(part), device=new.device) for part in (leaf_of_group, leaf_of_group.values())
+        )
+        new[groups] = leaves
+        to = new[self.groups.group]
+        moves = self.outcome.turns & (to >= 0)
+        leaf_of_row[self.groups.rows[moves]] = to[moves]
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A trained stump that waits at a leaf. ``decrease`` is its gain times the leaf's share of all samples."""
+    """A trained stump that waits at a leaf, one of those ``found`` with it.
+
+    ``decrease`` is its gain times the leaf's share of all samples.
+    """
 
     leaf: int
-    splits: AbstractSplits
-    table: Tensor
+    found: Found
+    number: int
     decrease: float
-    right_rows: Tensor
+
+
+class Request(NamedTuple):
+    """What growth asks for: a split for every group of rows, whose leaves are at most ``level`` − 1 below the root."""
+
+    groups: Groups
+    level: int
+
+
+Growth = Generator[Request, Outcome, Tree]
+"""A tree that grows: it asks for splits, is sent what was found, and returns itself in the end."""
 
 
 class Finder(Protocol):
@@ -82,9 +116,14 @@ def grow(
     generator: torch.Generator,
     on_epoch: Listener | None = None,
     held: Held | None = None,
+    n_drawn: int | None = None,
 ) -> Tree:
-    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it."""
-    return grow_with(TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
+    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
+
+    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all.
+    """
+    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn)
+    return grow_with(find, tree, samples, limits)
 
 
 def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tree:
@@ -93,28 +132,74 @@ def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tre
     Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
     the tree's log-likelihood (gain times share of the samples) comes first.
     """
-    growth = _Growth(find, samples, limits)
+
+    def find_all(requests: dict[int, Request]) -> list[Outcome]:
+        return [find(*request) for request in requests.values()]
+
+    return grow_together(find_all, [growing(tree, samples, limits, find.tries)])[0]
+
+
+def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
+    """Grow some trees side by side: what all of them ask for, by their numbers, is found at once."""
+    requests: dict[int, Request] = {}
+    trees: dict[int, Tree] = {}
+
+    def go_on(number: int, resume: Callable[[], Request]) -> None:
+        try:
+            requests[number] = resume()
+        except StopIteration as end:
+            trees[number] = end.value
+            requests.pop(number, None)
+
+    for number, growth in enumerate(growths):
+        go_on(number, lambda growth=growth: next(growth))  # type: ignore[misc]
+    while requests:
+        asked = list(requests)
+        try:
+            found = find_all(requests)
+        except StopTraining as stop:
+            for number in asked:
+                go_on(number, lambda number=number, stop=stop: growths[number].throw(stop))  # type: ignore[misc]
+            continue
+        for number, outcome in zip(asked, found, strict=True):
+            go_on(number, lambda number=number, outcome=outcome: growths[number].send(outcome))  # type: ignore[misc]
+    return [trees[number] for number in range(len(growths))]
+
+
+def growing(tree: Tree, samples: Samples, limits: Limits, tries: int = TRIES) -> Growth:
+    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times."""
+    growth = _Growth(samples, limits, tries)
     in_place = reads_in_place(samples, tree.splits)
     leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces(in_place=in_place)])
     waiting: dict[int, Candidate] = {}
     fresh = list(range(tree.structure.n_leaves))
     while fresh and not _is_full(tree, limits):
         try:
-            for candidate in growth.candidates(tree.structure, fresh, leaf_of_row):
+            for candidate in (yield from growth.candidates(tree.structure, fresh, leaf_of_row)):
                 waiting[candidate.leaf] = candidate
         except StopTraining:
             return tree
         chosen = _choose(waiting, limits)
         fresh = []
         for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
-            leaf_of_row[candidate.right_rows] = number
             fresh += [candidate.leaf, number]
             del waiting[candidate.leaf]
         if chosen:
-            splits = AbstractSplits.concatenated([candidate.splits for candidate in chosen])
-            tables = torch.stack([candidate.table for candidate in chosen])
-            tree = tree.grown([candidate.leaf for candidate in chosen], splits, tables)
+            tree = _with_splits(tree, chosen, leaf_of_row)
     return tree
+
+
+def _with_splits(tree: Tree, chosen: list[Candidate], leaf_of_row: Tensor) -> Tree:
+    """The tree with the chosen stumps in the place of their leaves; their rows are moved."""
+    splits, tables, n_leaves = [], [], tree.structure.n_leaves
+    for _, several in groupby(enumerate(chosen, start=n_leaves), key=lambda one: id(one[1].found)):
+        some = list(several)
+        found, numbers = some[0][1].found, [candidate.number for _, candidate in some]
+        found.move(leaf_of_row, {candidate.number: leaf for leaf, candidate in some})
+        splits.append(found.outcome.splits.select(numbers))
+        tables.append(found.outcome.tables[torch.tensor(numbers, device=leaf_of_row.device)])
+    leaves = [candidate.leaf for candidate in chosen]
+    return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
 
 
 def _is_full(tree: Tree, limits: Limits) -> bool:
@@ -131,21 +216,24 @@ def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
 class _Growth:
     """What stays the same while a tree grows."""
 
-    find: Finder
     samples: Samples
     limits: Limits
+    tries: int
 
-    def candidates(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> Iterator[Candidate]:
+    def candidates(
+        self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor
+    ) -> Generator[Request, Outcome, list[Candidate]]:
         """Splits for those of the fresh leaves that may be split; useless ones are tried again."""
-        leaves = self._open(structure, fresh, leaf_of_row)
-        for _ in range(self.find.tries):
+        leaves, found = self._open(structure, fresh, leaf_of_row), list[Candidate]()
+        for _ in range(self.tries):
             if not leaves:
-                return
+                break
             level = int(structure.leaf_depths[leaves].max()) + 1
             groups = group_rows(leaf_of_row, leaves)
-            outcome = self.find(groups, level)
-            yield from self._accepted(outcome, groups, leaves)
+            outcome = yield Request(groups, level)
+            found += self._accepted(outcome, groups, leaves)
             leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
+        return found
 
     def _open(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> list[int]:
         """Leaves that are shallow, large and mixed enough."""
@@ -162,18 +250,9 @@ class _Growth:
     def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
         total = float(self.samples.weight.double().sum())
         decreases = outcome.gains * outcome.weights / total
-        accepted = outcome.accepted
-        sizes = groups.sizes.tolist()
-        pieces = zip(groups.rows.split(sizes), outcome.turns.split(sizes), strict=True)
-        for number, (rows, turns) in enumerate(pieces):
-            if accepted[number] and decreases[number] >= self.limits.min_impurity_decrease:
-                yield Candidate(
-                    leaf=leaves[number],
-                    splits=outcome.splits.select([number]),
-                    table=outcome.tables[number],
-                    decrease=float(decreases[number]),
-                    right_rows=rows[turns],
-                )
+        found = Found(outcome, groups)
+        for number in np.flatnonzero(outcome.accepted & (decreases >= self.limits.min_impurity_decrease)).tolist():
+            yield Candidate(leaves[number], found, number, float(decreases[number]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,45 +266,34 @@ class TrainedStumps:
     generator: torch.Generator
     on_epoch: Listener | None
     held: Held | None = None
+    n_drawn: int | None = None
 
     tries: ClassVar[int] = TRIES
 
     def __call__(self, groups: Groups, level: int) -> Outcome:
+        return found_together([self], [Request(groups, level)])[0]
+
+    def begun(self, groups: Groups) -> tuple[Stumps, Tensor]:
+        """Stumps from a random start, and the middle of every group's rows."""
         samples, n_nodes = self.samples, len(groups.sizes)
         n_candidates = samples.n_features if self.kind.compete_by_feature else 1
         centers = samples.group_means(groups.sampled(self.plan))
         splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
+        splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
         tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)
-        name = f"growth at level {level}"
+        return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
 
-        def report(end: EpochEnd) -> None:
-            if self.on_epoch is not None:
-                self.on_epoch(
-                    EpochRecord(
-                        phase="grow",
-                        level=level,
-                        n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
-                        n_splits=n_nodes,
-                        epoch=end.epoch + 1,
-                        n_epochs=self.plan.epochs,
-                        steepness=end.steepness,
-                        loss=end.loss,
-                    )
-                )
+    def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
+        """The stumps with the weights that may stay."""
+        assert self.held is not None
+        splits, zeros = self.held.thinned(stumps.splits, centers)
+        return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
 
-        def outcome(tables: Tensor, on_epoch: Callable[[EpochEnd], None] | None) -> Outcome:
-            stumps = Stumps(splits, tables, groups, n_candidates, signs=self.signs)
-            train(stumps, samples, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
-            if self.held is not None and self.held.chooses:
-                thinned, zeros = self.held.thinned(stumps.splits, centers)
-                stumps = Stumps(thinned, stumps.leaves, groups, zeros=zeros, signs=self.signs)
-                train(stumps, samples, self.plan.later_half, generator=self.generator, name=name)
-            return stumps.outcome(samples, self.limits.min_samples_leaf, min_leaf_weight(self.limits, samples))
-
-        found = outcome(tables, report)
-        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
-        return found if self.signs is None else found.or_better(outcome(tables.flip(0), None), groups)
+    def outcome(self, stumps: Stumps) -> Outcome:
+        """What trained stumps do to the rows."""
+        least = min_leaf_weight(self.limits, self.samples)
+        return stumps.outcome(self.samples, self.limits.min_samples_leaf, least)
 
     def _at_nodes(self, tables: Tensor, groups: Groups, n_candidates: int) -> Tensor:
         """Random tables, moved to where the y of every node's rows are, if the target says that they must."""
@@ -240,3 +308,46 @@ class TrainedStumps:
     @property
     def signs(self) -> Tensor | None:
         return None if self.held is None else self.held.signs
+
+
+def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
+    """What each of some trees asks for, all of it trained in one batch; only rows and random numbers are their own."""
+    plan, held, limits = finders[0].plan, finders[0].held, finders[0].limits
+    begins = [finder.begun(request.groups) for finder, request in zip(finders, requests, strict=True)]
+    level = max(request.level for request in requests)
+    name = f"growth at level {level}"
+
+    def report(end: EpochEnd) -> None:
+        if finders[0].on_epoch is not None:
+            finders[0].on_epoch(
+                EpochRecord(
+                    phase="grow",
+                    level=level,
+                    n_levels=None if limits.max_leaf_nodes else limits.max_depth,
+                    n_splits=sum(len(request.groups.sizes) for request in requests),
+                    epoch=end.epoch + 1,
+                    n_epochs=plan.epochs,
+                    steepness=end.steepness,
+                    loss=end.loss,
+                )
+            )
+
+    def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
+        parts = [Part(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
+        train_together(parts, plan, on_epoch=on_epoch, name=name)
+
+    def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
+        trained(stumps, plan, on_epoch)
+        if held is not None and held.chooses:
+            centers = [middle for _, middle in begins]
+            stumps = [finder.thinned(one, middle) for finder, one, middle in zip(finders, stumps, centers, strict=True)]
+            trained(stumps, plan.later_half, None)
+        return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
+
+    # Signs say what is on the right side, and so do random tables: the other way round is tried too.
+    turned = [one.turned() for one, _ in begins] if finders[0].signs is not None else []
+    found = outcomes([one for one, _ in begins], report)
+    if not turned:
+        return found
+    others = outcomes(turned, None)
+    return [one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)]

@@ -53,9 +53,13 @@ class Part:
         if shifts is not None:
             assert isinstance(rows, ArrayRows)
             rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
-        relative = torch.from_numpy(np.maximum(self.weight / self.weight.mean(), SMALLEST_WEIGHT))
-        y, weight = torch.from_numpy(self.y).to(device), relative.to(torch.float32).to(device)
+        y, weight = torch.from_numpy(self.y).to(device), relative_weights(self.weight).to(device)
         return Samples(rows, y, weight, target, varying(scaling).to(device), n_jobs)
+
+
+def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
+    """Weights in units of their mean, in single precision.  (n,)"""
+    return torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(torch.float32)
 
 
 def varying(scaling: Scaling) -> torch.Tensor:

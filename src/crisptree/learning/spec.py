@@ -17,7 +17,7 @@ STEEPEST = 1e12
 RATE, FEATURES_AT_FULL_RATE = 0.02, 64
 """What learning_rate="auto" means; see docs/results/defaults.md."""
 
-FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2")
+FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2", "cart")
 """Ways of growing whose steps, if they take any, do not add up over the weights of a hyperplane."""
 
 
@@ -69,6 +69,8 @@ class Spec:
         Every random number follows from it.
     constraints : Constraints
         What the weights of splits may be.
+    n_drawn : int or None
+        How many features a split may ask, drawn for each; None lets it ask all.
     """
 
     growth: Plan
@@ -87,6 +89,7 @@ class Spec:
     n_jobs: int | None
     seed: int
     constraints: Constraints = field(default_factory=Constraints)
+    n_drawn: int | None = None
 
     @classmethod
     def of(
@@ -131,6 +134,7 @@ class Spec:
             n_jobs=parameters["n_jobs"],
             seed=seed,
             constraints=Constraints.of(parameters),
+            n_drawn=parameters.get("n_drawn"),
         )
 
     @property

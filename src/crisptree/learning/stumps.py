@@ -65,6 +65,11 @@ class Stumps:
     def n_places(self) -> int:
         return len(self.groups.sizes) * self.n_candidates
 
+    def turned(self) -> Stumps:
+        """The same before any training, with left and right tables exchanged."""
+        tables, others = self.leaves.flip(0), (self.groups, self.n_candidates, self.zeros, self.signs)
+        return Stumps(self.splits, tables, *others)
+
     @property
     def penalty_shares(self) -> Tensor:
         """All: the loss of a stump is a mean over its own rows."""

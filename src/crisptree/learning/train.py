@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.backends import Trainee, quickest
-from crisptree.learning.batches import Orders
+from crisptree.learning.batches import Orders, RowOrders
 from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
@@ -89,6 +89,7 @@ def train(
     plan: Plan,
     *,
     generator: torch.Generator,
+    orders: RowOrders | None = None,
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
     judge: Judge | None = None,
@@ -107,6 +108,8 @@ def train(
         Every number of the phase.
     generator : torch.Generator
         Shuffles the batches, where there is more than one, and shifts images that are to be.
+    orders : RowOrders, optional
+        The order of the rows in every epoch, where it is not the generator's.
     on_epoch : callable, optional
         Hears of every epoch.
     name : str
@@ -115,12 +118,13 @@ def train(
         Scores the trainee after every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    orders, ends, progress = Orders(trainee.groups, plan, generator), Ends(), Progress(name, plan.epochs)
+    orders = orders or Orders(trainee.groups, plan, generator)
+    ends, progress = Ends(), Progress(name, plan.epochs)
     steps = None
     if not progress.is_over:
         steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
-    parts += [Chance([generator], trainee.splits), *([] if judge is None else [judge])]
+    parts += [Chance(orders.generators, trainee.splits), *([] if judge is None else [judge])]
     progress.restore(parts)
     hear = on_epoch or (lambda end: None)
     for end in ends.ends:

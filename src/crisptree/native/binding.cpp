@@ -8,9 +8,11 @@
 #include <stdexcept>
 
 #include "checks.h"
+#include "forest.h"
 #include "router.h"
 
 namespace nb = nanobind;
+using crisptree::Forest;
 using crisptree::Kernel;
 using crisptree::must;
 using crisptree::must_be_aligned;
@@ -37,7 +39,8 @@ const Kernel& kernel_named(const std::string& name) {
   throw std::invalid_argument("this processor has no instruction set '" + name + "'");
 }
 
-Rows rows_of(const AnyRows& X, const Router& router) {
+template <class Trees>
+Rows rows_of(const AnyRows& X, const Trees& router) {
   const bool is_double = X.dtype() == nb::dtype<double>();
   must(is_double || X.dtype() == nb::dtype<float>(), "rows must be float32 or float64");
   must(static_cast<int64_t>(X.shape(1)) == router.n_features(), "rows have another width");
@@ -70,6 +73,48 @@ NB_MODULE(_router, m) {
     for (const Kernel* kernel : crisptree::available_kernels()) names.push_back(kernel->name);
     return names;
   });
+  using ManyLeaves = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  nb::class_<Forest>(m, "Forest")
+      .def(
+          "__init__",
+          [](Forest* self, nb::tuple kept, Array<double, 2> tables) {  // a tuple stays as it is, and keeps its trees
+            std::vector<const Router*> trees;
+            for (const nb::handle tree : kept) trees.push_back(nb::cast<const Router*>(tree));
+            must(!trees.empty(), "there must be trees");
+            size_t n_leaves = 0;
+            for (const Router* tree : trees) {
+              must(tree != nullptr && tree->n_features() == trees.front()->n_features(), "all trees must have the same features");
+              n_leaves += tree->n_splits() + 1;
+            }
+            must(tables.shape(0) == n_leaves && tables.shape(1) > 0, "every leaf must have a table");
+            must_be_aligned(tables);
+            new (self) Forest(std::move(trees), tables.data(), static_cast<int64_t>(tables.shape(1)));
+          },
+          nb::arg("trees"), nb::arg("tables"), nb::keep_alive<1, 2>())
+      .def(
+          "route",
+          [](const Forest& self, AnyRows X, ManyLeaves leaves, int n_threads, bool check_finite, const std::string& instruction_set) {
+            const Rows rows = rows_of(X, self);
+            must(leaves.shape(0) == X.shape(0) && leaves.shape(1) == self.n_trees(), "one leaf per row and tree");
+            must_be_aligned(leaves);
+            must_be_threads(n_threads);
+            const Kernel& kernel = kernel_named(instruction_set);
+            nb::gil_scoped_release released;
+            return self.route(rows, leaves.data(), n_threads, check_finite, kernel);
+          },
+          nb::arg("X"), nb::arg("leaves"), nb::arg("n_threads"), nb::arg("check_finite"), nb::arg("instruction_set") = "")
+      .def(
+          "sum",
+          [](const Forest& self, AnyRows X, Moments sums, int n_threads, bool check_finite, const std::string& instruction_set) {
+            const Rows rows = rows_of(X, self);
+            must(sums.shape(0) == X.shape(0) && static_cast<int64_t>(sums.shape(1)) == self.n_outputs(), "one sum per row and output");
+            must_be_aligned(sums);
+            must_be_threads(n_threads);
+            const Kernel& kernel = kernel_named(instruction_set);
+            nb::gil_scoped_release released;
+            return self.sum(rows, sums.data(), n_threads, check_finite, kernel);
+          },
+          nb::arg("X"), nb::arg("sums"), nb::arg("n_threads"), nb::arg("check_finite"), nb::arg("instruction_set") = "");
   nb::class_<Router>(m, "Router")
       .def(
           "__init__",

@@ -101,7 +101,7 @@ class Source {
   // That the row is there. Its arrays belong to Python, which may have changed them since they were first looked at.
   void must_hold(int64_t row) const {
     must(row >= 0 && row < static_cast<int64_t>(n_rows_), "a row must exist");
-    must(!rows_.are_windows() || (rows_.base[row] >= first_ && rows_.base[row] <= last_), "windows must lie inside the data");
+    must(rows_.base == nullptr || (rows_.base[row] >= first_ && rows_.base[row] <= last_), "windows must lie inside the data");
     if (!rows_.are_sparse()) return;
     const int64_t begin = rows_.start[row], end = rows_.start[row + 1];
     must(begin >= 0 && begin <= end && end <= static_cast<int64_t>(data_.shape(0)), "sparse rows must lie inside the data");

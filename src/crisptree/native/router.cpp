@@ -108,31 +108,36 @@ TreeView Router::view() const {
           dense_.data(), index_.data(), value_.data(), n_features_,  padded_, left_.empty()};
 }
 
+RowBlock::RowBlock(const Rows& rows, int64_t n_features)
+    : rows_(rows), n_features_(n_features), ready_(!rows.is_double && (rows.column_stride == 1 || n_features <= 1)),
+      desks_(std::min<int64_t>(kMostRowsAtOnce, rows.n_rows) * ((n_features + kLanes - 1) / kLanes * kLanes), 0.0f) {}
+
+Source RowBlock::take(int64_t first, int64_t n_rows) {
+  if (ready_) return {static_cast<const float*>(rows_.data) + first * rows_.row_stride, rows_.row_stride, nullptr, nullptr, 0};
+  block_.resize(std::max<size_t>(block_.size(), n_rows * n_features_));
+  const int64_t last = first + n_rows;
+  if (rows_.is_double) {
+    copy_block<double>(rows_, first, last, n_features_, block_.data());
+  } else {
+    copy_block<float>(rows_, first, last, n_features_, block_.data());
+  }
+  return {block_.data(), n_features_, nullptr, nullptr, 0};
+}
+
 bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                          const Kernel& kernel) const {
-  const TreeView tree = view();
+  RowBlock block(rows, n_features_);
   const bool ready = !rows.is_double && (rows.column_stride == 1 || n_features_ <= 1);
-  AlignedFloats desks(std::min<int64_t>(kMostRowsAtOnce, end - begin) * padded_, 0.0f);
-  if (ready) {
-    const float* first = static_cast<const float*>(rows.data) + begin * rows.row_stride;
-    return kernel.route(tree, {first, rows.row_stride, nullptr, nullptr, 0}, end - begin, leaves + begin, check_finite, desks.data());
-  }
-  std::vector<float> block(kBlock * n_features_);
-  for (int64_t first = begin; first < end; first += kBlock) {
-    const int64_t last = std::min(end, first + kBlock);
-    if (rows.is_double) {
-      copy_block<double>(rows, first, last, n_features_, block.data());
-    } else {
-      copy_block<float>(rows, first, last, n_features_, block.data());
-    }
-    const Source source = {block.data(), n_features_, nullptr, nullptr, 0};
-    if (!kernel.route(tree, source, last - first, leaves + first, check_finite, desks.data())) return false;
+  const int64_t at_once = ready ? std::max<int64_t>(end - begin, 1) : kBlock;
+  for (int64_t first = begin; first < end; first += at_once) {
+    const int64_t number = std::min(end - first, at_once);
+    if (!route_source(block.take(first, number), number, leaves + first, check_finite, block.desks(), kernel)) return false;
   }
   return true;
 }
 
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
-  return share_out(rows.n_rows, rows.n_rows * n_features_, n_threads, [&](int64_t begin, int64_t end) {
+  return share_out(rows.n_rows, rows.n_rows * n_features_, n_threads, kBlock, [&](int64_t begin, int64_t end) {
     return route_range(rows, begin, end, leaves, check_finite, kernel);
   });
 }
@@ -141,7 +146,7 @@ void Router::route(const Windows& windows, int64_t* leaves, int n_threads, const
   const TreeView tree = view();
   const std::vector<Run> runs = runs_of(windows.offset, n_features_);
   const Source source = {windows.data, 0, windows.base, runs.data(), static_cast<int64_t>(runs.size())};
-  share_out(windows.n_rows, windows.n_rows * n_features_, n_threads, [&](int64_t begin, int64_t end) {
+  share_out(windows.n_rows, windows.n_rows * n_features_, n_threads, kBlock, [&](int64_t begin, int64_t end) {
     AlignedFloats desks(kMostRowsAtOnce * padded_, 0.0f);
     return kernel.route(tree, source.from(begin), end - begin, leaves + begin, false, desks.data());
   });
@@ -169,7 +174,7 @@ float Router::score(const SparseRows& rows, int64_t row, int32_t split) const {
 }
 
 void Router::route(const SparseRows& rows, int64_t* leaves, int n_threads) const {
-  share_out(rows.n_rows, rows.start[rows.n_rows], n_threads, [&](int64_t begin, int64_t end) {
+  share_out(rows.n_rows, rows.start[rows.n_rows], n_threads, kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int32_t node = left_.empty() ? -1 : 0;
       while (node >= 0) node = score(rows, i, node) + bias_[node] > 0.0f ? right_[node] : left_[node];
@@ -179,16 +184,14 @@ void Router::route(const SparseRows& rows, int64_t* leaves, int n_threads) const
   });
 }
 
-// Routes the rows in pieces, on as many threads as are worth their start; false where one of them is not finite.
-bool Router::share_out(int64_t n_rows, int64_t n_values, int n_threads,
-                       const std::function<bool(int64_t, int64_t)>& route_piece) const {
+bool share_out(int64_t n_rows, int64_t n_values, int n_threads, int64_t least, const std::function<bool(int64_t, int64_t)>& route_piece) {
   const int64_t worth = n_values / kValuesPerThread;
   const int64_t threads = std::clamp<int64_t>(std::min<int64_t>(n_threads, worth), 1, std::max<int64_t>(n_rows, 1));
   if (threads == 1) return route_piece(0, n_rows);
   // Threads help themselves to pieces, so that one that starts late or is slowed down holds nobody up.
   std::atomic<bool> finite{true};
   std::atomic<int64_t> taken{0};
-  const int64_t piece = std::max(kBlock, n_rows / (threads * kPiecesPerThread));
+  const int64_t piece = std::max(least, n_rows / (threads * kPiecesPerThread));
   std::atomic<bool> failed{false};
   const auto work = [&] {
     try {

@@ -51,6 +51,24 @@ struct SparseRows {
   int64_t n_rows;
 };
 
+// Some rows at a time as contiguous floats: where they lie, or copied. Desks are room for a kernel, zeros where they pad.
+class RowBlock {
+ public:
+  RowBlock(const Rows& rows, int64_t n_features);
+  Source take(int64_t first, int64_t n_rows);
+  float* desks() { return desks_.data(); }
+
+ private:
+  const Rows& rows_;
+  int64_t n_features_;
+  bool ready_;
+  std::vector<float> block_;
+  AlignedFloats desks_;
+};
+
+// Hands the rows out in pieces of at least so many, on as many threads as are worth their start; false where a piece says so.
+bool share_out(int64_t n_rows, int64_t n_values, int n_threads, int64_t least, const std::function<bool(int64_t begin, int64_t end)>& route_piece);
+
 class Router {
  public:
   Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
@@ -63,6 +81,11 @@ class Router {
   // Writes the leaf of every row. False where `check_finite` found a value that is not finite; the leaves mean nothing
   // then.
   bool route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const;
+
+  // The same for rows that are ready, on this thread.
+  bool route_source(const Source& source, int64_t n_rows, int64_t* leaves, bool check_finite, float* desks, const Kernel& kernel) const {
+    return kernel.route(view(), source, n_rows, leaves, check_finite, desks);
+  }
 
   void route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const;
 
@@ -79,8 +102,6 @@ class Router {
   TreeView view() const;
   bool route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                    const Kernel& kernel) const;
-  bool share_out(int64_t n_rows, int64_t n_values, int n_threads,
-                 const std::function<bool(int64_t begin, int64_t end)>& route_piece) const;
   void add_moments(const Source& source, int64_t n_rows, const double* sample_weight, double* moments, int n_threads,
                    const Kernel& kernel) const;
   // Walks every row down in pieces; `begin()` gives a piece its function of row and split, the score without its bias.

@@ -13,7 +13,8 @@
 
 namespace crisptree {
 
-// Where rows come from: an array of them; where `base` is given, windows of images; where `start` is, rows without their zeros.
+// Where rows come from: an array of them; where `base` is given, windows of images, or some rows of an array; where `start` is, rows
+// without their zeros.
 template <class T>
 struct Rows {
   const T* data;
@@ -24,7 +25,9 @@ struct Rows {
   const int32_t* index = nullptr;
   const int64_t* start = nullptr;
 
-  bool are_windows() const { return base != nullptr; }
+  // Windows of several runs are copied before they are read; those of one run lie there as a row does.
+  bool are_windows() const { return base != nullptr && n_runs > 1; }
+  const T* in_place(int64_t row) const { return base == nullptr ? data + row * n_features : data + base[row] + runs->offset; }
   bool are_sparse() const { return start != nullptr; }
 };
 

@@ -244,6 +244,8 @@ class StumpWork(Work):
                 num_warps=8,
             )
             self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
+            if self.zeros is not None:
+                self.weight.masked_fill_(self.zeros, 0.0)
         kernels.stump_counts[(self.n_splits, 2)](
             self.task_counts,
             self.by_group,

@@ -1,0 +1,303 @@
+"""Crisp forests: accuracy beside a random forest and boosting, time of training and of prediction, what settings do.
+
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets large --device cuda
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py accuracy --out FOLDER --sets small --jobs 2
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py speed --out FOLDER
+CRISPTREE_DATA=/folder python benchmarks/bench_forest.py tune --out FOLDER --sets large --device cuda
+python benchmarks/bench_forest.py page --out FOLDER          # writes docs/results/forests.md
+
+Results are lines of JSON, one file for each part; what is there already is not run again. ``tune`` judges settings by a
+fifth of the training rows and never looks at test rows; ``accuracy`` takes the defaults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from choose_data import DATA
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from timing import medians, table
+
+from crisptree import CrispForestClassifier, CrispTreeClassifier
+from crisptree.datasets import load_connect4, load_digits, load_fashion_mnist, load_mnist
+
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "forests.md"
+TREES, FOLDS = 25, 4
+LARGE = {"MNIST": load_mnist, "Fashion-MNIST": load_fashion_mnist, "Connect-4": load_connect4}
+TARGETS = {"MNIST": 97.9, "Fashion-MNIST": 89.8, "Connect-4": 85.0, "digits": 98.0}
+RIVALS: dict[str, Callable[[int], Any]] = {
+    "random forest, 100 trees": lambda seed: RandomForestClassifier(100, n_jobs=1, random_state=seed),
+    "hist gradient boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
+}
+SLOW = {("MNIST", "hist gradient boosting"), ("Fashion-MNIST", "hist gradient boosting")}
+"""Minutes of many cores each; not run."""
+
+IMAGES = {"split": "oblique", "input_noise": 0.5, "l1": 0.0, "max_depth": 10}
+TABLES = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "max_depth": 10}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "depth 8": {"max_depth": 8},
+    "depth 12": {"max_depth": 12},
+    "depth 14": {"max_depth": 14},
+    "no noise": {"input_noise": 0.0},
+    "less noise": {"input_noise": 0.2},
+    "more noise": {"input_noise": 0.8},
+    "more noise, depth 12": {"input_noise": 0.8, "max_depth": 12},
+    "half of the features": {"max_features": 0.5},
+    "no bootstrap": {"bootstrap": False},
+    "80 epochs": {"finetune_epochs": 80},
+    "l2 1e-3": {"l2": 1e-3},
+    "shrinkage 1": {"shrinkage": 1.0},
+}
+"""What ``tune`` tries, beside IMAGES or TABLES."""
+
+
+class Results:
+    """Lines of JSON in a file; a run that is in it is not made again."""
+
+    def __init__(self, folder: Path, part: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{part}.jsonl"
+        self.lines = [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+
+    def has(self, **key: Any) -> bool:
+        return any(all(line.get(name) == value for name, value in key.items()) for line in self.lines)
+
+    def add(self, **line: Any) -> None:
+        self.lines.append(line)
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(line, flush=True)
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training and test rows of one of the sets with a test part of their own."""
+    data = load_digits() if name == "digits" else LARGE[name]()
+    return *data.all_but_test(), data.X_test, data.y_test
+
+
+def image_shape(name: str) -> dict[str, Any]:
+    return {"image_shape": (28, 28)} if name in ("MNIST", "Fashion-MNIST") else {}
+
+
+def folds_of(name: str) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    X, y = DATA[name].load()
+    for seed, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y)):
+        yield seed, X[train], y[train], X[test], y[test]
+
+
+def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict[str, Any]:
+    """Accuracy and training time; of a crisp forest also how good its first trees are, and single ones."""
+    started = time.perf_counter()
+    model.fit(X, y)
+    line: dict[str, Any] = {"seconds": time.perf_counter() - started, "accuracy": 100 * model.score(X_test, y_test)}
+    if isinstance(model, CrispForestClassifier):
+        each = np.stack([tree.predict_proba(X_test) for tree in model.estimators_])
+        classes = model.classes_
+        for number in (5, 10, 15, 20):
+            line[f"first {number}"] = 100 * float(np.mean(classes[each[:number].mean(axis=0).argmax(axis=1)] == y_test))
+        line["one tree"] = 100 * float(np.mean(classes[each.argmax(axis=2)] == y_test))
+        line["oob"] = 100 * getattr(model, "oob_score_", np.nan)
+        line["chosen"] = model.chosen_
+        some = X_test[:1000]
+        line["splits a row"] = sum(tree.decision_path(some).sum() / len(some) - 1 for tree in model.estimators_)
+        line["leaves"] = model.get_n_leaves() / len(model)
+    return line
+
+
+def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
+    """All lines of one model, set and seed; seeds of the small sets are folds."""
+    name, kind, seed, device = task
+    if name in DATA:
+        X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
+    else:
+        X, y, X_test, y_test = rows_of(name)
+    ours = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, **image_shape(name))
+    if name in DATA or name == "digits":
+        ours.set_params(n_jobs=1)
+    model = ours if kind == "crisp forest" else RIVALS[kind](seed)
+    if name in LARGE and kind != "crisp forest":
+        model.set_params(**({"n_jobs": -1} if "n_jobs" in model.get_params() else {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [{"set": name, "model": kind, "seed": seed, **forest_line(model, X, y, X_test, y_test)}]
+
+
+def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
+    """One setting on a fifth of the training rows, which the others did not see."""
+    name, setting, seed, device = task
+    if name in DATA:
+        X, y = DATA[name].load()
+    else:
+        X, y, _, _ = rows_of(name)
+    X, X_held, y, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
+    base = IMAGES if image_shape(name) else TABLES
+    values = {**base, **image_shape(name), **SETTINGS[setting]}
+    model = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, **values)
+    return [{"set": name, "setting": setting, "seed": seed, **forest_line(model, X, y, X_held, y_held)}]
+
+
+def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any], key: str, jobs: int) -> None:
+    """Every task that is not in the results yet, in some processes."""
+    missing = [task for task in tasks if not results.has(set=task[0], seed=task[2], **{key: task[1]})]
+    if jobs == 1:
+        for task in missing:
+            for line in work(task):
+                results.add(**line)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        for lines in pool.map(work, missing):
+            for line in lines:
+                results.add(**line)
+
+
+def accuracy(results: Results, sets: list[str], seeds: int, device: str, jobs: int) -> None:
+    kinds = ["crisp forest", *RIVALS]
+    tasks = []
+    for name in sets:
+        numbers = range(FOLDS) if name in DATA else range(seeds)
+        tasks += [(name, kind, seed, device) for seed in numbers for kind in kinds if (name, kind) not in SLOW]
+    run_all(results, accuracy_of, tasks, "model", jobs)
+
+
+def speed(results: Results, device: str) -> None:
+    """A forest against as many fits one after the other, with the same parameters; prediction against a random one."""
+    for name in LARGE:
+        if results.has(what="training", set=name):
+            continue
+        X, y, X_test, _ = rows_of(name)
+        if device == "cpu":
+            X, _, y, _ = train_test_split(X, y, train_size=10_000, stratify=y, random_state=0)
+        values = {**(IMAGES if image_shape(name) else TABLES), **image_shape(name), "device": device}
+        shared = {"scale": "global" if image_shape(name) else "feature"}
+        one = {**values, **shared, "l1": 0.0, "shrinkage": 0.0}
+        CrispForestClassifier(n_estimators=2, random_state=0, **values, **shared).fit(X, y)  # compiles what it needs
+        started = time.perf_counter()
+        forest = CrispForestClassifier(n_estimators=TREES, random_state=0, **values, **shared).fit(X, y)
+        together = time.perf_counter() - started
+        rng, alone = np.random.default_rng(0), []
+        for seed in range(TREES if device == "cpu" else 5):
+            times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
+            started = time.perf_counter()
+            CrispTreeClassifier(random_state=seed, **one).fit(X, y, sample_weight=times)
+            alone.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        CrispTreeClassifier(random_state=0, **one).fit(X, y)
+        whole = time.perf_counter() - started
+        results.add(
+            what="training",
+            set=name,
+            device=device,
+            rows=len(y),
+            over_25=together / (TREES * float(np.median(alone))),
+            over_one=together / whole,
+            seconds=together,
+        )
+        if name == "MNIST":
+            prediction(results, forest, X, y, X_test)
+
+
+def prediction(results: Results, forest: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> None:
+    many = np.ascontiguousarray(X_test[np.arange(10_000) % len(X_test)], dtype=np.float32)
+    rival = RandomForestClassifier(100, n_jobs=-1, random_state=0).fit(X, y)
+    one = many[:1]
+    seconds = medians({"crisp": lambda: forest.predict(many), "random": lambda: rival.predict(many)}, rounds=5)
+    single = medians({"one": lambda: forest.predict(one)}, rounds=25, repeat=20)
+    results.add(
+        what="prediction",
+        set="MNIST",
+        ratio=seconds["crisp"] / seconds["random"],
+        milliseconds=1e3 * seconds["crisp"],
+        microseconds_of_one_row=1e6 * single["one"],
+    )
+
+
+def page(folder: Path) -> None:
+    """The tables of docs/results/forests.md."""
+    lines = Results(folder, "accuracy").lines
+    parts = []
+    for title, names in (("Larger sets", [*LARGE, "digits"]), ("The sets of bench_choose", list(DATA))):
+        rows = []
+        for name in names:
+            row = [name]
+            for kind in ("crisp forest", *RIVALS):
+                scores = [line["accuracy"] for line in lines if line["set"] == name and line["model"] == kind]
+                row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
+            ours = [line for line in lines if line["set"] == name and line["model"] == "crisp forest"]
+            row.append(f"{np.mean([line['one tree'] for line in ours]):.2f}" if ours else "—")
+            row.append(f"{np.mean([line['oob'] for line in ours]):.2f}" if ours else "—")
+            row.append(f"{TARGETS[name]:.1f}" if name in TARGETS else "")
+            rows.append(row)
+        head = ["set", "crisp forest, 25 trees", *RIVALS, "one of its trees", "out of bag", "to reach"]
+        parts.append(f"## {title}\n\n" + table(head, rows))
+    found = Results(folder, "speed").lines
+    rows = [
+        [line["set"], line["device"], f"{line['rows']:,}", f"{line['over_25']:.2f}", f"{line['over_one']:.1f}"]
+        for line in found
+        if line["what"] == "training"
+    ]
+    head = ["set", "device", "rows", "over 25 fits one after the other", "over one fit on all rows"]
+    parts.append("## Time of training, 25 trees\n\n" + table(head, rows))
+    predicted = [line for line in found if line["what"] == "prediction"]
+    rows = [[f"{line['ratio']:.2f}", f"{line['microseconds_of_one_row']:.0f}"] for line in predicted]
+    head = ["10,000 rows of MNIST, over a random forest of 100", "one row, µs"]
+    parts.append("## Time of prediction, 25 trees\n\n" + table(head, rows))
+    lines = Results(folder, "tune").lines
+    names = sorted({line["set"] for line in lines})
+    rows = []
+    for setting in SETTINGS:
+        row = [setting]
+        for name in names:
+            scores = [line["accuracy"] for line in lines if line["set"] == name and line["setting"] == setting]
+            row.append(f"{np.mean(scores):.2f}" if scores else "—")
+        rows.append(row)
+    parts.append("## Settings, on a fifth of the training rows\n\n" + table(["setting", *names], rows))
+    PAGE.write_text(INTRODUCTION + "\n".join(parts))
+
+
+INTRODUCTION = """# Forests
+
+Made by `benchmarks/bench_forest.py`: defaults, 25 trees, test accuracy in %, with the number of seeds (of folds for the
+small sets) in brackets. Nothing was tuned on test rows; what settings do was judged on a fifth of the training rows.
+Times are ratios of one run.
+
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("part", choices=["accuracy", "speed", "tune", "page"])
+    parser.add_argument("--out", type=Path, required=True, help="folder of results")
+    parser.add_argument("--sets", default="small", help="large, small, or names with commas")
+    parser.add_argument("--settings", default=None, help="of tune, names with commas")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    given = parser.parse_args()
+    names = {"large": [*LARGE], "small": ["digits", *DATA]}.get(given.sets) or given.sets.split(",")
+    if given.part == "page":
+        page(given.out)
+        return
+    results = Results(given.out, given.part)
+    if given.part == "accuracy":
+        accuracy(results, names, given.seeds, given.device, given.jobs)
+    elif given.part == "speed":
+        speed(results, given.device)
+    else:
+        settings = given.settings.split(",") if given.settings else [*SETTINGS]
+        pairs = [(name, setting) for setting in settings for name in names]
+        tasks = [(*pair, seed, given.device) for seed in range(given.seeds) for pair in pairs]
+        run_all(results, tuned, tasks, "setting", given.jobs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Which rows each tree of a forest sees, and how often: drawn from the forest's seed and the tree's number alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bagging:
+    """How rows are drawn.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many there are.
+    n_drawn : int
+        How many are drawn for a tree.
+    bootstrap : bool or "balanced"
+        With replacement, without, or with replacement as many of every class.
+    seed : int
+        That of the forest.
+    classes : ndarray of shape (n_rows,) or None
+        The class numbers of the rows, for "balanced".
+
+    Examples
+    --------
+    >>> Bagging(6, 6, True, seed=0).times(0).tolist()
+    [1, 0, 1, 1, 1, 2]
+    """
+
+    n_rows: int
+    n_drawn: int
+    bootstrap: bool | str
+    seed: int
+    classes: Integers | None = None
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether trees have rows that they have not seen."""
+        return bool(self.bootstrap) or self.n_drawn < self.n_rows
+
+    def times(self, tree: int) -> Integers:
+        """How often each row counts for a tree.  (n_rows,)"""
+        rng = self._generator(tree)
+        if not self.bootstrap:
+            drawn = rng.permutation(self.n_rows)[: self.n_drawn]
+        elif self.bootstrap == "balanced":
+            drawn = self._balanced(rng)
+        else:
+            drawn = rng.integers(self.n_rows, size=self.n_drawn)
+        return np.bincount(drawn, minlength=self.n_rows)
+
+    def tree_seed(self, tree: int) -> int:
+        """What the random numbers of a tree's training follow from."""
+        return int(np.random.SeedSequence((self.seed, tree, 1)).generate_state(1)[0])
+
+    def _generator(self, tree: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence((self.seed, tree, 0)))
+
+    def _balanced(self, rng: np.random.Generator) -> Integers:
+        assert self.classes is not None
+        kinds, sizes = np.unique(self.classes, return_counts=True)
+        shares = np.full(len(kinds), self.n_drawn // len(kinds))
+        shares[: self.n_drawn % len(kinds)] += 1  # what does not go up goes to the first ones
+        by_class = np.split(np.argsort(self.classes, kind="stable"), np.cumsum(sizes)[:-1])
+        return np.concatenate(
+            [rows[rng.integers(len(rows), size=share)] for rows, share in zip(by_class, shares, strict=True)]
+        )
+
+
+def number_of(share: Any, n: int) -> int:
+    """How many of n a whole number or a share means, one at least."""
+    if share is None:
+        return n
+    return min(int(share), n) if isinstance(share, int | np.integer) else max(1, round(float(share) * n))

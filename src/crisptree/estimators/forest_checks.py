@@ -1,0 +1,52 @@
+"""What the parameters of a forest must be, beside the rules of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.parameters import Parameter
+from crisptree.estimators.validation import TrainingData
+
+
+def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *, has_validation: bool) -> None:
+    """Hold all parameters to their rules, and those that mean something else for many trees too."""
+    check_parameters(declared, values)
+    if values["early_stopping"] and not has_validation:
+        raise ValueError(
+            "`early_stopping` must come with `validation` rows in a forest, because rows that a tree has not drawn "
+            "judge the forest; got none. Give fit a validation set, or set early_stopping=False."
+        )
+    if values["prune"] == "auto":
+        raise ValueError("`prune` must be a number or None in a forest; got 'auto', which is for one tree.")
+    if values["algorithm"] == "non_greedy" and values["nu"] is None:
+        raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
+    if values["n_estimators"] == "auto" and not values["bootstrap"] and values["max_samples"] is None:
+        raise ValueError(
+            "`n_estimators` must be a number where every tree sees all rows (bootstrap=False, max_samples=None), "
+            "because nothing judges then; got 'auto'."
+        )
+
+
+def check_warm_start(estimator: Any, parameters: Mapping[str, Any], data: TrainingData) -> int:
+    """A warm start goes on with the same rows and classes, to more trees. Gives the seed that the first fit had."""
+    if not np.array_equal(estimator.classes_, data.classes):
+        raise ValueError(
+            f"`warm_start` must go on with the same classes; the forest knows {estimator.classes_.tolist()} and y has "
+            f"{data.classes.tolist()}. Use a new estimator for other data."
+        )
+    if len(data.y) != estimator.n_rows_:
+        raise ValueError(
+            f"`warm_start` must go on with the same rows, {estimator.n_rows_} of them; got {len(data.y)}. Use a new "
+            "estimator for other data."
+        )
+    wanted, there = parameters["n_estimators"], len(estimator.forest_)
+    if wanted != "auto" and wanted < there:
+        raise ValueError(
+            f"`n_estimators` must be at least {there} with warm_start=True, because there are so many trees; got "
+            f"{wanted}. Use a new estimator for fewer."
+        )
+    return int(estimator.seed_)

@@ -1,0 +1,87 @@
+"""What a forest chooses where a parameter says "auto": once for all trees, by small forests on rows that are held out.
+
+What is best for one tree is not best for many: their errors are averaged, so that less noise and more depth pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from crisptree.estimators.bags import Bagging
+from crisptree.estimators.choices import THRESHOLDS, Search, folds_of, is_chosen_for
+from crisptree.estimators.fitting_forest import as_in_forest, row_scores, with_depth
+from crisptree.inference.forest import CrispForest
+from crisptree.learning.choosing import Fold, Trial
+from crisptree.learning.forest import Bag, fit_forest
+from crisptree.learning.problem import Problem
+from crisptree.learning.spec import Spec
+
+TREES = 5
+"""Trees of a trial: enough to tell settings apart that help many trees from those that help one."""
+
+
+def choose_for_forest(
+    parameters: Mapping[str, Any],
+    problem: Problem,
+    image_shape: tuple[int, ...] | None,
+    seed: int,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
+) -> tuple[dict[str, Any], list[Trial]]:
+    """What the open parameters should be, and all that was tried; nothing where there are too few rows to tell."""
+    if not is_chosen_for(parameters):
+        return {}, []
+    folds = folds_of(problem, seed)
+    if not folds:
+        return {}, []
+    search = ForestSearch(with_depth(parameters), folds, image_shape, seed, on_trial)
+    search.deep = parameters["max_depth"] == "auto"
+    search.widths()
+    if image_shape is None:
+        search.one_scale()
+        search.sparse()
+        search.thresholds()
+    return search.best.values, search.trials
+
+
+class ForestSearch(Search):
+    """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins."""
+
+    deep = False
+    """Whether thresholds may go as deep as there are rows."""
+
+    def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
+        """A small forest on every fold, judged by the rest."""
+        scores = []
+        for fold in folds:
+            rows = fold.problem.training
+            bagging = Bagging(len(rows.y), len(rows.y), True, self.seed)
+            bags = [Bag(bagging.times(tree), bagging.tree_seed(tree)) for tree in range(TREES)]
+            share = values.get("max_features", self.parameters["max_features"])
+            spec = as_in_forest(spec, share, rows.X.shape[1])
+            trees = [found.tree for found in fit_forest(spec, fold.problem, bags)]
+            said = CrispForest.of(trees).values(fold.held.X, self.parameters["n_jobs"])
+            assert said is not None
+            scores.append(row_scores(self.target, said, fold.held.y))
+        weights = np.concatenate([fold.held.weight for fold in folds])
+        leaves = sum(tree.structure.n_leaves for tree in trees) / TREES
+        return Trial(values, np.concatenate(scores), weights, 0.0, leaves)
+
+    def thresholds(self) -> None:
+        """CART's splits to the full depth, as they are found: what a random forest averages."""
+        if self._is_free("split"):
+            values = THRESHOLDS | {"finetune_epochs": 0} | ({"max_depth": None} if self.deep else {})
+            for share in ("sqrt", None):
+                self._try(**values, max_features=share)
+
+    def sparse(self) -> None:
+        """Sparse trees as for one, shallow and as deep as the others."""
+        super().sparse()
+        best = self.best.values
+        if best.get("l1"):
+            self._try(**best | {"max_depth": self.depth})
+
+    def _is_free(self, name: str) -> bool:
+        return name == "finetune_epochs" or super()._is_free(name)

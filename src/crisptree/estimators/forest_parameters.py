@@ -1,0 +1,60 @@
+"""The parameters of forests, beside those of their trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crisptree.estimators.parameters import ClassifierParameters, Declared, parameter
+from crisptree.estimators.rules import Rule, number, whole, word_or
+
+MOST_TREES = 10_000
+
+SHARE = Rule(
+    lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),
+    "None, a whole number of at least 1 or a share above 0 and up to 1",
+)
+
+
+class BaggingParameters(Declared):
+    """What makes a forest of trees; ``CrispForestClassifier`` says what each of them does."""
+
+    n_estimators: int | str = parameter(
+        default=25,
+        rule=word_or("auto", whole(1, high=MOST_TREES)),
+        flag="--trees",
+        help="Trees; auto adds some until rows that they have not seen gain no more.",
+    )
+    bootstrap: bool | str = parameter(
+        default=True,
+        rule=Rule(
+            lambda value: isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "balanced"),
+            "True, False or 'balanced'",
+        ),
+    )
+    max_samples: int | float | None = parameter(
+        default=None, rule=SHARE, flag="--max-samples", help="Rows drawn for each tree, or their share."
+    )
+    max_features: int | float | str | None = parameter(
+        default="auto",
+        rule=word_or("auto", word_or("sqrt", SHARE)),
+        flag="--max-features",
+        help="Features that a split may have, drawn for each: a number, a share or sqrt.",
+    )
+
+
+class ForestParameters(BaggingParameters, ClassifierParameters):
+    """Those of ``CrispForestClassifier``: the trees', with more depth, and what makes a forest of them."""
+
+    max_depth: Any = parameter(
+        default="auto",
+        rule=word_or(
+            "auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)")
+        ),
+        flag="--depth",
+        help="Most splits on a path.",
+    )
+    shrinkage: float | str = parameter(
+        default=0.0, rule=number(0.0), flag="--shrinkage", help="How strongly leaf tables are drawn to those above."
+    )

@@ -1,0 +1,107 @@
+"""Several deterministic trees that answer together: the mean of what their leaves say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.blocks import n_threads
+from crisptree.inference.compiled import prepared
+from crisptree.inference.dispatch import route_rows
+from crisptree.inference.flat import CrispTree, Doubles, FlatTree, Rows
+from crisptree.native import router
+from crisptree.rows.sparse import SparseRows
+from crisptree.rows.windows import Windows
+from crisptree.targets import Target
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrispForest:
+    """Trees of the same features and outputs. Sums are in the order of the trees, whatever the number of threads.
+
+    Parameters
+    ----------
+    trees : tuple of CrispTree
+        At least one.
+    """
+
+    trees: tuple[CrispTree, ...]
+
+    @classmethod
+    def of(cls, trees: Sequence[CrispTree]) -> CrispForest:
+        return cls(tuple(trees))
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+    def __iter__(self) -> Iterator[CrispTree]:
+        return iter(self.trees)
+
+    @property
+    def meaning(self) -> Target:
+        """What the numbers of a leaf mean."""
+        return self.trees[0].meaning
+
+    @property
+    def n_features(self) -> int:
+        return self.trees[0].n_features
+
+    @property
+    def n_outputs(self) -> int:
+        return self.trees[0].n_outputs
+
+    @cached_property
+    def kernel(self) -> Any:
+        """All trees in the kernel's own form; None where it cannot walk them or is not there."""
+        if router is None or not all(type(tree) is FlatTree for tree in self.trees):
+            return None
+        tables = np.concatenate([tree.leaf_values() for tree in self.trees])
+        return router.Forest(tuple(prepared(tree) for tree in self.trees if isinstance(tree, FlatTree)), tables)
+
+    def leaves(self, X: Rows, n_jobs: int | None = None, *, check_finite: bool = False) -> Integers | None:
+        """The leaf of every row in every tree; None where a value is not finite and that is checked.  (n, n_trees)"""
+        if self._reads(X):
+            found = np.empty((len(X), len(self)), dtype=np.int64)
+            return found if self.kernel.route(X, found, n_threads(n_jobs), check_finite) else None
+        if check_finite and not _is_finite(X):
+            return None
+        return np.stack([route_rows(tree, X, n_jobs) for tree in self.trees], axis=1)
+
+    def values(self, X: Rows, n_jobs: int | None = None, *, check_finite: bool = False) -> Doubles | None:
+        """The mean of what the leaves of every row say; None where a value is not finite and that is checked.
+
+        (n, n_features) → (n, n_outputs)
+        """
+        sums = np.empty((len(X), self.n_outputs))
+        if self._reads(X):
+            if not self.kernel.sum(X, sums, n_threads(n_jobs), check_finite):
+                return None
+        elif check_finite and not _is_finite(X):
+            return None
+        else:
+            sums[:] = 0.0
+            for tree in self.trees:
+                sums += tree.leaf_values(route_rows(tree, X, n_jobs), X)
+        sums /= len(self)
+        return sums
+
+    def _reads(self, X: Rows) -> bool:
+        """Whether the kernel takes such rows."""
+        if isinstance(X, Windows | SparseRows) or self.kernel is None:
+            return False
+        whole = all(stride % X.itemsize == 0 for stride in X.strides)
+        return X.dtype in (np.float32, np.float64) and X.flags.aligned and whole
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name.name: getattr(self, name.name) for name in fields(self)}
+
+
+def _is_finite(X: Any) -> bool:
+    return bool(np.isfinite(np.asarray(X, dtype=np.float32)).all())

@@ -1,0 +1,64 @@
+#include "forest.h"
+
+#include <algorithm>
+
+namespace crisptree {
+namespace {
+
+// A block has about so many values: the weights of all trees are fetched once for each block, and the block once for each tree.
+constexpr int64_t kValuesPerBlock = int64_t{1} << 18;
+constexpr int64_t kFewestRows = 32;
+
+}  // namespace
+
+Forest::Forest(std::vector<const Router*> trees, const double* tables, int64_t n_outputs)
+    : trees_(std::move(trees)), n_outputs_(n_outputs) {
+  int64_t n_leaves = 0;
+  for (const Router* tree : trees_) {
+    first_.push_back(n_leaves * n_outputs);
+    n_leaves += static_cast<int64_t>(tree->n_splits()) + 1;
+  }
+  tables_.assign(tables, tables + n_leaves * n_outputs);
+}
+
+bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kernel& kernel, const Found& found) const {
+  const int64_t n = n_features(), block = std::max(kFewestRows, kValuesPerBlock / n);
+  const int64_t work = rows.n_rows * n * static_cast<int64_t>(trees_.size());
+  return share_out(rows.n_rows, work, n_threads, block, [&](int64_t begin, int64_t end) {
+    RowBlock reader(rows, n);
+    std::vector<int64_t> leaves(std::min(block, end - begin));
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t number = std::min(block, end - first);
+      const Source source = reader.take(first, number);
+      for (size_t tree = 0; tree < trees_.size(); ++tree) {
+        if (!trees_[tree]->route_source(source, number, leaves.data(), check_finite && tree == 0, reader.desks(), kernel)) return false;
+        found(tree, first, number, leaves.data());
+      }
+    }
+    return true;
+  });
+}
+
+bool Forest::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
+  const auto n_trees = static_cast<int64_t>(trees_.size());
+  return walk(rows, n_threads, check_finite, kernel, [&](size_t tree, int64_t first, int64_t n_rows, const int64_t* here) {
+    for (int64_t i = 0; i < n_rows; ++i) leaves[(first + i) * n_trees + static_cast<int64_t>(tree)] = here[i];
+  });
+}
+
+bool Forest::sum(const Rows& rows, double* sums, int n_threads, bool check_finite, const Kernel& kernel) const {
+  return walk(rows, n_threads, check_finite, kernel, [&](size_t tree, int64_t first, int64_t n_rows, const int64_t* here) {
+    const double* const tables = tables_.data() + first_[tree];
+    for (int64_t i = 0; i < n_rows; ++i) {
+      double* const sum = sums + (first + i) * n_outputs_;
+      const double* const table = tables + here[i] * n_outputs_;
+      if (tree == 0) {
+        std::copy(table, table + n_outputs_, sum);
+      } else {
+        for (int64_t k = 0; k < n_outputs_; ++k) sum[k] += table[k];
+      }
+    }
+  });
+}
+
+}  // namespace crisptree
