@@ -76,6 +76,7 @@ EXCEPTIONS = {
     "estimators/forest.py": {"explain"},  # inside the methods that explain
     "estimators/forest_base.py": {"explain"},
     "estimators/simplifying.py": {"learning"},
+    "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},

@@ -134,9 +134,9 @@ class TreeEstimator(BaseEstimator):
 class Checkpoints(NamedTuple):
     """Where a fit keeps what it has done, every so many seconds, and whether it goes on from what is there."""
 
-    folder: str | PathLike[str] | None
-    every: float
-    resume: bool
+    folder: str | PathLike[str] | None = None
+    every: float = 60.0
+    resume: bool = False
 
     @contextmanager
     def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:

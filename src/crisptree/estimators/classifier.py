@@ -18,6 +18,7 @@ from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
+from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 
 
 class CrispTreeClassifier(
-    InspectingMixin, SimplifyingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, RowEstimator
+    InspectingMixin,
+    SimplifyingMixin,
+    DistillingMixin,
+    UpdatingMixin,
+    ClassifierMixin,
+    ClassifierParameters,
+    RowEstimator,
 ):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 

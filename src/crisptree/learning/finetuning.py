@@ -97,6 +97,7 @@ def finetune(
     restore_best: bool = False,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
+    remembered: Tensor | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -120,6 +121,8 @@ def finetune(
         Weights of hyperplanes that are zero and stay so.
     signs : Tensor of shape (n_features,), optional
         +1 or -1 for features whose weights may have that sign only, 0 for the others.
+    remembered : Tensor of shape (n_leaves, n_statistics), optional
+        What the leaves have counted before, beside what these rows add in every epoch.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
@@ -145,7 +148,11 @@ def finetune(
 
     steepness = plan.final_steepness
     try:
-        train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning", judge=best)
+        train(
+            *(trainee, samples, plan),
+            **{"generator": generator, "on_epoch": report, "name": "finetuning", "judge": best},
+            remembered=remembered,
+        )
     except StopTraining as stop:
         steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)

@@ -93,6 +93,7 @@ def train(
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
     judge: Judge | None = None,
+    remembered: Tensor | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place.
 
@@ -116,6 +117,8 @@ def train(
         The phase, for error messages.
     judge : Judge, optional
         Scores the trainee after every epoch.
+    remembered : Tensor, optional
+        Leaf statistics of earlier rows, which are added to those of every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
     orders = orders or Orders(trainee.groups, plan, generator)
@@ -141,6 +144,8 @@ def train(
             raise _diverged(loss, finite, name, epoch, pace.steepness)
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
+        if remembered is not None:
+            counts = counts + remembered
         trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
         end = EpochEnd(epoch, pace.steepness, loss, None if judge is None else judge(pace.steepness))
         ends.ends.append(end)
