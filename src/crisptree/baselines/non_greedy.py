@@ -116,7 +116,7 @@ class _Run:
         parts += [] if best is None else [best]
         working = [Memory("optimiser", self.steps.memory())]
         progress.restore(parts if progress.is_over else [*parts, *working])
-        hear = on_epoch or (lambda record: None)
+        hear = (lambda record: None) if on_epoch is None else on_epoch
         for end in ends.ends:
             hear(self._record(end))
         tree, counts = self._settled() if progress.epochs else (self.start, hard_counts(self.start, self.samples))

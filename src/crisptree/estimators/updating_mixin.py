@@ -71,7 +71,6 @@ class UpdatingMixin:
                 f"`classes` must be those of the first call, {known.classes_.tolist()}; got "
                 f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
             )
-        checks.check_columns(X)
         data = checks.check_more_rows(known, X, y, sample_weight)
         from crisptree.estimators.updating import updated
 

@@ -149,8 +149,13 @@ def finetune(
     steepness = plan.final_steepness
     try:
         train(
-            *(trainee, samples, plan),
-            **{"generator": generator, "on_epoch": report, "name": "finetuning", "judge": best},
+            trainee,
+            samples,
+            plan,
+            generator=generator,
+            on_epoch=report,
+            name="finetuning",
+            judge=best,
             remembered=remembered,
         )
     except StopTraining as stop:

@@ -129,7 +129,7 @@ def train(
     parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
     parts += [Chance(orders.generators, trainee.splits), *([] if judge is None else [judge])]
     progress.restore(parts)
-    hear = on_epoch or (lambda end: None)
+    hear = (lambda end: None) if on_epoch is None else on_epoch
     for end in ends.ends:
         hear(end)
     if steps is None:

@@ -53,8 +53,13 @@ def update_tree(
         zeros = soft.tree.splits.parameters["weight"] == 0 if work.holds_zeros else None
         remembered = torch.from_numpy(old / rows.weight.mean()).to(soft.tree.leaves)
         tuned = finetune(
-            *(soft.tree, samples, plan),
-            **{"generator": work.generator, "on_epoch": work.on_epoch, "zeros": zeros, "signs": work.signs},
+            soft.tree,
+            samples,
+            plan,
+            generator=work.generator,
+            on_epoch=work.on_epoch,
+            zeros=zeros,
+            signs=work.signs,
             remembered=remembered,
         )
         tuned = soft._replace(steepness=earlier.statistics.steepness) if tuned.tree is soft.tree else tuned
