@@ -63,6 +63,7 @@ EXCEPTIONS = {
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
+    "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
     "estimators/choices.py": {"learning"},
     "estimators/fitting.py": {
         "learning",
@@ -75,6 +76,7 @@ EXCEPTIONS = {
     "estimators/forest.py": {"explain"},  # inside the methods that explain
     "estimators/forest_base.py": {"explain"},
     "estimators/simplifying.py": {"learning"},
+    "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},

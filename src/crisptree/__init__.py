@@ -22,6 +22,7 @@ __all__ = [
     "TableEncoder",
     "CrispTreeWarning",
     "StopTraining",
+    "CheckpointError",
     "ModelFileError",
     "load",
     "explain",
@@ -39,6 +40,7 @@ _HOMES = {
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
     "StopTraining": "crisptree.learning.history",
+    "CheckpointError": "crisptree.learning.journal",
     "ModelFileError": "crisptree.persistence.errors",
     "load": "crisptree.estimators.loading",
 }
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
+    from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
     from crisptree.tables.table_encoder import TableEncoder
     from crisptree.warning import CrispTreeWarning

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,11 @@ class Target:
 def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
     from crisptree.datasets.errors import DataFormatError
+    from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
     from crisptree.tables.errors import TableError
 
-    return DataFormatError, ModelFileError, TableError
+    return CheckpointError, DataFormatError, ModelFileError, TableError
 
 
 class BadAnswerError(AssertionError):
@@ -88,6 +90,53 @@ def _read_table(path: Path, **how: Any) -> None:
     if not np.isfinite(X).all():
         raise BadAnswerError("rows that are not finite")
     classes_of(labels, path, target)
+
+
+def _train_on(folder: Path, stop_after: int | None = None) -> None:
+    """A short training that goes on from the checkpoint in a folder, and leaves one if it is stopped."""
+    import torch
+
+    from crisptree.estimators.checkpoints import FolderStore
+    from crisptree.learning.finetuning import WholeTree
+    from crisptree.learning.history import StopTraining
+    from crisptree.learning.journal import Journal, keeping
+    from crisptree.learning.plan import Plan
+    from crisptree.learning.train import DivergenceError, EpochEnd, train
+    from crisptree.persistence.checkpoints import CheckpointFolder
+    from crisptree.structure import TreeStructure
+    from tests import toys
+
+    x, y = (torch.from_numpy(part) for part in _rows())
+    data = toys.class_samples(x.float(), y, torch.ones(len(y)), 2)
+    trainee = WholeTree(toys.random_tree(TreeStructure.balanced(2), 4, 2), data)
+    trainee.splits = trainee.splits.replaced({n: v.detach().float() for n, v in trainee.splits.parameters.items()})
+    trainee.splits, trainee.leaves = trainee.splits.trainable(), trainee.leaves.float()
+
+    def stop(end: EpochEnd) -> None:
+        if end.epoch == stop_after:
+            raise StopTraining
+
+    plan = Plan(epochs=4, batch_size=5, rows_per_epoch=8, input_noise=0.3)
+    with keeping(Journal(FolderStore(CheckpointFolder(folder)), 0.0 if stop_after else np.inf)):
+        try:
+            train(trainee, data, plan, generator=toys.generator(), on_epoch=stop)
+        except (StopTraining, DivergenceError):
+            return
+    if not all(value.isfinite().all() for value in trainee.splits.parameters.values()):
+        raise BadAnswerError("weights that are not finite")
+
+
+@cache
+def _checkpoint() -> bytes:
+    with TemporaryDirectory() as folder:
+        _train_on(Path(folder), stop_after=2)
+        return (Path(folder) / "working.safetensors").read_bytes()
+
+
+def _read_checkpoint(path: Path) -> None:
+    _train_on(path.parent)
+    for more in path.parent.glob("finished-*"):
+        more.unlink()
 
 
 def _read_idx(path: Path) -> None:
@@ -207,6 +256,7 @@ TARGETS: dict[str, Target] = {
     "model": Target("x.crisp", _golden("table"), mutations.resealed, _read_model),
     "segmenter": Target("x.crisp", _golden("scales"), mutations.resealed, _read_model),
     "json": Target("x.json", _document, mutations.changed_words, _read_model),
+    "checkpoint": Target("working.safetensors", _checkpoint, mutations.resealed, _read_checkpoint),
     "idx": Target("x-idx2-ubyte", _idx, mutations.changed_bytes, _read_idx),
     "idx.gz": Target(
         "x.gz",

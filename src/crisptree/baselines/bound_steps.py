@@ -65,6 +65,10 @@ class TorchBound:
         project(splits, nu)
         self.adam = Adam(splits, 0.0)
 
+    def memory(self) -> dict[str, Tensor]:
+        """What the optimiser remembers from one epoch to the next, where it lies."""
+        return self.adam.memory()
+
     def begin(self, loss: Tensor, rate: float) -> None:
         """Start an epoch with the leaves' losses (n_leaves, n_classes) and a share of the ball's radius as step."""
         self.loss = loss
@@ -95,18 +99,23 @@ class NativeBound:
         for parameter in splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the splits' own memory
         weight, bias = (splits.parameters[name].detach().numpy() for name in ("weight", "bias"))
+        self.moments = [np.zeros_like(part) for part in (weight, weight, bias, bias, bias)]
         no_image, no_penalties, no_correlation = (0, 0), (0.0, 0.0, 0.0, 0.0), (np.ones(1), None, None)
         no_groups = np.zeros((0, 2), dtype=np.int64)
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         self.kernel: Any = getattr(training, kind)(
             *(samples.native_rows, samples.y.numpy(), samples.weight.numpy(), weight, bias),
-            *(np.zeros_like(part) for part in (weight, weight, bias, bias, bias)),
+            *self.moments,
             *no_penalties,
             *(np.zeros(len(bias)), *no_correlation),
             *(np.ones(len(bias)), no_image, None, None, no_groups, samples.threads),
         )
         self.dtype = weight.dtype
         self.n_scores = 0
+
+    def memory(self) -> dict[str, Tensor]:
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps")
+        return {name: torch.from_numpy(place) for name, place in zip(names, self.moments, strict=True)}
 
     def begin(self, loss: Tensor, rate: float) -> None:
         self.worst = np.ascontiguousarray(self.ways.worst(loss.numpy()), dtype=self.dtype)

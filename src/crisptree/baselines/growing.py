@@ -15,6 +15,7 @@ from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import Least
 from crisptree.learning.batches import Groups
+from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
 from crisptree.learning.growing import grow_with, min_leaf_weight
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
@@ -87,7 +88,7 @@ class _Rival:
     def __call__(self, groups: Groups, level: int) -> Outcome:
         samples, least = self.task.samples, self.task.least
         n_nodes, target = len(groups.sizes), samples.target
-        splits = self.search(self.task, groups)
+        splits = self._searched(groups, level)
         everyone = samples.table().expand(2 * n_nodes, -1)
         stumps = Stumps(splits, everyone.reshape(2, -1), groups)
         counts = stumps.hard_counts(samples)
@@ -97,6 +98,18 @@ class _Rival:
         if self.on_epoch is not None:
             self.on_epoch(self._record(statistics, level))
         return outcome
+
+    def _searched(self, groups: Groups, level: int) -> ObliqueSplits:
+        """The splits that the search finds, or has found before the fit was resumed."""
+        progress = Progress(f"search at level {level}", 1)
+        like = self.task.samples.weight.new_zeros(len(groups.sizes), self.task.samples.n_features)
+        splits = ObliqueSplits(like, like[:, 0].clone()) if progress.is_over else self.search(self.task, groups)
+        parts: list[Keepsake] = [Memory("splits", splits.parameters), Chance([self.task.generator])]
+        if progress.is_over:
+            progress.restore(parts)
+        else:
+            progress.keep(1, parts)
+        return splits
 
     def _record(self, statistics: torch.Tensor, level: int) -> EpochRecord:
         loss = _mean_impurity(self.task.samples.target, statistics)

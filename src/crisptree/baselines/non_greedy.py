@@ -7,6 +7,7 @@ its path reversed. Which rows belong to which leaf, and so the leaf tables, is s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ from crisptree.baselines.bound import NUS, Paths, losses
 from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
 from crisptree.learning.backends.native_leaves import best_entries
-from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
+from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
+from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, hard_counts
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
+from crisptree.learning.train import Ends, EpochEnd
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -105,43 +108,53 @@ class _Run:
         self.steps = bound_steps(splits, samples, TreeWays(tree.structure), nu)
 
     def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
-        best = NonGreedy(self.start, self.nu, self._score(self.start))
-        now, counts = best, hard_counts(self.start, self.samples)
-        for epoch in range(self.plan.epochs):
+        steepness = self.plan.steepness_at(0)
+        start, tree = TrainedTree(self.start, steepness), self.start
+        best = None if self.validation is None else Best(start, lambda: tree, self.samples, self.validation)
+        ends, progress = Ends(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
+        parts: list[Keepsake] = [Memory("splits", self.splits.parameters), ends, Chance([self.generator])]
+        parts += [] if best is None else [best]
+        working = [Memory("optimiser", self.steps.memory())]
+        progress.restore(parts if progress.is_over else [*parts, *working])
+        hear = (lambda record: None) if on_epoch is None else on_epoch
+        for end in ends.ends:
+            hear(self._record(end))
+        tree, counts = self._settled() if progress.epochs else (self.start, hard_counts(self.start, self.samples))
+        for epoch in range(progress.epochs, self.plan.epochs):
             self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
             bound = self._epoch()
-            tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
-            counts = hard_counts(tree, self.samples)
-            even = torch.full_like(counts, 1 / counts.shape[1])
-            tables = self.samples.target.update(counts, even, self.plan.leaf_prior)
-            tree = Tree(tree.structure, tree.splits, tables)
-            now = NonGreedy(tree, self.nu, self._score(tree))
-            if (now.score or 0.0) > (best.score or 0.0):
-                best = now
-            if on_epoch is not None:
-                on_epoch(self._record(epoch, bound, now.score))
-        return best if restore_best and self.validation else now
+            tree, counts = self._settled()
+            ends.ends.append(EpochEnd(epoch, steepness, bound, None if best is None else best(steepness)))
+            hear(self._record(ends.ends[-1]))
+            progress.keep(epoch + 1, parts, working)
+        if restore_best and best is not None:
+            return NonGreedy(best.tree.tree, self.nu, best.score)
+        return NonGreedy(tree, self.nu, ends.ends[-1].score)
 
-    def _score(self, tree: Tree) -> float | None:
-        return hard_score(tree, self.samples, self.validation) if self.validation else None
+    def _settled(self) -> tuple[Tree, Tensor]:
+        """The tree as it stands with tables from the rows that reach its leaves, and their counts."""
+        tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
+        counts = hard_counts(tree, self.samples)
+        even = torch.full_like(counts, 1 / counts.shape[1])
+        return replace(tree, leaves=self.samples.target.update(counts, even, self.plan.leaf_prior)), counts
 
     def _epoch(self) -> float:
         """Steps on all batches; the mean bound before each step."""
         found = [self.steps.take(rows, group) for rows, group in self.groups.epoch(self.plan, self.generator)]
         return sum(bound for bound, _ in found) / sum(weight for _, weight in found)
 
-    def _record(self, epoch: int, bound: float, score: float | None) -> EpochRecord:
+    def _record(self, end: EpochEnd) -> EpochRecord:
         depth = self.start.structure.depth
         return EpochRecord(
             phase="finetune",
             level=depth,
             n_levels=depth,
             n_splits=self.start.structure.n_splits,
-            epoch=self.first_epoch + epoch + 1,
+            epoch=self.first_epoch + end.epoch + 1,
             n_epochs=self.n_epochs,
-            steepness=self.plan.steepness_at(0),
-            loss=bound,
-            validation_score=score,
+            steepness=end.steepness,
+            loss=end.loss,
+            validation_score=end.score,
         )
 
 

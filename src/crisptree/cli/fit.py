@@ -60,6 +60,15 @@ def fit(
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     id_name: options.Id = None,
     choices: Choices,
+    checkpoint: Annotated[
+        Path | None, option(help="A folder from which a training that was killed can go on.", panel=TRAINING)
+    ] = None,
+    checkpoint_every: Annotated[
+        float, option(min=0, help="Seconds between two writings of it.", panel=TRAINING, show_default=True)
+    ] = 60.0,
+    resume: Annotated[
+        bool, option("--resume", help="Go on from --checkpoint, if there is one.", panel=TRAINING)
+    ] = False,
     dialect: Dialect,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -82,13 +91,19 @@ def fit(
     choices = replace(choices, id=id_name, keep_constant="image_shape" in parameters)
     out, seed = Output(as_json), parameters["random_state"]
 
-    def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay) -> tuple[Any, float]:
+    if resume and checkpoint is None:
+        raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
+
+    def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
         chosen = {"image_shape": table.image_shape, **parameters}
         chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
         make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
         model = make(**chosen)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
-        return model, train_on(table, model, out, progress, validation=rows)
+        more: dict[str, Any] = {"validation": rows}
+        if checkpoint is not None:
+            more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
+        return model, train_on(table, model, out, progress, **more)
 
     with out.progress() as progress, on_disk(data) as path:
         request = Request(path, target, weights, choices, dialect, seed)
@@ -100,13 +115,13 @@ def fit(
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
         table = rows.part(held_rows(rows.y, share, seed), out, progress)
         judges = None if validation is None else read_validation(validation, table, request, out)
-        model, seconds = trained(table, judges, progress)
+        model, seconds = trained(table, judges, progress, "fit")
         scores = scores_of(model, table, {"validation": judges, "held out": table.held_out})
         out.note_all(remarks(scores, majority_class(table)))
         if refit:
             table = rows.part(held_rows(rows.y, 0, seed), out, progress)
             judges = None if validation is None else read_validation(validation, table, request, out)
-            model, more = trained(table, judges, progress)
+            model, more = trained(table, judges, progress, "refit")
             seconds += more
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)

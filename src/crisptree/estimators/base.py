@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
@@ -144,6 +144,30 @@ class TreeEstimator(BaseEstimator):
         from crisptree.estimators.loading import sections_of
 
         return sections_of(self)
+
+
+class Checkpoints(NamedTuple):
+    """Where a fit keeps what it has done, every so many seconds, and whether it goes on from what is there."""
+
+    folder: str | PathLike[str] | None = None
+    every: float = 60.0
+    resume: bool = False
+
+    @contextmanager
+    def kept(self, parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Iterator[int]:
+        """Inside, trainings are kept, if there is a folder; the seed of the fit, which may be that of a checkpoint."""
+        every = self.every
+        if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
+            raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
+        if self.folder is None:
+            if self.resume:
+                raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")
+            yield seed
+            return
+        from crisptree.estimators.checkpoints import keeping_checkpoints
+
+        with keeping_checkpoints(self.folder, every, self.resume, parameters, data, seed) as own_seed:
+            yield own_seed
 
 
 def _is_learned(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,12 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters, check_argument
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
+from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 
@@ -24,7 +27,13 @@ if TYPE_CHECKING:
 
 
 class CrispTreeClassifier(
-    InspectingMixin, SimplifyingMixin, DistillingMixin, ClassifierMixin, ClassifierParameters, RowEstimator
+    InspectingMixin,
+    SimplifyingMixin,
+    DistillingMixin,
+    UpdatingMixin,
+    ClassifierMixin,
+    ClassifierParameters,
+    RowEstimator,
 ):
     """A single decision tree, trained as a probabilistic one, that predicts along one path.
 
@@ -229,6 +238,10 @@ class CrispTreeClassifier(
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
     ) -> Self:
         """Grow a tree and finetune it.
 
@@ -246,8 +259,15 @@ class CrispTreeClassifier(
         validation : (X, y), default=None
             Rows that judge deterministic trees: all choices that a parameter leaves to the fit with "auto" are made by
             them, and they score every epoch of finetuning, by which ``early_stopping`` goes.
+        checkpoint : path, default=None
+            A folder in which the fit keeps what it has done, so that it can go on after a crash; see docs/endurance.md.
+        checkpoint_every : float, default=60.0
+            Seconds between two writings; 0 writes after every epoch.
+        resume : bool, default=False
+            Go on from the checkpoint that is in the folder, if there is one: the tree is the one that the fit would
+            have come to at once, bit for bit. Data, parameters and versions must be the same.
         """
-        return self._fit_rows(X, y, sample_weight, validation)
+        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

@@ -379,6 +379,7 @@ ARGUMENTS: dict[str, Rule | None] = {
     "max_terms": whole(1, none=True),
     "tolerance": number(0.0, high=1.0, none=True),
     "copies": word_or("auto", whole(0)),
+    "memory": number(0.0),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),
     "trust": Rule(

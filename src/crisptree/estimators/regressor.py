@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.numbers import NumberScale, check_numbers, check_training_numbers, check_validation_numbers
 from crisptree.estimators.parameters import RegressorParameters, check_argument
@@ -177,6 +179,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
     ) -> Self:
         """Grow a tree and finetune it.
 
@@ -190,8 +196,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
             Rows that judge deterministic trees wherever rows judge.
+        checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
+            As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
-        return self._fit_rows(X, y, sample_weight, validation)
+        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)

@@ -11,13 +11,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.parameters import RowParameters
 from crisptree.estimators.sparse_rows import takes_sparse_rows
+from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 
@@ -42,14 +43,20 @@ class RowEstimator(RowParameters, TreeEstimator):
     def _take_up(self, data: TrainingData) -> None:
         """Keep what is to be known of y."""
 
-    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
-        """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails."""
+    def _fit_rows(
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints, classes: Any = None
+    ) -> Self:
+        """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails.
+
+        ``classes`` are all that there may ever be, where y may have fewer.
+        """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
             earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
             chosen = self.__dict__.get("chosen_", {})
             data = self._checked(twin, X, y, sample_weight, earlier)
+            data = data if classes is None else among(data, classes)
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             if earlier is not None:
@@ -58,7 +65,10 @@ class RowEstimator(RowParameters, TreeEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.fitting import fit_rows
 
-            trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
+            with checkpoints.kept(parameters, given, seed) as seed:
+                trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
             twin._take_up(data)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import image_validation as checks
-from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import SegmenterParameters, check_argument
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
@@ -132,6 +132,10 @@ annealing, finetune_steepness, reanneal
         labels: Any,
         mask: Any = None,
         validation: tuple[Any, Any] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
     ) -> Self:
         """Grow a tree on the windows of labelled pixels and finetune it.
 
@@ -145,6 +149,8 @@ annealing, finetune_steepness, reanneal
             True where a pixel is to be trained on; None takes all that are labelled.
         validation : (images, labels), default=None
             Images on which the deterministic tree is scored after every epoch of finetuning.
+        checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
+            As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -158,7 +164,10 @@ annealing, finetune_steepness, reanneal
             from crisptree.estimators.fitting_images import LabelledImages, fit_stages
 
             held = None if other is None else LabelledImages(*other)
-            stages = fit_stages(parameters, LabelledImages(given.images, labelled), held, seed)
+            here = LabelledImages(given.images, labelled)
+            data = {"images and labels": here, "validation": held}
+            with Checkpoints(checkpoint, checkpoint_every, resume).kept(parameters, data, seed) as seed:
+                stages = fit_stages(parameters, here, held, seed)
             twin._keep(labelled.classes, given.channels, stages)
         return self
 

@@ -68,8 +68,14 @@ def _of_sparse(X: SparseRows) -> Ranges:
     return lowest, highest, whole
 
 
-def carried_over(tree: SomeTree, earlier: CrispTree) -> SomeTree:
-    """The tree with the ranges that an earlier one has seen."""
-    seen = earlier.statistics
-    statistics = replace(tree.statistics, lowest=seen.lowest, highest=seen.highest, whole=seen.whole)
-    return replace(tree, statistics=statistics)
+def carried_over(tree: SomeTree, earlier: CrispTree, *, and_own: bool = False) -> SomeTree:
+    """The tree with the ranges that an earlier one has seen; those of both, where it is to keep its own."""
+    seen, own = earlier.statistics, tree.statistics
+    lowest, highest, whole = seen.lowest, seen.highest, seen.whole
+    if and_own and not (lowest is None or highest is None or whole is None):
+        assert own.lowest is not None
+        assert own.highest is not None
+        assert own.whole is not None
+        lowest, highest = np.minimum(lowest, own.lowest), np.maximum(highest, own.highest)
+        whole = whole & own.whole
+    return replace(tree, statistics=replace(own, lowest=lowest, highest=highest, whole=whole))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
 
 Integers = npt.NDArray[np.int64]
@@ -143,8 +144,18 @@ class Groups:
 class RowOrders(Protocol):
     """The rows of one epoch after the other."""
 
+    @property
+    def generators(self) -> Sequence[torch.Generator]:
+        """Where their random numbers come from."""
+
     def next(self) -> Tensor:
         """The order of the next epoch.  (taken rows,)"""
+
+    def kept(self) -> Arrays:
+        """What a checkpoint must hold of them, beside the generators."""
+
+    def restore(self, page: Page) -> None:
+        """Be as after the epochs of a page."""
 
 
 class Orders:
@@ -160,23 +171,45 @@ class Orders:
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.position = self.sizes.copy()  # all used up
         self.places: npt.NDArray[np.signedinteger] | None = None
+        self.generators = [generator]
 
     def next(self) -> Tensor:
         """The order of the next epoch.  (taken rows,)"""
         if self.takes_all:
             return self.groups.shuffled(self.plan, self.generator)
         if self.places is None:
-            small = len(self.groups.rows) < 2**31
-            self.places = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
-            self.shuffler = np.random.default_rng(int(torch.randint(2**62, (), generator=self.generator)))
+            self._begin(int(torch.randint(2**62, (), generator=self.generator)))
+        places = self._next_places()
+        return self.groups.rows[torch.from_numpy(places).to(self.groups.rows.device)]
+
+    def _begin(self, seed: int) -> None:
+        small = len(self.groups.rows) < 2**31
+        self.places = np.arange(len(self.groups.rows), dtype=np.int32 if small else np.int64)
+        self.seed, self.shuffler = seed, np.random.default_rng(seed)
+
+    def _next_places(self) -> npt.NDArray[np.signedinteger]:
+        assert self.places is not None
         for group in np.flatnonzero(self.position + self.taken > self.sizes):
             start = self.starts[group]
             self.shuffler.shuffle(self.places[start : start + self.sizes[group]])
             self.position[group] = 0
         begin = self.starts + self.position
         self.position += self.taken
-        update = Update(np.arange(len(begin)), begin, begin + self.taken)
-        return self.groups.rows[torch.from_numpy(self.places[update.places]).to(self.groups.rows.device)]
+        return self.places[Update(np.arange(len(begin)), begin, begin + self.taken).places]
+
+    def kept(self) -> Arrays:
+        """The seed of the order, from which it is shuffled again; nothing where every epoch has a new one."""
+        return {} if self.takes_all else {"orders.seed": np.array([self.seed])}
+
+    def restore(self, page: Page) -> None:
+        """Go through the orders of the epochs that are done."""
+        if not self.takes_all:
+            seed = int(page.take("orders.seed", np.zeros(1, dtype=np.int64))[0])
+            if seed < 0:
+                raise page.wrong("the seed of its orders is negative")
+            self._begin(seed)
+            for _ in range(page.epochs):
+                self._next_places()
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups
+from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -94,6 +97,7 @@ def finetune(
     restore_best: bool = False,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
+    remembered: Tensor | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -117,21 +121,16 @@ def finetune(
         Weights of hyperplanes that are zero and stay so.
     signs : Tensor of shape (n_features,), optional
         +1 or -1 for features whose weights may have that sign only, 0 for the others.
+    remembered : Tensor of shape (n_leaves, n_statistics), optional
+        What the leaves have counted before, beside what these rows add in every epoch.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
     trainee = WholeTree(tree, samples, zeros, signs)
-    best, best_score = start, hard_score(tree, samples, validation) if validation else None
+    best = None if validation is None else Best(start, trainee.tree, samples, validation)
 
     def report(end: EpochEnd) -> None:
-        nonlocal best, best_score
-        score = None
-        if validation is not None:
-            now = trainee.tree()
-            score = hard_score(now, samples, validation)
-            if best_score is None or score > best_score:
-                best, best_score = TrainedTree(now, end.steepness), score
         if on_epoch is not None:
             on_epoch(
                 EpochRecord(
@@ -143,16 +142,64 @@ def finetune(
                     n_epochs=plan.epochs,
                     steepness=end.steepness,
                     loss=end.loss,
-                    validation_score=score,
+                    validation_score=end.score,
                 )
             )
 
     steepness = plan.final_steepness
     try:
-        train(trainee, samples, plan, generator=generator, on_epoch=report, name="finetuning")
+        train(
+            trainee,
+            samples,
+            plan,
+            generator=generator,
+            on_epoch=report,
+            name="finetuning",
+            judge=best,
+            remembered=remembered,
+        )
     except StopTraining as stop:
         steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
-    return best if restore_best and validation else TrainedTree(trainee.tree(), steepness)
+    return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
+
+
+class Best:
+    """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
+
+    The start is among them; ``now`` gives the tree as it stands.
+    """
+
+    def __init__(self, start: TrainedTree, now: Callable[[], Tree], samples: Samples, validation: Samples) -> None:
+        self.tree, self.now, self.samples, self.validation = start, now, samples, validation
+        self.score = hard_score(start.tree, samples, validation)
+        self.is_start = True
+
+    def __call__(self, steepness: float) -> float:
+        now = self.now()
+        score = hard_score(now, self.samples, self.validation)
+        if score > self.score:
+            self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
+        return score
+
+    def kept(self) -> Arrays:
+        if self.is_start:
+            return {}
+        tree = self.tree.tree
+        numbers = {"best.numbers": np.array([self.score, self.tree.steepness]), "best.leaves": array_of(tree.leaves)}
+        return numbers | {f"best.splits.{name}": array_of(value) for name, value in tree.splits.parameters.items()}
+
+    def restore(self, page: Page) -> None:
+        if "best.numbers" not in page.arrays:
+            return
+        score, steepness = page.take("best.numbers", np.zeros(2)).tolist()
+        tree = self.now()
+
+        def found(name: str, like: Tensor) -> Tensor:
+            return torch.from_numpy(page.take(f"best.{name}", array_of(like)).copy()).to(like.device)
+
+        parameters = {name: found(f"splits.{name}", value) for name, value in tree.splits.parameters.items()}
+        tree = replace(tree, splits=tree.splits.replaced(parameters), leaves=found("leaves", tree.leaves))
+        self.tree, self.score, self.is_start = TrainedTree(tree, steepness), score, False
 
 
 def hard_counts(tree: Tree, samples: Samples) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, Orders
+from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Stumps
@@ -92,8 +93,19 @@ class _JointOrders:
             self.orders.append(Orders(Groups(rows, stumps.groups.sizes), plan, generator))
             begin = end
 
+    @property
+    def generators(self) -> list[torch.Generator]:
+        return [orders.generator for orders in self.orders]
+
     def next(self) -> Tensor:
         return torch.cat([orders.next() for orders in self.orders])
+
+    def kept(self) -> Arrays:
+        """Nothing: every epoch has a new order of all rows."""
+        return {}
+
+    def restore(self, page: Page) -> None:
+        pass
 
 
 def _share_out(joint: Stumps, several: Sequence[Stumps]) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crisptree.learning.backends import Trainee, quickest
 from crisptree.learning.batches import Orders, RowOrders
+from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
+from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.targets import Target
@@ -42,11 +45,42 @@ class DivergenceError(ValueError):
 
 
 class EpochEnd(NamedTuple):
-    """What ``train`` reports after an epoch, the first one being 0."""
+    """What ``train`` reports after an epoch, the first one being 0; with a score where there is a judge."""
 
     epoch: int
     steepness: float
     loss: float
+    score: float | None = None
+
+
+class Judge(Keepsake, Protocol):
+    """Looks at a trainee after every epoch."""
+
+    def __call__(self, steepness: float) -> float | None:
+        """A score of it as it is now."""
+
+
+class Ends:
+    """The ends of all epochs so far, which listeners hear again when a training is resumed."""
+
+    def __init__(self) -> None:
+        self.ends: list[EpochEnd] = []
+
+    def kept(self) -> Arrays:
+        scores = [math.nan if end.score is None else end.score for end in self.ends]
+        numbers = {"steepness": [end.steepness for end in self.ends], "loss": [end.loss for end in self.ends]}
+        return {f"ends.{name}": np.array(values) for name, values in {**numbers, "score": scores}.items()}
+
+    def restore(self, page: Page) -> None:
+        steepness, loss = (page.take(f"ends.{name}", np.zeros(page.epochs)) for name in ("steepness", "loss"))
+        found = page.arrays.get("ends.score")
+        scores = page.take("ends.score", np.zeros(page.epochs)) if found is None or not np.isnan(found).all() else None
+        self.ends = [
+            EpochEnd(
+                epoch, float(steepness[epoch]), float(loss[epoch]), None if scores is None else float(scores[epoch])
+            )
+            for epoch in range(page.epochs)
+        ]
 
 
 def train(
@@ -58,8 +92,12 @@ def train(
     orders: RowOrders | None = None,
     on_epoch: Callable[[EpochEnd], None] | None = None,
     name: str = "training",
+    judge: Judge | None = None,
+    remembered: Tensor | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place.
+
+    Where the fit keeps a journal, epochs that are in it are taken from there.
 
     Parameters
     ----------
@@ -77,11 +115,28 @@ def train(
         Hears of every epoch.
     name : str
         The phase, for error messages.
+    judge : Judge, optional
+        Scores the trainee after every epoch.
+    remembered : Tensor, optional
+        Leaf statistics of earlier rows, which are added to those of every epoch.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     orders = orders or Orders(trainee.groups, plan, generator)
-    for epoch in range(plan.epochs):
+    ends, progress = Ends(), Progress(name, plan.epochs)
+    steps = None
+    if not progress.is_over:
+        steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
+    parts += [Chance(orders.generators, trainee.splits), *([] if judge is None else [judge])]
+    progress.restore(parts)
+    hear = (lambda end: None) if on_epoch is None else on_epoch
+    for end in ends.ends:
+        hear(end)
+    if steps is None:
+        return
+    working: list[Keepsake] = [orders, Memory("optimiser", steps.memory())]
+    progress.restore(working)
+    for epoch in range(progress.epochs, plan.epochs):
         pace = plan.pace(epoch)
         with samples.shifted(generator):
             counts, loss, finite = steps.epoch(pace, orders.next())
@@ -89,9 +144,13 @@ def train(
             raise _diverged(loss, finite, name, epoch, pace.steepness)
         if algorithm.hard_leaves:
             counts = trainee.hard_counts(samples)
+        if remembered is not None:
+            counts = counts + remembered
         trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
-        if on_epoch is not None:
-            on_epoch(EpochEnd(epoch, pace.steepness, loss))
+        end = EpochEnd(epoch, pace.steepness, loss, None if judge is None else judge(pace.steepness))
+        ends.ends.append(end)
+        hear(end)
+        progress.keep(epoch + 1, parts, working)
 
 
 def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:

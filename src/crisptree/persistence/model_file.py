@@ -55,7 +55,7 @@ class ModelFile:
     def section(self, name: str) -> Section:
         """A section that must be there."""
         if name not in self.sections:
-            raise ModelFileError(f"the section {name!r} is missing.")
+            raise ModelFileError(f"the section {name!r} is missing in {self.path}.")
         return self.sections[name]
 
 

@@ -90,6 +90,11 @@ class Adam:
         self.means = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.squares = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
 
+    def memory(self) -> dict[str, Tensor]:
+        """Steps and moments, where they lie."""
+        moments = (("mean", self.means), ("square", self.squares))
+        return {"steps": self.steps} | {f"{kind}.{name}": value for kind, of in moments for name, value in of.items()}
+
     def zero_grad(self) -> None:
         for value in self.parameters.values():
             value.grad = None

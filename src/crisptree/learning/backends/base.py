@@ -76,6 +76,9 @@ class Steps(Protocol):
         Responsibilities come from the parameters as they are at its start, or from the current ones.
         """
 
+    def memory(self) -> dict[str, Tensor]:
+        """What the optimiser remembers from one epoch to the next, where it lies."""
+
 
 class Backend(Steps, Protocol):
     """Steps that some machine takes."""

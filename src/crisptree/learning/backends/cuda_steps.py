@@ -105,6 +105,11 @@ class CudaSteps:
                 self._record()  # the first epoch has compiled what it needed
             return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
 
+    def memory(self) -> dict[str, Tensor]:
+        work = self.work
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "moving")
+        return dict(zip(names, (*work.adam, work.steps, work.moving), strict=True))
+
     def _record(self) -> None:
         if self.samples.device.type == "cuda" and self.work.n_launches <= LAUNCHES_AT_MOST:
             self.graph = recorded(self._launch)

@@ -44,6 +44,9 @@ class NativeSteps(StepByStep):
         noise = Noise.of(plan, samples.varying, samples.weight)
         correlated = _view(noise.correlated(trainee.splits.parameters["weight"]))
         self.squares = np.multiply(self.weight, correlated, dtype=np.float64).sum(axis=1)
+        kept = (self.weight, self.weight, self.bias, self.bias, self.bias)
+        self.moments = [np.zeros_like(part) for part in kept]
+        self.correlated = correlated if plan.is_correlated else None
         varying = None if noise.varying is None else _view(noise.varying)
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
@@ -53,14 +56,14 @@ class NativeSteps(StepByStep):
             _view(samples.weight),
             self.weight,
             self.bias,
-            *(np.zeros_like(part) for part in (self.weight, self.weight, self.bias, self.bias, self.bias)),
+            *self.moments,
             plan.l1,
             plan.l2,
             plan.roughness,
             SLOPE * plan.input_noise**2,
             self.squares,
             np.asarray(taps(plan.noise_correlation) if plan.is_correlated else [1.0]),
-            correlated if plan.is_correlated else None,
+            self.correlated,
             varying,
             _view(penalty_shares(trainee, plan)),
             image,
@@ -69,8 +72,12 @@ class NativeSteps(StepByStep):
             np.asarray(plan.feature_groups if plan.shrinks_groups else (), dtype=np.int64).reshape(-1, 2),
             samples.threads,
         )
-
         self.leaves = LEAVES[type(samples.target)](trainee, samples)
+
+    def memory(self) -> dict[str, Tensor]:
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms", "correlated")
+        places = zip(names, (*self.moments, self.squares, self.correlated), strict=True)
+        return {name: torch.from_numpy(place) for name, place in places if place is not None}
 
     def begin(self, pace: Pace) -> None:
         self.steepness, self.kernel.learning_rate = pace

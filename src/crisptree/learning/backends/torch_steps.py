@@ -77,6 +77,9 @@ class TorchSteps(StepByStep):
         with workers(self.threads) as self.each:
             return super().epoch(pace, order)
 
+    def memory(self) -> dict[str, Tensor]:
+        return self.adam.memory()
+
     def begin(self, pace: Pace) -> None:
         self.steepness: float | Tensor = pace.steepness
         self.adam.learning_rate = pace.learning_rate

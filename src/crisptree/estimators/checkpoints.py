@@ -1,0 +1,178 @@
+"""Fits that leave checkpoints: which folder belongs to which fit. Imported only where one is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from crisptree.inference import CrispTree
+from crisptree.learning.fitting import device_of
+from crisptree.learning.journal import CheckpointError, Journal, Page, keeping
+from crisptree.persistence.checkpoints import CheckpointFolder
+from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.model_file import Section
+from crisptree.persistence.trees import trees_to_sections
+
+NO_MATTER = ("n_jobs", "verbose", "callbacks", "random_state", "device", "warm_start")
+"""Parameters that change no tree, or that stand in the fingerprint as what they mean."""
+
+LONGEST_NAME = 200
+ROWS_AT_ONCE = 2**14
+
+
+@contextmanager
+def keeping_checkpoints(
+    folder: str | PathLike[str],
+    every: float,
+    resume: bool,
+    parameters: Mapping[str, Any],
+    data: Mapping[str, Any],
+    seed: int,
+) -> Iterator[int]:
+    """Inside, trainings are kept in a folder; the seed of the fit, which is that of the checkpoint if chance drew it.
+
+    ``data`` is what is trained on, by the names that an error tells.
+    """
+    store = FolderStore(CheckpointFolder(folder))
+    with ExitStack() as stack:
+        with store.telling():
+            if not stack.enter_context(store.folder.held()):
+                raise CheckpointError(f"another process trains with the checkpoint {folder}. Wait for it, or end it.")
+            before = store.folder.fit()
+            if before is not None and not resume:
+                raise CheckpointError(
+                    f"the folder {folder} must hold no checkpoint for a fit that begins; it does. Go on from it with "
+                    "`resume=True`, name another folder, or remove it."
+                )
+            if before is not None and parameters["random_state"] is None:
+                seed = _seed(before, folder)
+            here = fingerprint(parameters, data, seed)
+            if before is None:
+                store.folder.begin(Section({"of": here}))
+            else:
+                _check_same(before.content.get("of"), here, folder)
+            journal = Journal(store, every)
+        with keeping(journal):
+            yield seed
+
+
+def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
+    """What a fit depends on, as short texts by name: what differs between two of them can be told."""
+    values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
+    texts = {name: _told(value) for name, value in sorted(values.items())}
+    texts |= {name: _digest(value) for name, value in data.items()}
+    texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
+    return texts | {"random_state": str(seed), "device": str(device_of(parameters["device"]))}
+
+
+def _told(value: Any) -> str:
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return repr(value)
+
+
+def _digest(value: Any) -> str:
+    """A checksum of arrays, and of what is made of them."""
+    found = hashlib.sha256()
+    for part in _bytes_of(value):
+        found.update(part)
+    return found.hexdigest()
+
+
+def _bytes_of(value: Any) -> Iterator[Any]:
+    if isinstance(value, CrispTree):
+        sections = trees_to_sections({"tree": value})
+        yield from _bytes_of([array for section in sections.values() for array in section.arrays.values()])
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        yield f"{value.dtype}{value.shape}".encode()
+        rows = np.atleast_1d(value)
+        for start in range(0, len(rows) if rows.size else 0, ROWS_AT_ONCE):
+            yield np.ascontiguousarray(rows[start : start + ROWS_AT_ONCE]).view(np.uint8).data
+    elif isinstance(value, list | tuple):
+        yield str(len(value)).encode()
+        for one in value:
+            yield from _bytes_of(one)
+    elif is_dataclass(value):
+        yield from _bytes_of([getattr(value, each.name) for each in fields(value)])
+    else:
+        yield repr(value.tolist() if isinstance(value, np.ndarray) else value).encode()
+
+
+def _seed(before: Section, folder: Any) -> int:
+    of = before.content.get("of")
+    text = of.get("random_state") if isinstance(of, dict) else None
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or int(text) >= 2**32:
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say its seed.")
+    return int(text)
+
+
+def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
+    if not isinstance(before, dict):
+        raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
+    names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
+    if names:
+        known = {name: name in here for name in names}
+        said = ", ".join(sorted(name if known[name] else "others" for name in known))
+        raise CheckpointError(
+            f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in {said}. "
+            "Give fit what it had before, or name another folder."
+        )
+
+
+class FolderStore:
+    """Pages of a journal as sections of files."""
+
+    def __init__(self, folder: CheckpointFolder) -> None:
+        self.folder = folder
+
+    def finished(self) -> Iterator[Page]:
+        with self.telling():
+            for name, section in self.folder.finished():
+                yield self._page(name, section)
+
+    def at_work(self) -> Page | None:
+        with self.telling():
+            found = self.folder.working()
+        return None if found is None else self._page(*found)
+
+    def add(self, pages: list[Page]) -> None:
+        with self.telling():
+            self.folder.add(list(map(_section, pages)))
+
+    def put(self, page: Page) -> None:
+        with self.telling():
+            self.folder.put(_section(page))
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong with a file is told as what goes wrong with the checkpoint."""
+        try:
+            yield
+        except ModelFileError as error:
+            raise CheckpointError(
+                f"the checkpoint cannot be read: {error} Begin anew in another folder, or remove the damaged file."
+            ) from error
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint folder {self.folder.path} must be writable and have room; it is not: {error}. What "
+                "was written before is whole: mend the folder and go on with `resume=True`."
+            ) from error
+
+    def _page(self, file: str, section: Section) -> Page:
+        number, name, epochs, is_over = (section.content.get(key) for key in ("number", "name", "epochs", "is_over"))
+        whole = all(type(value) is int and 0 <= value < 2**62 for value in (number, epochs))
+        if not whole or not isinstance(name, str) or len(name) > LONGEST_NAME or not isinstance(is_over, bool):
+            raise CheckpointError(f"{file} of the checkpoint is damaged: a page does not say what it is of.")
+        return Page(int(str(number)), name, int(str(epochs)), is_over, section.arrays, file)
+
+
+def _section(page: Page) -> Section:
+    content = {"number": page.number, "name": page.name, "epochs": page.epochs, "is_over": page.is_over}
+    return Section(content, page.arrays)

@@ -1,0 +1,102 @@
+"""Classifiers that go on learning from new rows; the work is done in ``updating``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.estimators import validation as checks
+from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.parameters import check_argument
+from crisptree.labels import class_numbers, label_type
+
+
+class UpdatingMixin:
+    """An estimator of classes that takes its rows in parts."""
+
+    def partial_fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        memory: float = 1.0,
+        grow: bool = False,
+    ) -> Self:
+        """Learn from new rows, with what the tree has learned from earlier ones.
+
+        The first call is a fit. Each further one keeps the structure: all splits and leaves are finetuned on the new
+        rows, leaves beside what they have counted before. What that forgets is on docs/endurance.md.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their classes, as ``fit`` takes them, but for probabilities.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may ever come; the first call must name them. A fitted estimator knows them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the new rows.
+        memory : float, default=1.0
+            What an old row counts beside a new one: 1 lets all rows count alike, 0 forgets the old ones' counts. With
+            0.5 in every call, rows that are ten calls old count a thousandth.
+        grow : bool, default=False
+            Split leaves that the new rows show to be mixed, within ``max_depth`` and the other limits.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0)
+        >>> model = model.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
+        (150, True)
+        """
+        check_argument("memory", memory)
+        known: Any = self
+        if "tree_" not in self.__dict__:
+            if classes is None:
+                raise ValueError(
+                    "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "
+                    "not have all of them; got None."
+                )
+            found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints(), _unique(classes))
+            return found
+        if classes is not None and not np.array_equal(_unique(classes), known.classes_):
+            raise ValueError(
+                f"`classes` must be those of the first call, {known.classes_.tolist()}; got "
+                f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
+            )
+        data = checks.check_more_rows(known, X, y, sample_weight)
+        from crisptree.estimators.updating import updated
+
+        with known._fitting() as twin:
+            tree, history = updated(known, data, memory, grow)
+            twin.tree_ = twin.greedy_tree_ = tree
+            twin.history_ = [*known.history_, *history]
+        return self
+
+
+def _unique(classes: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Classes in their order, each once."""
+    found: npt.NDArray[Any] = np.unique(np.asarray(classes))
+    label_type(found)
+    return found
+
+
+def among(data: checks.TrainingData, classes: npt.NDArray[Any]) -> checks.TrainingData:
+    """Training rows with their classes numbered among more."""
+    assert data.classes is not None
+    if data.y.ndim != 1:
+        raise ValueError("y must be classes for partial_fit; got probabilities of them. Use fit.")
+    places = class_numbers(data.classes, classes)
+    if (places < 0).any():
+        raise ValueError(
+            f"y must be among `classes`, {classes.tolist()}; got {data.classes[places < 0].tolist()} too. Name all "
+            "classes in the first call."
+        )
+    return replace(data, y=places[data.y], classes=classes)
