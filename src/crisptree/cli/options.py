@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -69,6 +69,10 @@ Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: 
 Categorical = Annotated[
     list[str],
     column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
+]
+Task = Annotated[
+    Literal["auto", "classification", "regression"],
+    typer.Option("--task", help="Predict classes or numbers; auto goes by the target.", rich_help_panel=TABLE),
 ]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]

@@ -11,7 +11,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, read_labelled
+from crisptree.cli.rows import load_model, predicts_numbers, read_labelled
 
 
 @with_dialect
@@ -34,13 +34,17 @@ def report(
     """
     options.check_output(output, (".html", ".htm"), force)
     out = Output(as_json)
-    estimator = load_classifier(model)
+    estimator = load_model(model)
     rows = read_labelled(estimator, data, out, target=target, dialect=dialect, missing=missing, drop=drop)
     from crisptree.report import write
 
-    X, y = rows.known(estimator.classes_)
-    counted = 1 + np.flatnonzero(rows.truth >= 0)  # as in all that is said about rows of a file
     names = list(estimator.preprocessing_.feature_names)
+    if predicts_numbers(estimator):
+        X, y, counted = rows.X, rows.truth, None
+        target = target or estimator.preprocessing_.target
+    else:
+        X, y = rows.known(estimator.classes_)
+        counted = 1 + np.flatnonzero(rows.truth >= 0)  # as in all that is said about rows of a file
     write(estimator, output, X, y, feature_names=names, ids=counted, target=target)
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

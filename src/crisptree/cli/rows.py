@@ -16,7 +16,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.stdin import on_disk
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.labels import numbers_of, read_labels
+from crisptree.tables.labels import numbers_of, read_labels, read_numbers
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.view.model import without_encoder
@@ -24,10 +24,13 @@ from crisptree.view.model import without_encoder
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know."""
+    """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know.
+
+    For a model of numbers the truth are these.
+    """
 
     X: npt.NDArray[np.float32]
-    truth: npt.NDArray[np.int64]
+    truth: npt.NDArray[Any]
 
     def known(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
         """The rows of classes that the model knows, and their labels."""
@@ -35,12 +38,21 @@ class Labelled:
         return self.X[known], classes[self.truth[known]]
 
 
-def load_classifier(path: Path) -> Any:
-    """A classifier from its file, with a preprocessing; without names, for the rows that it makes have none either."""
+def predicts_numbers(model: Any) -> bool:
+    """Whether a model is a regressor."""
+    return isinstance(model, crisptree.CrispTreeRegressor)
+
+
+def load_model(path: Path) -> Any:
+    """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if not isinstance(model, crisptree.CrispTreeClassifier):
+    if not isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor):
         raise crisptree.ModelFileError(
-            f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+        )
+    if predicts_numbers(model) and model.n_outputs_ > 1:
+        raise crisptree.ModelFileError(
+            f"{path} must hold a model of one number; it has {model.n_outputs_} outputs. Use it from Python."
         )
     model = taking_rows(model)
     names = model.__dict__.pop("feature_names_in_", None)
@@ -98,15 +110,20 @@ def _read_labelled(
     learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
-        raise TableError(f"name the column of {data} that holds the classes with --target.")
+        raise TableError(f"name the column of {data} that holds the truth with --target.")
     source.column(name, "--target")
-    labels = read_labels(source, name, missing)
+    if predicts_numbers(model):
+        labels: npt.NDArray[Any] = read_numbers(source, name, missing)
+    else:
+        labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
     encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=[name])
     with out.progress() as progress:
         X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
+    if predicts_numbers(model):
+        return Labelled(X, labels)
     truth = numbers_of(labels, model.classes_)
     others = labels[truth < 0]
     if len(others) == len(labels):

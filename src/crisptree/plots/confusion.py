@@ -70,6 +70,7 @@ def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Names) -> tuple[
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
         view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
+        view.check_has_classes("plot_confusion", "plot_residuals shows how far off they are.")
         if X is None or y is None:
             raise ValueError("plot_confusion must have X and y beside a model; one of them is missing.")
         view.check_takes_rows("plot_confusion")

@@ -38,7 +38,8 @@ class ModelView:
     earlier : tuple of transformers
         What rows pass before they reach the estimator; empty without a Pipeline.
     class_names, feature_names : list of str
-        One line of text for every class and for every feature that the tree sees.
+        One line of text for every class, or for every number where the model predicts these, and for every feature that
+        the tree sees.
     """
 
     estimator: Any
@@ -51,9 +52,14 @@ class ModelView:
         return self.estimator.tree_
 
     @property
+    def predicts_numbers(self) -> bool:
+        """Whether leaves hold means and variances instead of class frequencies."""
+        return self.tree.target == "gaussians"
+
+    @property
     def classes(self) -> npt.NDArray[Any]:
-        """The class labels themselves.  (n_classes,)"""
-        return np.asarray(self.estimator.classes_)
+        """The class labels themselves; none where numbers are predicted.  (n_classes,)"""
+        return np.zeros(0) if self.predicts_numbers else np.asarray(self.estimator.classes_)
 
     @property
     def preprocessing(self) -> Any:
@@ -106,8 +112,22 @@ class ModelView:
 
     @cached_property
     def tables(self) -> Doubles:
-        """Class frequencies of every node.  (n_nodes, n_classes)"""
-        return node_tables(self.tree)
+        """Class frequencies of every node, or means and variances in the units of y.  (n_nodes, n_outputs)"""
+        return self.tree.in_units(node_tables(self.tree))
+
+    @cached_property
+    def bars(self) -> Doubles:
+        """What is drawn of every node: its class frequencies, or where its means lie among all.  (n_nodes, n)"""
+        if not self.predicts_numbers:
+            return self.tables
+        means = self.tables[:, : len(self.class_names)]
+        low, reach = means.min(axis=0), np.ptp(means, axis=0)
+        return (means - low) / np.where(reach > 0, reach, 1.0)
+
+    def numbers(self, node: int) -> list[tuple[str, float, float]]:
+        """The name, the mean and the spread of every number that a node predicts."""
+        table, names = self.tables[node], self.class_names
+        return [(name, float(table[k]), float(np.sqrt(table[len(names) + k]))) for k, name in enumerate(names)]
 
     @cached_property
     def node_rows(self) -> Doubles:
@@ -120,12 +140,18 @@ class ModelView:
         return [(self.class_names[number], float(table[number])) for number in np.argsort(-table, kind="stable")]
 
     def answer(self, node: int) -> str:
-        """What a node answers, in a few words: its most frequent class and the share of it."""
+        """What a node answers, in a few words: its most frequent class and the share of it, or means and spreads."""
+        if self.predicts_numbers:
+            said = [(name, f"{mean:.4g} ± {spread:.2g}") for name, mean, spread in self.numbers(node)]
+            return said[0][1] if len(said) == 1 else ", ".join(f"{name} {words}" for name, words in said)
         name, share = self.ranked(node)[0]
         return f"{name} ({share:.1%})"
 
     def predicted(self, leaf: int) -> Any:
-        """The class label that a leaf predicts."""
+        """The class label that a leaf predicts, or its mean, or means."""
+        if self.predicts_numbers:
+            means = self.tree.labels(leaf)
+            return float(means[0]) if len(means) == 1 else means
         return self.classes[self.tree.labels(leaf)]
 
     # Rows and labels in.
@@ -167,6 +193,14 @@ class ModelView:
         n_classes = len(self.classes)
         return np.bincount(true * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
 
+    def check_has_classes(self, purpose: str, instead: str) -> None:
+        """Refuse a model of numbers where classes are meant."""
+        if self.predicts_numbers:
+            raise TypeError(
+                f"{purpose} must have a model that predicts classes; a {type(self.estimator).__name__} predicts "
+                f"numbers. {instead}"
+            )
+
     def check_takes_rows(self, purpose: str) -> None:
         """Refuse a segmenter where rows with a class each are meant: it takes images, and labels their pixels."""
         from sklearn.base import is_classifier
@@ -207,8 +241,15 @@ def view_of(model: Any, purpose: str, *, class_names: Names = None, feature_name
     tree = getattr(estimator, "tree_", None)
     if not isinstance(tree, CrispTree):
         raise _refusal(model, estimator, purpose)
-    labels = estimator.classes_ if class_names is None else class_names
-    classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
+    if tree.target == "gaussians":
+        n_numbers = tree.n_outputs // 2
+        plain = ["y"] if n_numbers == 1 else [f"y{number}" for number in range(n_numbers)]
+        classes = names.one_name_each(
+            plain if class_names is None else class_names, n_numbers, "class_names", "outputs"
+        )
+    else:
+        labels = estimator.classes_ if class_names is None else class_names
+        classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
     features = names.on_one_line(names.feature_names(estimator, feature_names, earlier))
     return ModelView(estimator, earlier, classes, features)
 
