@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
@@ -20,6 +20,7 @@ from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
+from crisptree.learning.linear_leaves import left_over, with_models
 from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
@@ -95,10 +96,13 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     tree = soft.damped(noise).crisp(problem.scaling, soft.steepness)
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
-    if not len(dead):
-        return tree, soft
-    structure, nodes = tree.structure.spliced(dead, to_right)
-    return reduced(tree, structure, nodes, spec.leaf_prior), soft._replace(tree=soft.tree.reduced(structure, nodes))
+    if len(dead):
+        structure, nodes = tree.structure.spliced(dead, to_right)
+        tree = reduced(tree, structure, nodes, spec.leaf_prior)
+        soft = soft._replace(tree=soft.tree.reduced(structure, nodes))
+    if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
+        tree = with_models(tree, problem, spec.leaf_penalty, spec.n_jobs)
+    return tree, soft
 
 
 class _Work(NamedTuple):
@@ -156,7 +160,7 @@ def _greedily(work: _Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
-        work.samples,
+        work.samples if spec.leaf_penalty is None else left_over(work.samples),
         plan,
         spec.limits,
         work.kind,
@@ -210,7 +214,7 @@ def _tuned(
         "restore_best": spec.restore_best,
     }
     if spec.algorithm != "non_greedy":
-        common |= {"zeros": zeros, "signs": work.signs}
+        common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
         best = finetune(tree, work.samples, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:

@@ -69,6 +69,8 @@ class Spec:
         Every random number follows from it.
     constraints : Constraints
         What the weights of splits may be.
+    leaf_penalty : float or None
+        λ of linear models in the leaves; None where leaves are constant.
     """
 
     growth: Plan
@@ -87,6 +89,7 @@ class Spec:
     n_jobs: int | None
     seed: int
     constraints: Constraints = field(default_factory=Constraints)
+    leaf_penalty: float | None = None
 
     @classmethod
     def of(
@@ -131,6 +134,7 @@ class Spec:
             n_jobs=parameters["n_jobs"],
             seed=seed,
             constraints=Constraints.of(parameters),
+            leaf_penalty=parameters["leaf_penalty"] if parameters.get("leaves") == "linear" else None,
         )
 
     @property

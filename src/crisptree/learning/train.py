@@ -84,9 +84,13 @@ def train(
             counts, loss, finite = steps.epoch(pace, orders.next())
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, pace.steepness)
-        if algorithm.hard_leaves:
-            counts = trainee.hard_counts(samples)
-        trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
+        if trainee.models is not None:
+            loss -= trainee.models.offset
+            trainee.leaves = trainee.models.refit(counts)
+        else:
+            if algorithm.hard_leaves:
+                counts = trainee.hard_counts(samples)
+            trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
         if on_epoch is not None:
             on_epoch(EpochEnd(epoch, pace.steepness, loss))
 

@@ -91,7 +91,7 @@ def _leaves(view: ModelView, leaf: Any, outputs: list[Errors]) -> list[tuple[str
     """The leaves with most rows: number, training rows, answer, rows of the page, their error."""
     n_splits = view.tree.structure.n_splits
     order = np.argsort(-view.node_rows[n_splits:], kind="stable")[:MOST_LEAVES]
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for number in order.tolist():
         here = None if leaf is None else leaf == number
         there = "" if here is None else f"{int(here.sum()):,}"
