@@ -58,14 +58,14 @@ def evaluate(
         out.finish(found)
         return
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.labels(estimator.apply(rows.X))
+    predicted = estimator.tree_.predictions(estimator.apply(rows.X), rows.X)
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
         **_of_probabilities(estimator, rows),
         "classes": _by_class(rows.truth, predicted, estimator.classes_.tolist()),
         "confusion": _confusion(rows.truth, predicted, len(classes)),
-        "blamed": _blamed(estimator, rows),
+        "blamed": [] if estimator.tree_.is_linear else _blamed(estimator, rows),
     }
     _show(out, document, classes)
     out.finish(document)

@@ -88,7 +88,7 @@ def predict(
         """The columns that the user asked for."""
         leaves = route_rows(estimator.tree_, X, jobs)
         answer = _numbers if predicts_numbers(estimator) else _classes
-        columns = answer(estimator, leaves, proba, interval)
+        columns = answer(estimator, estimator.tree_.leaf_values(leaves, X), proba, interval)
         if leaf:
             columns["leaf"] = leaves
         if explain:
@@ -119,17 +119,16 @@ def predict(
     out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
 
 
-def _classes(model: Any, leaves: npt.NDArray[np.int64], proba: bool, interval: float | None) -> dict[str, Any]:
-    tree, classes = model.tree_, model.classes_
-    columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaves)].tolist(), _type(classes))}
+def _classes(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
+    classes, numbers = model.classes_, model.tree_.meaning.answers(table)
+    columns: dict[str, Any] = {"prediction": pa.array(classes[numbers].tolist(), _type(classes))}
     if proba:
-        table = tree.leaf_values(leaves)
         columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
     return columns
 
 
-def _numbers(model: Any, leaves: npt.NDArray[np.int64], proba: bool, interval: float | None) -> dict[str, Any]:
-    mean, variance = model.tree_.leaf_values(leaves).T
+def _numbers(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
+    mean, variance = table.T
     if interval is None:
         return {"prediction": mean}
     reach = NormalDist().inv_cdf(0.5 + interval / 2) * np.sqrt(variance)

@@ -141,5 +141,5 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    hard, soft = model.tree_.labels(model.apply(X)), model.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = model.tree_.predictions(model.apply(X), X), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -143,6 +143,7 @@ def nearest_other(
     True
     """
     view = view_of(model, "explain.nearest_other")
+    view.check_has_constant_leaves("explain.nearest_other")
     most, columns, labels = whole_number("top", top, 0), columns_of(view), view.classes.tolist()
     if to is not None and (np.ndim(to) or to not in labels):
         there = "None for a model of numbers" if view.predicts_numbers else f"one of the classes {labels}"

@@ -98,8 +98,12 @@ def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[tup
     for other, part in others[:MOST_NAMED]:
         if part >= NAMED_SHARE:
             lines.append((other, TINY, {"color": MUTED, "tail": f": {percent(part)}"}))
-    lines.append((f"n = {view.node_rows[node]:,.6g}{below}", TINY, {"color": MUTED}))
+    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
     return lines
+
+
+def _model_note(view: ModelView) -> str:
+    return ", linear" if view.tree.is_linear else ""
 
 
 def _number_lines(
@@ -112,7 +116,7 @@ def _number_lines(
         said = f"{mean:.4g}" if len(found) == 1 else f"{name}: {mean:.4g}"
         said = said if lines or letter is None else f"{letter}: {said}"
         lines += [(said, LARGE, {"fontweight": "bold"}), (f"± {spread:.2g}", SMALL, {})]
-    lines.append((f"n = {view.node_rows[node]:,.6g}{below}", TINY, {"color": MUTED}))
+    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
     return lines
 
 

@@ -55,14 +55,16 @@ def plot_residuals(
     view = view_of(model, "plot_residuals")
     if not view.predicts_numbers:
         raise TypeError("plot_residuals must have a model that predicts numbers. plot_confusion is for classes.")
-    leaf, names = view.leaves(view.rows(X)), view.class_names
+    rows, names = view.rows(X), view.class_names
+    leaf = view.leaves(rows)
     truth = np.asarray(y, dtype=np.float64).reshape(len(leaf), -1)
     if truth.shape[1] != len(names) or not 0 <= output < len(names):
         raise ValueError(
             f"`y` must have {len(names)} columns and `output` be one of them; got {truth.shape}, {output}."
         )
     tables = view.tree.leaf_values()[:, [output, len(names) + output]]
-    mean, spread, true = tables[leaf, 0], np.sqrt(tables[:, 1]), truth[:, output]
+    mean, true = view.tree.predictions(leaf, rows)[:, output], truth[:, output]
+    spread = np.sqrt(tables[:, 1])
     if ax is None:
         _, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     dots: dict[str, Any] = {"s": 8, "alpha": 0.5, "linewidths": 0, "color": ACCENT}

@@ -58,15 +58,16 @@ def number_page(environment: Any, view: ModelView, X: Any, y: Any, title: str, m
     style = files("crisptree.report").joinpath("numbers.css").read_text(encoding="utf-8")
     template = files("crisptree.report").joinpath("numbers.html").read_text(encoding="utf-8")
     structure, leaf, truth = view.tree.structure, None, None
-    if X is not None:
-        leaf = view.leaves(view.rows(X))
+    rows = None if X is None else view.rows(X)
+    if rows is not None:
+        leaf = view.leaves(rows)
     if leaf is not None and y is not None:
         truth = np.asarray(y, dtype=np.float64).reshape(len(leaf), -1)
         if truth.shape[1] != len(view.class_names) or not np.isfinite(truth).all():
             raise ValueError(f"`y` must hold {len(view.class_names)} finite numbers for every row; got {np.shape(y)}.")
     outputs = []
     if leaf is not None and truth is not None:
-        means = view.tree.labels(leaf)
+        means = view.tree.predictions(leaf, rows)
         outputs = [Errors(name, truth[:, k], means[:, k]) for k, name in enumerate(view.class_names)]
     facts = f"{structure.n_leaves:,} leaves, depth {structure.depth}, {view.tree.n_features:,} features"
     return str(

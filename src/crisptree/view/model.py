@@ -140,19 +140,59 @@ class ModelView:
         return [(self.class_names[number], float(table[number])) for number in np.argsort(-table, kind="stable")]
 
     def answer(self, node: int) -> str:
-        """What a node answers, in a few words: its most frequent class and the share of it, or means and spreads."""
+        """What a node answers, in a few words: its most frequent class and the share of it, or means and spreads.
+
+        Of a linear leaf that is what its training rows are like; ``linear_words`` says its model.
+        """
         if self.predicts_numbers:
             said = [(name, f"{mean:.4g} ± {spread:.2g}") for name, mean, spread in self.numbers(node)]
             return said[0][1] if len(said) == 1 else ", ".join(f"{name} {words}" for name, words in said)
         name, share = self.ranked(node)[0]
         return f"{name} ({share:.1%})"
 
-    def predicted(self, leaf: int) -> Any:
-        """The class label that a leaf predicts, or its mean, or means."""
+    def linear_words(self, node: int, terms: int | None = 3, decimals: int = 3) -> str:
+        """The model of a linear leaf: its largest terms in raw units; of classes that of the most frequent one.
+
+        Empty where leaves are constant.
+        """
+        tree = self.tree
+        if not isinstance(tree, FlatTree) or tree.linear_weight is None or tree.linear_bias is None:
+            return ""
+        said = []
+        ranked = range(len(self.class_names)) if self.predicts_numbers else [int(self.tables[node].argmax())]
+        for answer in ranked:
+            weight, bias = tree.linear_weight[node, answer], float(tree.linear_bias[node, answer])
+            if self.predicts_numbers:
+                center, unit = tree.statistics.y_center, tree.statistics.y_unit
+                assert center is not None
+                assert unit is not None
+                weight, bias = weight * unit[answer], bias * float(unit[answer]) + float(center[answer])
+            effect = np.abs(weight) * tree.statistics.scaling.spread
+            order = np.argsort(-effect, kind="stable")
+            order = order[effect[order] > 0]
+            shown = order if terms is None else order[:terms]
+            parts = [f"{weight[j]:+.{decimals}g} * {self.feature_names[j]}" for j in shown]
+            if len(order) > len(shown):
+                parts.append(f"+ ({len(order) - len(shown)} more)")
+            name = "" if len(self.class_names) == 1 else f"{self.class_names[answer]} "
+            left = "" if self.predicts_numbers else "score "
+            said.append(f"{name}{left}= {bias:.{decimals}g} {' '.join(parts)}".strip())
+        return "; ".join(said)
+
+    def predicted(self, leaf: int, row: Singles | None = None) -> Any:
+        """The class label that a leaf predicts, or its mean, or means; ``row`` (1, n_features) is for linear leaves."""
+        found = self.tree.labels(leaf) if row is None else self.tree.predictions(np.array([leaf]), row)[0]
         if self.predicts_numbers:
-            means = self.tree.labels(leaf)
-            return float(means[0]) if len(means) == 1 else means
-        return self.classes[self.tree.labels(leaf)]
+            return float(found[0]) if len(found) == 1 else found
+        return self.classes[found]
+
+    def check_has_constant_leaves(self, purpose: str) -> None:
+        """Refuse linear leaves where a leaf must have one answer."""
+        if self.tree.is_linear:
+            raise TypeError(
+                f"{purpose} must have leaves of one answer each; with leaves='linear' it depends on the row inside a "
+                "leaf too. Train with leaves='constant'."
+            )
 
     # Rows and labels in.
 

@@ -191,8 +191,9 @@ def walk(view: ModelView, row: Singles, top: int) -> Path:
         amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
         pushes, margin = largest_pushes(view, row[0], amounts, amounts, top), score / margin_units(tree)[split]
         steps.append(Step(split, score, margin, goes_right, pushes, offset, view.tables[split], view.tables[child]))
-    probabilities = tree.leaf_values([leaf], row)[0]
-    return Path(tuple(steps), leaf, structure.n_splits + leaf, view.predicted(leaf), probabilities, view.classes)
+    probabilities = tree.leaf_values(np.array([leaf]), row)[0]
+    predicted = view.predicted(leaf, row)
+    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, probabilities, view.classes)
 
 
 def largest_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:
