@@ -2,8 +2,8 @@
 
 Each data set also comes rotated: its standardised columns turned by a random orthogonal matrix, after which no
 threshold on one column follows what made the numbers. Every seed draws rows, rotation and split anew; the tree of
-scikit-learn is tuned by 5-fold cross-validation over depths 2 to 10 and rows in a leaf. LightGBM's tree of linear leaves
-(one tree, its learning rate 1) takes part where lightgbm is installed.
+scikit-learn is tuned by 5-fold cross-validation over depths 2 to 10 and rows in a leaf. LightGBM's tree of linear
+leaves (one tree, its learning rate 1) takes part where lightgbm is installed.
 
     python -m benchmarks.bench_regression                 # 5 seeds, 100,000 rows of houses: hours on two cores
     python -m benchmarks.bench_regression --quick         # 3 seeds, small tables: some minutes
@@ -47,7 +47,9 @@ def houses(n: int, seed: int) -> Rows:
     crowd = rng.lognormal(7, 0.7, n)
     far = np.sqrt(((place[:, None] - towns) ** 2).sum(axis=2)).min(axis=1)
     coast = place[:, 0] + 0.8 * place[:, 1]
-    price = 0.45 * income + 1.2 * np.exp(-far) - 0.35 * coast * (coast > 0) + 0.01 * age * (far < 1) - 0.3 * (people - 3)
+    price = (
+        0.45 * income + 1.2 * np.exp(-far) - 0.35 * coast * (coast > 0) + 0.01 * age * (far < 1) - 0.3 * (people - 3)
+    )
     price = np.minimum(np.exp(0.25 * price) + 0.25 * rng.normal(size=n), 5.0)
     return np.column_stack([income, age, rooms, bedrooms, crowd, people, place]), price
 
@@ -101,7 +103,9 @@ def models(seed: int, jobs: int) -> dict[str, Any]:
 def parts(make: Callable[[int], Rows], seed: int, turned: bool) -> tuple[Any, ...]:
     X, y = make(seed)
     X = rotated(X, seed) if turned else X
-    return tuple(train_test_split(X.astype(np.float32), y, test_size=0.5 if len(y) < 20_000 else 0.2, random_state=seed))
+    return tuple(
+        train_test_split(X.astype(np.float32), y, test_size=0.5 if len(y) < 20_000 else 0.2, random_state=seed)
+    )
 
 
 def rmse(model: Any, split: tuple[Any, ...]) -> tuple[float, float]:

@@ -66,7 +66,7 @@ def number_page(environment: Any, view: ModelView, X: Any, y: Any, title: str, m
         if truth.shape[1] != len(view.class_names) or not np.isfinite(truth).all():
             raise ValueError(f"`y` must hold {len(view.class_names)} finite numbers for every row; got {np.shape(y)}.")
     outputs = []
-    if leaf is not None and truth is not None:
+    if leaf is not None and rows is not None and truth is not None:
         means = view.tree.predictions(leaf, rows)
         outputs = [Errors(name, truth[:, k], means[:, k]) for k, name in enumerate(view.class_names)]
     facts = f"{structure.n_leaves:,} leaves, depth {structure.depth}, {view.tree.n_features:,} features"
