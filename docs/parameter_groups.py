@@ -3,10 +3,10 @@
 GROUPS: dict[str, tuple[str, ...]] = {
     "What the tree looks like": (
         *("split", "max_depth", "max_leaf_nodes", "min_samples_split", "min_samples_leaf"),
-        *("min_weight_fraction_leaf", "min_impurity_decrease", "window", "scales", "stages"),
+        *("min_weight_fraction_leaf", "min_impurity_decrease", "leaves", "window", "scales", "stages"),
     ),
     "How strongly it is regularised": (
-        *("l1", "l2", "input_noise", "leaf_prior", "shrinkage", "prune", "penalty_share", "nu"),
+        *("l1", "l2", "input_noise", "leaf_prior", "shrinkage", "prune", "leaf_penalty", "penalty_share", "nu"),
     ),
     "What a split may combine": ("signs", "max_features_per_split", "apart"),
     "What the data are": (

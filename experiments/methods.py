@@ -72,6 +72,8 @@ SINCE_THEN = {
     "max_features_per_split": None,
     "apart": None,
     "categorical": "auto",
+    "leaves": "constant",
+    "leaf_penalty": "auto",
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

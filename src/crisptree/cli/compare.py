@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-import crisptree
 from crisptree.cli import options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
@@ -18,15 +17,28 @@ from crisptree.cli.judging import HELD_OUT
 from crisptree.cli.options import TABLE, column_option, option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
-from crisptree.cli.rivals import LEGEND, OURS, REPEATS, Measured, Settings, fit_rival, measured, rivals
+from crisptree.cli.rivals import (
+    LEGEND,
+    NUMBER_LEGEND,
+    OURS,
+    REPEATS,
+    Measured,
+    Settings,
+    fit_rival,
+    measured,
+    number_rivals,
+    rivals,
+)
 from crisptree.cli.stdin import on_disk
 from crisptree.cli.training import (
+    LabelledTable,
     Request,
     TrainingTable,
     check_columns,
-    class_weights,
+    estimator_of,
     held_rows,
     read_training,
+    says_task,
     train_on,
 )
 from crisptree.estimators.parameters import ClassifierParameters
@@ -36,6 +48,8 @@ from crisptree.tables.survey import Choices
 
 Results = dict[str, list[Measured]]
 
+HEADS = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R²", "rmse": "RMSE"}
+
 
 @with_parameters(ClassifierParameters)
 @with_choices
@@ -44,6 +58,7 @@ def compare(
     data: options.Data,
     *,
     target: options.Target = None,
+    task: options.Task = "auto",
     parameters: dict[str, Any],
     holdout: Annotated[float, option(help="The share of the rows to judge by.", panel=TABLE, show_default=True)] = (
         HELD_OUT
@@ -73,8 +88,11 @@ def compare(
     results: Results = {}
     n_judged = 0
     with out.progress() as progress, on_disk(data) as path:
-        rows = read_training(check_columns(Request(path, target, weights, choices, dialect, seed)), progress)
-        for held in _parts(rows.y, holdout, folds, seed):
+        request = Request(path, target, weights, choices, dialect, seed, task)
+        rows = read_training(check_columns(request), progress)
+        if task == "auto":
+            out.note_all(says_task(rows))
+        for held in _parts(rows, holdout, folds, seed):
             table = rows.part(held, out, progress)
             n_judged += int(held.sum())
             for name, found in _one_part(table, parameters, out, progress):
@@ -84,19 +102,27 @@ def compare(
         "judged": n_judged,
         "folds": folds,
         "features": table.X.shape[1],
+        "task": "regression" if rows.has_numbers else "classification",
         "models": {name: _summary(found) for name, found in results.items()},
     }
     _show(out, document)
     out.finish(document)
 
 
-def _parts(y: npt.NDArray[Any], share: float, folds: int | None, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
+def _parts(rows: LabelledTable, share: float, folds: int | None, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
     """Which rows judge: once a share of them, or every row in one of the folds.  (n,)"""
     if folds is None:
-        yield held_rows(y, share, seed)
+        yield held_rows(rows, share, seed)
         return
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import KFold, StratifiedKFold
 
+    y = rows.y
+    if rows.has_numbers:
+        if len(y) < folds:
+            raise TableError(f"--folds {folds} needs as many rows; there are {len(y)}.")
+        for _, places in KFold(folds, shuffle=True, random_state=seed).split(y):
+            yield np.isin(np.arange(len(y)), places)
+        return
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < folds:
         rare = str(labels[counts.argmin()])
@@ -110,11 +136,11 @@ def _parts(y: npt.NDArray[Any], share: float, folds: int | None, seed: int) -> I
 def _one_part(
     table: TrainingTable, parameters: dict[str, Any], out: Output, progress: ProgressDisplay
 ) -> Iterator[tuple[str, Measured]]:
-    weights = class_weights(parameters.get("class_weight"), table.y)
-    model = crisptree.CrispTreeClassifier(**{"image_shape": table.image_shape, **parameters, "class_weight": weights})
+    kind, values = estimator_of(table, parameters)
+    model, weights = kind(**values), values.get("class_weight")
     yield OURS, measured(model, table, lambda model: _fit_ours(model, table, out, progress))
     chosen = Settings(parameters["random_state"], parameters.get("n_jobs"), weights, model.get_n_leaves())
-    for name, make in rivals().items():
+    for name, make in (number_rivals() if table.has_numbers else rivals()).items():
         progress.update(f"training {name}", None)
         with out.warnings_as_notes():
             yield name, measured(make(chosen), table, lambda rival: fit_rival(rival, table))
@@ -127,13 +153,14 @@ def _fit_ours(model: Any, table: TrainingTable, out: Output, progress: ProgressD
 def _summary(found: list[Measured]) -> dict[str, Any]:
     """Means over the folds; None for what is infinite, which JSON cannot say."""
 
-    def mean(name: str) -> float | None:
-        values = [getattr(one, name) for one in found]
+    def mean(values: list[Any]) -> float | None:
         return None if None in values or not np.isfinite(values).all() else float(np.mean(values))
 
-    names = ("accuracy", "log_loss", "fit_seconds", "predict_seconds", "leaves", "weights")
-    spread = float(np.std([one.accuracy for one in found], ddof=1)) if len(found) > 1 else None
-    return {name: mean(name) for name in names} | {"accuracy_spread": spread}
+    first = next(iter(found[0].good))
+    spread = float(np.std([one.good[first] for one in found], ddof=1)) if len(found) > 1 else None
+    good = {name: mean([one.good[name] for one in found]) for name in found[0].good}
+    names = ("fit_seconds", "predict_seconds", "leaves", "weights")
+    return good | {name: mean([getattr(one, name) for one in found]) for name in names} | {f"{first}_spread": spread}
 
 
 def _show(out: Output, document: dict[str, Any]) -> None:
@@ -141,18 +168,22 @@ def _show(out: Output, document: dict[str, Any]) -> None:
     ours = models[OURS]
     by = f"{counted(document['judged'], 'row')} held out" if folds is None else f"every row once, in {folds} folds"
     out.show(f"{counted(document['rows'], 'row')} · {counted(document['features'], 'feature')} · judged by {by}")
+    first, second = ("r2", "rmse") if document["task"] == "regression" else ("accuracy", "log_loss")
     lines = []
     for name, found in models.items():
-        accuracy, spread = found["accuracy"], found["accuracy_spread"]
+        spread = found[f"{first}_spread"]
         times = [_ratio(found[kind], ours[kind]) for kind in ("fit_seconds", "predict_seconds")]
-        loss = "infinite" if found["log_loss"] is None else f"{found['log_loss']:.3f}"
+        digits = ".4g" if second == "rmse" else ".3f"
+        loss = "infinite" if found[second] is None else format(found[second], digits)
         leaves = "–" if found["leaves"] is None else f"{found['leaves']:,.0f}"
-        right = f"{accuracy:.4f}" if spread is None else f"{accuracy:.3f} ± {spread:.3f}"
+        right = "–" if found[first] is None else f"{found[first]:.4f}"
+        right = right if spread is None or found[first] is None else f"{found[first]:.3f} ± {spread:.3f}"
         lines.append([name, right, loss, *times, leaves, f"{found['weights']:,.0f}"])
-    out.show(table_of(("model", "accuracy", "log loss", "fit", "predict", "leaves", "weights"), lines))
-    out.show(LEGEND)
+    out.show(table_of(("model", HEADS[first], HEADS[second], "fit", "predict", "leaves", "weights"), lines))
+    out.show(NUMBER_LEGEND if first == "r2" else LEGEND)
     out.show(
-        f"Accuracy is hard. Times are ratios: crisptree takes {ours['fit_seconds']:.2g} s to fit and "
+        f"{'Predictions are' if first == 'r2' else 'Accuracy is'} hard. Times are ratios: crisptree takes "
+        f"{ours['fit_seconds']:.2g} s to fit and "
         f"{1000 * ours['predict_seconds']:.2g} ms to predict a thousand rows, of many (the best of {REPEATS} runs)."
     )
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.cli import options
+from crisptree.cli import numbers, options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.output import Output, table_of
-from crisptree.cli.rows import Labelled, accuracies, load_classifier, read_labelled
+from crisptree.cli.rows import Labelled, accuracies, load_model, predicts_numbers, read_labelled
 
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20
@@ -32,7 +32,8 @@ def evaluate(
 ) -> None:
     """Compare predictions and probabilities with the truth.
 
-    Hard is the tree as it predicts, one path per row; soft is the probabilistic tree behind it, for comparison.
+    Hard is the tree as it predicts, one path per row; soft is the probabilistic tree behind it, for comparison. Numbers
+    are judged by their errors, and by how often they lie within the interval that their leaf names.
 
     Examples:
       crisptree evaluate iris.crisp test.csv --target species
@@ -40,7 +41,7 @@ def evaluate(
       crisptree evaluate model.crisp test.parquet --json
     """
     out = Output(as_json)
-    estimator = load_classifier(model)
+    estimator = load_model(model)
     rows = read_labelled(
         estimator,
         data,
@@ -51,15 +52,20 @@ def evaluate(
         drop=drop,
         unknown="counted as errors",
     )
+    if predicts_numbers(estimator):
+        found = numbers.evaluated(estimator, rows)
+        numbers.show_evaluation(out, found)
+        out.finish(found)
+        return
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.labels(estimator.apply(rows.X))
+    predicted = estimator.tree_.predictions(estimator.apply(rows.X), rows.X)
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
         **_of_probabilities(estimator, rows),
         "classes": _by_class(rows.truth, predicted, estimator.classes_.tolist()),
         "confusion": _confusion(rows.truth, predicted, len(classes)),
-        "blamed": _blamed(estimator, rows),
+        "blamed": [] if estimator.tree_.is_linear else _blamed(estimator, rows),
     }
     _show(out, document, classes)
     out.finish(document)

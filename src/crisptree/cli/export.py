@@ -13,7 +13,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, load_classifier
+from crisptree.cli.rows import encoder_of, load_model
 from crisptree.cli.stdin import on_disk
 from crisptree.export import ExportError
 from crisptree.export.agreement import Rows
@@ -74,7 +74,7 @@ def export(
     if "name" in target.options:
         given.setdefault("name", identifier(path.stem))
     out = Output(as_json)
-    estimator = load_classifier(model) if check is not None else crisptree.load(model)
+    estimator = load_model(model) if check is not None else crisptree.load(model)
     written = target.write(estimator, **given)
     document: dict[str, Any] = {"model": str(model), "to": to, "output": str(path), "agreement": None}
     if check is not None:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-import crisptree
-from crisptree.cli import options
+from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
@@ -23,10 +22,11 @@ from crisptree.cli.training import (
     Scored,
     TrainingTable,
     check_columns,
-    class_weights,
+    estimator_of,
     held_rows,
     read_training,
     read_validation,
+    says_task,
     train_on,
 )
 from crisptree.estimators.parameters import ClassifierParameters
@@ -43,6 +43,7 @@ def fit(
     output: Annotated[Path, output_option("The model file to write (.crisp).")],
     *,
     target: options.Target = None,
+    task: options.Task = "auto",
     parameters: dict[str, Any],
     paper: Annotated[
         bool, option("--paper", help="The paper's protocol; other options change it.", panel=TRAINING)
@@ -75,6 +76,8 @@ def fit(
 ) -> None:
     """Train a tree on a table and write it, with its preprocessing, to a model file.
 
+    A target of names or of few whole numbers is one of classes, one of other numbers is to be predicted as a number.
+
     Text columns become one feature per value; where a number is missing the mean of training stands in.
 
     Examples:
@@ -95,31 +98,36 @@ def fit(
         raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
 
     def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
-        chosen = {"image_shape": table.image_shape, **parameters}
-        chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
-        make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
-        model = make(**chosen)
-        rows = None if judges is None else (judges[0], table.classes[judges[1]])
+        kind, chosen = estimator_of(table, parameters)
+        model = kind.paper(**chosen) if paper else kind(**chosen)
+        rows = None if judges is None else (judges[0], table.labels(judges[1]))
         more: dict[str, Any] = {"validation": rows}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
         return model, train_on(table, model, out, progress, **more)
 
     with out.progress() as progress, on_disk(data) as path:
-        request = Request(path, target, weights, choices, dialect, seed)
+        request = Request(path, target, weights, choices, dialect, seed, task)
         columns = check_columns(request)
         options.check_free([output], force)
         rows = read_training(columns, progress)
+        if task == "auto":
+            out.note_all(says_task(rows))
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed), out, progress)
+        table = rows.part(held_rows(rows, share, seed), out, progress)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
-        scores = scores_of(model, table, {"validation": judges, "held out": table.held_out})
-        out.note_all(remarks(scores, majority_class(table)))
+        others = {"validation": judges, "held out": table.held_out}
+        if table.has_numbers:
+            scores = numbers.scores_of(model, table, others)
+            out.note_all(numbers.remarks(scores))
+        else:
+            scores = scores_of(model, table, others)
+            out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
+            table = rows.part(held_rows(rows, 0, seed), out, progress)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more
@@ -130,25 +138,36 @@ def fit(
 
 
 def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds: float, output: Path) -> None:
-    numbers = ("hard", "soft", "majority")
-    shown = [
-        [name, f"{score['rows']:,}", *(f"{score[number]:.4f}" for number in numbers)] for name, score in scores.items()
-    ]
     columns, n_features = table.preprocessing.columns, table.X.shape[1]
     out.show(
         f"{counted(len(table.y), 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
-        f"{len(model.classes_)} classes · trained in {seconds:.1f} s"
+        f"{'numbers' if table.has_numbers else f'{len(model.classes_)} classes'} · trained in {seconds:.1f} s"
     )
-    majority = f"majority: always {str(majority_class(table))!r}"
-    out.show(f"hard: one path per row, as it predicts · soft: all leaves, for comparison · {majority}")
-    out.show(table_of(("accuracy on", "rows", *numbers), shown))
+    if table.has_numbers:
+        numbers.show_scores(out, scores)
+    else:
+        _show_accuracies(out, table, scores)
     out.show(_what_was_judged(scores, len(table.y)))
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
     names = [column.name for column in columns]
     document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
-    document |= {"classes": model.classes_.tolist(), "left_out": table.preprocessing.left_out}
-    document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, "accuracy": scores}
+    judged = {"scores": scores} if table.has_numbers else {"classes": model.classes_.tolist(), "accuracy": scores}
+    document |= {
+        "left_out": table.preprocessing.left_out,
+        "task": "regression" if table.has_numbers else "classification",
+    }
+    document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, **judged}
     out.finish(document)
+
+
+def _show_accuracies(out: Output, table: TrainingTable, scores: Scores) -> None:
+    names = ("hard", "soft", "majority")
+    shown = [
+        [name, f"{score['rows']:,}", *(f"{score[number]:.4f}" for number in names)] for name, score in scores.items()
+    ]
+    majority = f"majority: always {str(majority_class(table))!r}"
+    out.show(f"hard: one path per row, as it predicts · soft: all leaves, for comparison · {majority}")
+    out.show(table_of(("accuracy on", "rows", *names), shown))
 
 
 def _what_was_judged(scores: Scores, n_rows: int) -> str:

@@ -47,21 +47,21 @@ def described(path: Path, top: int) -> dict[str, Any]:
     tree: CrispTree = model.tree_
     parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     structure, counts = tree.structure, tree.statistics.node_counts
-    root = max(float(counts[0].sum()), np.finfo(float).tiny)
+    passing = tree.meaning.weight(counts)
+    root = max(float(passing[0]), np.finfo(float).tiny)
     document: dict[str, Any] = {
         "file": str(path),
         "bytes": path.stat().st_size,
         "format": FORMAT,
         "kind": type(model).__name__,
-        "classes": model.classes_.tolist(),
-        "class_counts": counts[0].tolist(),
+        **_answers(model, counts[:1]),
         "features": tree.n_features,
         "feature_names": [str(name) for name in model.__dict__.get("feature_names_in_", ())] or None,
         "image_shape": getattr(model, "image_shape_", getattr(model, "image_shape", None)),
         "depth": structure.depth,
         "splits": structure.n_splits,
         "leaves": structure.n_leaves,
-        "mean_path": float(counts[: structure.n_splits].sum() / root),
+        "mean_path": float(passing[: structure.n_splits].sum() / root),
         "split_kind": "hyperplanes" if isinstance(tree, FlatTree) else "modules",
         "has_greedy_tree": model.greedy_tree_ is not tree,
         "parameters": {name: value for name, value in parameters.items() if _is_plain(value)},
@@ -77,6 +77,21 @@ def described(path: Path, top: int) -> dict[str, Any]:
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")
     document["preprocessing"] = None if stored is None else _preprocessing(stored)
     return document
+
+
+def _answers(model: Any, everyone: Any) -> dict[str, Any]:
+    """What the model can say, and how often training has seen it."""
+    if not isinstance(model, crisptree.CrispTreeRegressor):
+        return {"classes": model.classes_.tolist(), "class_counts": everyone[0].tolist()}
+    tree = model.tree_
+    values = tree.in_units(tree.meaning.tables(everyone))[0]
+    n = model.n_outputs_
+    return {
+        "outputs": n,
+        "rows": float(tree.meaning.weight(everyone)[0]),
+        "mean": values[:n].tolist(),
+        "spread": np.sqrt(values[n:]).tolist(),
+    }
 
 
 def _is_plain(value: Any) -> bool:
@@ -118,7 +133,7 @@ def _show(out: Output, document: dict[str, Any]) -> None:
     lines = {
         "file": f"{document['file']} ({document['bytes']:,} bytes, format {document['format']})",
         "kind": document["kind"],
-        "classes": f"{len(document['classes'])}: {listed(map(str, document['classes']), 12)}",
+        **_said_of_answers(document),
         "features": f"{document['features']:,}" + (f", {seen} of {' × '.join(map(str, shape))}" if shape else ""),
         "tree": f"depth {document['depth']} · {document['splits']:,} splits ({document['split_kind']}) · "
         f"{document['leaves']:,} leaves · a training row visits {document['mean_path']:.2f} splits on average",
@@ -142,6 +157,13 @@ def _show(out: Output, document: dict[str, Any]) -> None:
         out.show(f"Images must have {form}." + (f" Of {stages} stages this is the last." if stages > 1 else ""))
     else:
         out.show("No preprocessing: rows must be numbers.")
+
+
+def _said_of_answers(document: dict[str, Any]) -> dict[str, str]:
+    if "classes" in document:
+        return {"classes": f"{len(document['classes'])}: {listed(map(str, document['classes']), 12)}"}
+    pairs = zip(document["mean"], document["spread"], strict=True)
+    return {"numbers": ", ".join(f"{mean:.4g} ± {spread:.2g} in training" for mean, spread in pairs)}
 
 
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -73,6 +73,10 @@ Categorical = Annotated[
 Id = Annotated[
     str | None,
     column_option("--id", help="A column that names the rows: no feature, but shown beside them."),
+]
+Task = Annotated[
+    Literal["auto", "classification", "regression"],
+    typer.Option("--task", help="Predict classes or numbers; auto goes by the target.", rich_help_panel=TABLE),
 ]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
 Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]

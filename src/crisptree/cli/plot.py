@@ -12,13 +12,13 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, read_labelled
+from crisptree.cli.rows import load_model, predicts_numbers, read_labelled
 from crisptree.inference import FlatTree
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError
 
-Kind = Literal["tree", "weights", "confusion", "regions"]
-NEEDS_ROWS = ("confusion", "regions")
+Kind = Literal["tree", "weights", "confusion", "regions", "residuals"]
+NEEDS_ROWS = ("confusion", "regions", "residuals")
 
 
 @with_dialect
@@ -29,7 +29,7 @@ def plot(
     kind: Annotated[
         Kind,
         typer.Option(
-            help="The tree, the weights of its splits, its confusion, or the plane of two features.",
+            help="The tree, the weights of its splits, its confusion, the plane of two features, or errors of numbers.",
             rich_help_panel=OUTPUT,
         ),
     ] = "tree",
@@ -58,7 +58,7 @@ def plot(
     options.check_output(output, (".svg", ".png", ".pdf"))
     options.check_free([output], force)
     out = Output(as_json)
-    estimator = load_classifier(model) if kind in NEEDS_ROWS else crisptree.load(model)
+    estimator = load_model(model) if kind in NEEDS_ROWS else crisptree.load(model)
     labelled = None
     if data is not None:
         labelled = read_labelled(estimator, data, out, target=target, dialect=dialect, missing=missing)
@@ -80,6 +80,10 @@ def _drawn(kind: str, model: Any, max_depth: int | None, labelled: Any) -> Any:
         return plots.plot_tree(model, max_depth=max_depth)
     if kind == "weights":
         return plots.plot_weights(model).flat[0]
+    if kind == "residuals":
+        return plots.plot_residuals(model, labelled.X, labelled.truth)
+    if predicts_numbers(model):
+        raise TableError(f"--kind {kind} is for classes; the model predicts numbers. Draw its residuals instead.")
     X, y = labelled.known(model.classes_)
     if kind == "regions":
         return plots.plot_regions(model, X, y, feature_names=model.preprocessing_.feature_names)

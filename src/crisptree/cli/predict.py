@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import NormalDist
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, id_column, load_classifier, open_like_training
+from crisptree.cli.rows import encoder_of, id_column, load_model, open_like_training, predicts_numbers
 from crisptree.cli.stdin import on_disk
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
@@ -38,6 +39,10 @@ def predict(
         str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
     proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False,
+    interval: Annotated[
+        float | None,
+        option("--interval", help="For numbers: add where they lie with this probability, such as 0.9.", panel=OUTPUT),
+    ] = None,
     leaf: Annotated[bool, option("--leaf", help="Add the number of the leaf.", panel=OUTPUT)] = False,
     explain: Annotated[
         bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
@@ -55,7 +60,7 @@ def predict(
     jobs: options.Jobs = None,
     as_json: options.Json = False,
 ) -> None:
-    """Predict the class of every row, with the preprocessing of training.
+    """Predict the class, or the number, of every row, with the preprocessing of training.
 
     The table is read and written in pieces, so it may be larger than the memory. (A .npz is read and written whole.)
 
@@ -74,16 +79,17 @@ def predict(
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
     if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
-    estimator = load_classifier(model)
+    estimator = load_model(model)
+    if proba and predicts_numbers(estimator):
+        raise typer.BadParameter("--proba is for classes; the model predicts numbers. --interval says where they lie.")
+    if interval is not None and not (predicts_numbers(estimator) and 0 < interval < 1):
+        raise typer.BadParameter(f"--interval must lie between 0 and 1, for a model of numbers; got {interval}.")
 
     def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
         """The columns that the user asked for."""
-        tree, classes = estimator.tree_, estimator.classes_
-        leaves = route_rows(tree, X, jobs)
-        columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaves)].tolist(), _type(classes))}
-        if proba:
-            table = tree.leaf_values(leaves)
-            columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
+        leaves = route_rows(estimator.tree_, X, jobs)
+        answer = _numbers if predicts_numbers(estimator) else _classes
+        columns = answer(estimator, estimator.tree_.leaf_values(leaves, X), proba, interval)
         if leaf:
             columns["leaf"] = leaves
         if explain:
@@ -117,6 +123,22 @@ def predict(
     if path is not None:
         out.show(f"{counted(n_rows, 'row')} → {path}")
     out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
+
+
+def _classes(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
+    classes, numbers = model.classes_, model.tree_.meaning.answers(table)
+    columns: dict[str, Any] = {"prediction": pa.array(classes[numbers].tolist(), _type(classes))}
+    if proba:
+        columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
+    return columns
+
+
+def _numbers(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
+    mean, variance = table.T
+    if interval is None:
+        return {"prediction": mean}
+    reach = NormalDist().inv_cdf(0.5 + interval / 2) * np.sqrt(variance)
+    return {"prediction": mean, "low": mean - reach, "high": mean + reach}
 
 
 def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:

@@ -11,7 +11,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import load_classifier, read_labelled
+from crisptree.cli.rows import load_model, predicts_numbers, read_labelled
 
 
 @with_dialect
@@ -35,16 +35,20 @@ def report(
     """
     options.check_output(output, (".html", ".htm"))
     out = Output(as_json)
-    estimator = load_classifier(model)
+    estimator = load_model(model)
     more = {"target": target, "dialect": dialect, "missing": missing, "drop": drop, "id": id_name}
     rows = read_labelled(estimator, data, out, **more)
     options.check_free([output], force)
     from crisptree.report import write
 
-    X, y = rows.known(estimator.classes_)
-    known = rows.truth >= 0
-    # Without names rows are counted as in all that is said about those of a file.
-    ids = 1 + np.flatnonzero(known) if rows.ids is None else rows.ids[known]
+    if predicts_numbers(estimator):
+        X, y, ids = rows.X, rows.truth, rows.ids
+        target = target or estimator.preprocessing_.target
+    else:
+        X, y = rows.known(estimator.classes_)
+        known = rows.truth >= 0
+        # Without names rows are counted as in all that is said about those of a file.
+        ids = 1 + np.flatnonzero(known) if rows.ids is None else rows.ids[known]
     names = list(estimator.preprocessing_.feature_names)
     write(estimator, output, X, y, feature_names=names, ids=ids, target=target)
     out.show(str(output))

@@ -18,6 +18,10 @@ LEGEND = (
     "majority: always the commonest class · linear: logistic regression · tree, forest: axis-aligned, scikit-learn's "
     "with its defaults · small tree: with as many leaves as crisptree's"
 )
+NUMBER_LEGEND = (
+    "mean: always the mean · linear: ridge regression · tree, forest: axis-aligned, scikit-learn's with its defaults · "
+    "small tree: with as many leaves as crisptree's"
+)
 REPEATS = 5
 """Prediction is timed so often; the shortest time counts."""
 
@@ -29,8 +33,8 @@ ROWS_TIMED, VALUES_TIMED = 10_000, 2**24
 class Measured:
     """One model on one set of rows that it has not seen."""
 
-    accuracy: float
-    log_loss: float
+    good: dict[str, float]
+    """How good it is: accuracy and log_loss of classes, r2 and rmse of numbers."""
     fit_seconds: float
     predict_seconds: float
     """For a thousand rows."""
@@ -76,17 +80,47 @@ def rivals() -> dict[str, Callable[[Settings], Any]]:
     }
 
 
+def number_rivals() -> dict[str, Callable[[Settings], Any]]:
+    """The same for numbers; ``NUMBER_LEGEND`` explains them."""
+    from sklearn.dummy import DummyRegressor
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeRegressor
+
+    def tree(chosen: Settings, **more: Any) -> Any:
+        return DecisionTreeRegressor(random_state=chosen.seed, **more)
+
+    return {
+        "mean": lambda chosen: DummyRegressor(),
+        "linear": lambda chosen: make_pipeline(StandardScaler(), Ridge()),
+        "tree": tree,
+        "small tree": lambda chosen: tree(chosen, max_leaf_nodes=max(2, chosen.leaves)),
+        "forest": lambda chosen: RandomForestRegressor(random_state=chosen.seed, n_jobs=chosen.n_jobs or -1),
+    }
+
+
 def measured(model: Any, table: TrainingTable, fit: Callable[[Any], None]) -> Measured:
     """Fit a model to the training rows and judge it by those held out."""
-    from crisptree import metrics
-
     X, truth = _held(table)
     started = time.perf_counter()
     fit(model)
     fitted = time.perf_counter()
+    judged = _judged_numbers if table.has_numbers else _judged_classes
+    return Measured(judged(model, table, X, truth), fitted - started, _predicting(model, X), *size(model))
+
+
+def _judged_classes(model: Any, table: TrainingTable, X: Any, truth: Any) -> dict[str, float]:
+    from crisptree import metrics
+
     accuracy = float(np.mean(model.predict(X) == table.classes[truth]))
-    loss = metrics.log_loss(truth, model.predict_proba(X))
-    return Measured(accuracy, loss, fitted - started, _predicting(model, X), *size(model))
+    return {"accuracy": accuracy, "log_loss": metrics.log_loss(truth, model.predict_proba(X))}
+
+
+def _judged_numbers(model: Any, table: TrainingTable, X: Any, truth: Any) -> dict[str, float]:
+    square, spread = float(np.mean((model.predict(X) - truth) ** 2)), float(np.var(truth))
+    return {"r2": 1 - square / spread if spread > 0 else np.nan, "rmse": float(np.sqrt(square))}
 
 
 def _predicting(model: Any, X: Any) -> float:
@@ -111,13 +145,13 @@ def size(model: Any) -> tuple[int | None, int]:
 
     A hyperplane counts its weights that are not zero and its threshold, an axis-aligned split its threshold alone.
     """
-    if isinstance(model, crisptree.CrispTreeClassifier):
+    if isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor):
         tree: Any = model.tree_
         flat = isinstance(tree, FlatTree)
         return tree.structure.n_leaves, int((tree.weight != 0).sum()) + tree.structure.n_splits if flat else 0
     if hasattr(model, "steps"):
         linear = model.steps[-1][1]
-        return None, linear.coef_.size + linear.intercept_.size
+        return None, linear.coef_.size + np.size(linear.intercept_)
     trees = [model] if hasattr(model, "tree_") else getattr(model, "estimators_", [])
     leaves = sum(tree.tree_.n_leaves for tree in trees)
     return leaves or None, sum(tree.tree_.node_count for tree in trees) - leaves

@@ -16,7 +16,7 @@ from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.labels import numbers_of, read_labels, read_texts
+from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.view.model import without_encoder
@@ -26,11 +26,11 @@ from crisptree.view.model import without_encoder
 class Labelled:
     """Encoded rows, and the numbers of their true classes: −1 for a class that the model does not know.
 
-    ``ids`` are what a column calls them, where there is one.
+    For a model of numbers the truth are these. ``ids`` are what a column calls the rows, where there is one.
     """
 
     X: npt.NDArray[np.float32]
-    truth: npt.NDArray[np.int64]
+    truth: npt.NDArray[Any]
     ids: npt.NDArray[Any] | None = None
 
     def known(self, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[Any]]:
@@ -39,12 +39,21 @@ class Labelled:
         return self.X[known], classes[self.truth[known]]
 
 
-def load_classifier(path: Path) -> Any:
-    """A classifier from its file, with a preprocessing; without names, for the rows that it makes have none either."""
+def predicts_numbers(model: Any) -> bool:
+    """Whether a model is a regressor."""
+    return isinstance(model, crisptree.CrispTreeRegressor)
+
+
+def load_model(path: Path) -> Any:
+    """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if not isinstance(model, crisptree.CrispTreeClassifier):
+    if not isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor):
         raise crisptree.ModelFileError(
-            f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+        )
+    if predicts_numbers(model) and model.n_outputs_ > 1:
+        raise crisptree.ModelFileError(
+            f"{path} must hold a model of one number; it has {model.n_outputs_} outputs. Use it from Python."
         )
     model = taking_rows(model)
     names = model.__dict__.pop("feature_names_in_", None)
@@ -121,9 +130,12 @@ def _read_labelled(
     learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
-        raise TableError(f"name the column of {data} that holds the classes with --target.")
+        raise TableError(f"name the column of {data} that holds the truth with --target.")
     source.column(name, "--target")
-    labels = read_labels(source, name, missing)
+    if predicts_numbers(model):
+        labels: npt.NDArray[Any] = read_numbers(source, name, missing)
+    else:
+        labels = read_labels(source, name, missing)
     if not len(labels):
         raise TableError(f"{data} must have rows; it has none.")
     named_by = id_column(model, source, id)
@@ -132,6 +144,9 @@ def _read_labelled(
     with out.progress() as progress:
         X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
+    ids = None if named_by is None else read_texts(source, named_by)
+    if predicts_numbers(model):
+        return Labelled(X, labels, ids)
     truth = numbers_of(labels, model.classes_)
     others = labels[truth < 0]
     if len(others) == len(labels):
@@ -142,12 +157,12 @@ def _read_labelled(
     if len(others):
         rows, named = counted(len(others), "row"), listed(dict.fromkeys(others), 5)
         out.note(f"{rows} of a class that the model does not know ({named}), {unknown}.")
-    return Labelled(X, truth, None if named_by is None else read_texts(source, named_by))
+    return Labelled(X, truth, ids)
 
 
 def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    hard, soft = model.tree_.labels(model.apply(X)), model.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = model.tree_.predictions(model.apply(X), X), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -12,19 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
-from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
+from crisptree.tables.labels import are_numbers, classes_of, numbers_of, read_labels, read_numbers, read_weights
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.tables.survey import Choices, survey
+from crisptree.targets import Gaussians
 
 Rows = npt.NDArray[np.float32]
-Scored = tuple[Rows, npt.NDArray[np.int64]]
+Scored = tuple[Rows, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,15 @@ class Request:
     choices: Choices
     dialect: Dialect
     seed: int
+    task: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Encoded rows to train on; ``held_out`` rows had no part in anything, the preprocessing included."""
+    """Encoded rows to train on; ``held_out`` rows had no part in anything, the preprocessing included.
+
+    Where y are numbers there are no classes, and rows are scored by their numbers.
+    """
 
     preprocessing: Preprocessing
     X: Rows
@@ -50,11 +56,16 @@ class TrainingTable:
     classes: npt.NDArray[Any]
     held_out: Scored | None
     image_shape: tuple[int, ...] | None
+    has_numbers: bool = False
 
     @property
-    def truth(self) -> npt.NDArray[np.int64]:
-        """Class numbers of the training rows."""
-        return np.searchsorted(self.classes, self.y)
+    def truth(self) -> npt.NDArray[Any]:
+        """Class numbers of the training rows, or their numbers."""
+        return self.y if self.has_numbers else np.searchsorted(self.classes, self.y)
+
+    def labels(self, truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What class numbers mean; numbers mean themselves."""
+        return truth if self.has_numbers else self.classes[truth]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +78,7 @@ class LabelledTable:
     choices: Choices
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64] | None
+    has_numbers: bool = False
 
     def part(self, held: npt.NDArray[np.bool_], out: Output, progress: ProgressDisplay) -> TrainingTable:
         """What the columns of the other rows hold, then all rows, encoded by that."""
@@ -90,12 +102,14 @@ class LabelledTable:
         encoder = Encoder(preprocessing, self.source, without=self.without)
         X = encoder.rows(read)
         out.note_all(encoder.notes())
-        classes = np.unique(self.y[kept])
+        classes = np.zeros(0) if self.has_numbers else np.unique(self.y[kept])
         weight = None if self.weight is None else self.weight[kept]
         scored = None
         if held.any():
-            X, scored = X[kept], (X[held], np.searchsorted(classes, self.y[held]))
-        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, self.source.image_shape)
+            truth = self.y[held] if self.has_numbers else np.searchsorted(classes, self.y[held])
+            X, scored = X[kept], (X[held], truth)
+        shape = self.source.image_shape
+        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, shape, self.has_numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +120,7 @@ class Columns:
     target: str
     weights: str | None
     choices: Choices
+    task: str
 
     @property
     def without(self) -> set[str]:
@@ -132,16 +147,27 @@ def check_columns(request: Request) -> Columns:
             continue
         if taken.setdefault(name, flag) != flag:
             raise typer.BadParameter(f"{flag} {name} is also what {taken[name]} names; a column can be one of them.")
-    return Columns(source, target, weights, choices)
+    return Columns(source, target, weights, choices, request.task)
 
 
 def read_training(columns: Columns, progress: ProgressDisplay) -> LabelledTable:
-    """The classes and weights of all rows."""
+    """The classes or numbers and the weights of all rows."""
     source, target, missing = columns.source, columns.target, columns.choices.missing
     progress.update(f"reading {source.path.name}", source.fraction_read())
-    y = classes_of(read_labels(source, target, missing), source.path, target)
+    labels = read_labels(source, target, missing)
+    has_numbers = columns.task == "regression" or (columns.task == "auto" and are_numbers(labels))
+    y = read_numbers(source, target, missing) if has_numbers else classes_of(labels, source.path, target)
+    if not len(y):
+        raise TableError(f"{source.path} must have rows; it has none.")
     weight = None if columns.weights is None else read_weights(source, columns.weights, missing)
-    return LabelledTable(source, target, columns.without, columns.choices, y, weight)
+    return LabelledTable(source, target, columns.without, columns.choices, y, weight, has_numbers)
+
+
+def says_task(rows: LabelledTable) -> list[str]:
+    """What was recognised, where that is not classes."""
+    if not rows.has_numbers:
+        return []
+    return [f"the target {rows.target!r} holds numbers, so numbers are predicted (--task regression)."]
 
 
 def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
@@ -151,10 +177,15 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     target = source.target if source.matrix and request.target is None else table.preprocessing.target
     if target is None:
         raise TableError(f"{path} must hold the classes of its rows; it has none.")
-    labels = read_labels(source, source.column(target, "--target"), request.choices.missing)
-    truth = numbers_of(labels, table.classes)
-    if not len(truth) or truth.min() < 0:
-        unknown = listed(dict.fromkeys(labels[truth < 0]), 5) or "no rows"
+    name = source.column(target, "--target")
+    if table.has_numbers:
+        truth: npt.NDArray[Any] = read_numbers(source, name, request.choices.missing)
+        labels = truth
+    else:
+        labels = read_labels(source, name, request.choices.missing)
+        truth = numbers_of(labels, table.classes)
+    if not len(truth) or (not table.has_numbers and truth.min() < 0):
+        unknown = (len(truth) and listed(dict.fromkeys(labels[truth < 0]), 5)) or "no rows"
         raise TableError(f"{path} must hold rows of the training's classes; it has {unknown}. Leave such rows out.")
     encoder = Encoder(table.preprocessing, source, without=[target, *source.columns(request.choices.drop, "--drop")])
     X = encoder.rows()
@@ -181,6 +212,19 @@ def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more
     return time.monotonic() - started
 
 
+def estimator_of(table: TrainingTable, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The estimator for a table, and its parameters, with the weights of classes as it takes them."""
+    chosen = {"image_shape": table.image_shape, **parameters}
+    if not table.has_numbers:
+        chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
+        return crisptree.CrispTreeClassifier, chosen
+    if "class_weight" in parameters:
+        raise typer.BadParameter(
+            "--class-weight is for classes; the target holds numbers. --weights names row weights."
+        )
+    return crisptree.CrispTreeRegressor, chosen
+
+
 def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, float] | str | None:
     """What ``class_weight`` of the estimator takes."""
     if not given:
@@ -202,11 +246,13 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
     return result
 
 
-def held_rows(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:
+def held_rows(rows: LabelledTable, share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Which rows to put aside; never all of a class.  (n,)"""
+    y = rows.y
     held = np.zeros(len(y), dtype=bool)
     if share:
-        held[hold_out(y, share, seed, keep_classes=True)[1]] = True
+        strata = Gaussians(2).strata(y[:, None]) if rows.has_numbers else y
+        held[hold_out(strata, share, seed, keep_classes=not rows.has_numbers)[1]] = True
         if not held.any():
             raise TableError(f"--holdout {share:g} must hold out at least one row; of {len(y)} rows it holds out none.")
     return held

@@ -18,6 +18,8 @@ M-step, splits (14)           Σ h log μ                    ``em.split_loss``  
 M-step, leaves (13)           π_ℓ                          ``targets.Classes.statistics``,      A; B, C
                                                            ``targets.Classes.update``           torch; torch
 the same on soft labels       Σ_k P_{n,k} …                ``soft_labels.*``                    torch; torch
+the same on numbers           N(y; m_ℓ, v_ℓ)               ``gaussian.*``, ``targets.Gaussians``  A; torch
+linear models in leaves       θ_ℓ = Σ of parts on a path   ``linear_leaves.*``                  NumPy; NumPy
 alternating (supplement)      N_{ℓ,k} / N_ℓ                ``alternating.hard_responsibilities``  D; torch
 steepness (3.2, 4.1)          γ                            ``annealing.*``                      –
 spatial regularisation (15)   λ βᵀMβ                       ``penalties.roughness``              A; E
@@ -28,7 +30,7 @@ information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, 
 
 A: ``native/training.inc``. B: ``backends/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
 ``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_updates.py``. Splits that are no
-hyperplanes and targets that are no classes run in torch, as defined.
+hyperplanes and targets that are neither classes nor numbers run in torch, as defined.
 
 Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *evidence* log p(y∣ℓ),
 *responsibility* h, *mass* (a sum of responsibilities), *turn* (left or right).

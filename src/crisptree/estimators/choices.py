@@ -19,8 +19,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.holdout import and_copies, hold_out, own_rows
+from crisptree.inference import FlatTree
 from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
+from crisptree.learning.linear_leaves import PLAIN_PENALTY, chosen_penalty
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 
@@ -78,7 +80,12 @@ PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 
 def is_open(parameters: Mapping[str, Any]) -> bool:
     """Whether a parameter is left to the fit."""
-    return any(_auto(parameters, name) for name in ("split", "input_noise", "l1", "l2", "shrinkage"))
+    names = ("split", "input_noise", "l1", "l2", "shrinkage")
+    return any(_auto(parameters, name) for name in names) or _chooses_penalty(parameters)
+
+
+def _chooses_penalty(parameters: Mapping[str, Any]) -> bool:
+    return parameters.get("leaves") == "linear" and _auto(parameters, "leaf_penalty")
 
 
 def _auto(parameters: Mapping[str, Any], name: str) -> bool:
@@ -115,6 +122,7 @@ def closed(
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
     plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0, "shrinkage": PLAIN_SHRINKAGE}
+    plain["leaf_penalty"] = PLAIN_PENALTY
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
@@ -315,6 +323,8 @@ class Search:
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
         chosen = simplest_of_the_best(list(best.values()))
+        if self.parameters.get("leaves") == "linear":
+            return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
             return chosen.values
         folds, prior, n_jobs = self._folds(chosen.values), self.parameters["leaf_prior"], self.parameters["n_jobs"]
@@ -329,6 +339,17 @@ class Search:
             for tree, fold in zip(chosen.trees, folds, strict=True)
         ]
         return chosen.values | {"shrinkage": float(np.median(strengths))}
+
+    def _penalty(self, chosen: Trial) -> dict[str, float]:
+        """That of the linear models, the median where there are several folds; they need no other shrinkage."""
+        values = {"shrinkage": 0.0} if _auto(self.parameters, "shrinkage") else {}
+        if not _chooses_penalty(self.parameters):
+            return values
+        found = []
+        for tree, fold in zip(chosen.trees, self._folds(chosen.values), strict=True):
+            assert isinstance(tree, FlatTree)
+            found.append(chosen_penalty(tree, fold.problem, fold.held, self.parameters["n_jobs"]))
+        return values | {"leaf_penalty": float(np.exp(np.median(np.log(found))))}
 
 
 def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None) -> list[Fold]:

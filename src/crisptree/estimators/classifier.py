@@ -129,6 +129,13 @@ class CrispTreeClassifier(
     apart : list of lists or None, default=None
         Groups of columns, by name or number, of which no split combines two; columns in no group go with any. Of each
         split the group with most influence stays, and is trained on.
+    leaves : {"constant", "linear"}, default="constant"
+        What a leaf says: the class frequencies of its rows, or a logistic model of them, whose weights are sums of
+        parts along the path; see docs/linear-leaves.md. Finetuning then trains models and splits in turn. Linear leaves
+        need dense rows of at most 512 features and splits that are hyperplanes or thresholds.
+    leaf_penalty : float or "auto", default="auto"
+        λ, in rows: how strongly each part of a linear leaf's weights is held down, so that a leaf of few rows says what
+        the nodes above it would. "auto" takes the best of some on the rows that judge the other choices.
     nu : float or None, default=None
         The bound on ‖w‖² of a scaled hyperplane in grow="co2" and algorithm="non_greedy". None lets the gain at each
         leaf choose in the former; in the latter validation rows choose, held out as with ``early_stopping``.
@@ -289,6 +296,8 @@ class CrispTreeClassifier(
 
         A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
         """
+        if self.__sklearn_is_fitted__() and self.tree_.is_linear:
+            return self.classes_[self.tree_.meaning.answers(self._values(X))]
         leaf = self.apply(X)
         if is_cuda(X):
             from crisptree.estimators.on_device import labels
@@ -298,6 +307,8 @@ class CrispTreeClassifier(
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
+        if self.__sklearn_is_fitted__() and self.tree_.is_linear:
+            return self._values(X)
         leaf = self.apply(X)
         if is_cuda(X):
             from crisptree.estimators.on_device import tables

@@ -23,6 +23,8 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
         _check_balanced(values)
     if values.get("shifts"):
         _check_shifts(values)
+    if values.get("leaves") == "linear":
+        _check_linear_leaves(values)
     if values["reanneal"] and values["algorithm"] == "non_greedy":
         raise ValueError(
             f"`reanneal` must be 0 for algorithm='non_greedy', which has no steepness; got {values['reanneal']}."
@@ -47,6 +49,25 @@ def _check_split(values: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"`split` must be 'oblique' for {name}={values[name]!r}, which works on hyperplanes; got {split!r}."
             )
+
+
+LINEAR_LEAVES: dict[str, tuple[Any, ...]] = {
+    "split": MODULE_FREE,
+    "algorithm": ("em", "likelihood", "alternating"),
+    "early_stopping": (False,),
+    "reanneal": (0,),
+    "shifts": (0,),
+    "prune": (None,),
+}
+"""What goes with linear leaves: epochs and pruned trees are judged by what constant leaves would say."""
+
+
+def _check_linear_leaves(values: Mapping[str, Any]) -> None:
+    for name, possible in LINEAR_LEAVES.items():
+        value = values[name]
+        if callable(value) or value not in possible:
+            words = " or ".join(map(repr, possible))
+            raise ValueError(f"`{name}` must be {words} for leaves='linear'; got {value!r}.")
 
 
 def _check_shifts(values: Mapping[str, Any]) -> None:

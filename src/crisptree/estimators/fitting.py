@@ -19,7 +19,7 @@ from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, fit_tree
@@ -170,6 +170,8 @@ def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingD
 @torch.no_grad()
 def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
     """p(y∣x) of the probabilistic tree behind a crisp one."""
+    if tree.is_linear:
+        return _soft_linear(tree, X, steepness)
     soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
     logs = [soft.log_class_probabilities(block, gamma).double() for block in _scaled_blocks(tree, X)]
     return np.asarray(torch.softmax(torch.cat(logs), dim=1).numpy())
@@ -179,10 +181,26 @@ def soft_probabilities(tree: CrispTree, X: RawRows, steepness: float | None) -> 
 @torch.no_grad()
 def soft_means(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
     """E(y∣x) = Σ_ℓ m_ℓ μ_ℓ(x) of the probabilistic tree behind a crisp one of numbers, in the units of y."""
+    if tree.is_linear:
+        return np.asarray(tree.meaning.answers(tree.in_units(_soft_linear(tree, X, steepness))))
     soft, gamma = Tree.soft(tree), _steepness(tree, steepness)
     means = torch.from_numpy(tree.meaning.answers(tree.in_units(tree.statistics.soft_leaves)))
     paths = (soft.log_path_probabilities(block, gamma).double().exp() for block in _scaled_blocks(tree, X))
     return np.asarray(torch.cat([path @ means for path in paths]).numpy())
+
+
+def _soft_linear(tree: CrispTree, X: RawRows, steepness: float | None) -> npt.NDArray[np.float64]:
+    """Σ_ℓ μ_ℓ(x) times what the model of the leaf says, in the units of training."""
+    assert isinstance(tree, FlatTree)
+    soft, gamma, found, start = Tree.soft(tree), _steepness(tree, steepness), [], 0
+    for block in _scaled_blocks(tree, X):
+        paths, rows = soft.log_path_probabilities(block, gamma).double().exp().numpy(), X[start : start + len(block)]
+        said = np.zeros((len(block), tree.n_outputs))
+        for leaf in range(tree.structure.n_leaves):
+            said += paths[:, [leaf]] * tree.scaled_values(np.full(len(block), leaf), rows)
+        found.append(said)
+        start += len(block)
+    return np.concatenate(found)
 
 
 def _steepness(tree: CrispTree, steepness: float | None) -> float:

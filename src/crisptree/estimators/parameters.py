@@ -300,6 +300,20 @@ class RowParameters(TreeParameters):
         before=None,
     )
     apart: Sequence[Sequence[Any]] | None = parameter(default=None, rule=APART, before=None)
+    leaves: str = parameter(
+        default="constant",
+        rule=one_of("constant", "linear"),
+        flag="--leaf-models",
+        help="Whether a leaf has one answer, or a linear model.",
+        before="constant",
+    )
+    leaf_penalty: float | str = parameter(
+        default="auto",
+        rule=word_or("auto", number(0.0, strict=True)),
+        flag="--leaf-penalty",
+        help="How strongly a leaf's linear model is drawn to that above it; auto lets held-out rows choose.",
+        before="auto",
+    )
     warm_start: bool = parameter(default=False, rule=true_or_false())
 
 

@@ -96,6 +96,11 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         The most weights of a split that are not zero.
     apart : list of lists or None, default=None
         Groups of columns of which no split combines two.
+    leaves : {"constant", "linear"}, default="constant"
+        What a leaf says: the mean of its rows, or a ridge regression, whose weights are sums of parts along the path;
+        see docs/linear-leaves.md. The structure then grows on what the regression at the root leaves over.
+    leaf_penalty : float or "auto", default="auto"
+        λ, in rows: how strongly each part of a linear leaf's weights is held down.
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone.
     scale : {"auto", "feature", "global"} or None, default="auto"
@@ -217,6 +222,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
 
         A CUDA tensor gives a CUDA tensor, here and in ``apply``.
         """
+        if self.__sklearn_is_fitted__() and self.tree_.is_linear:
+            return self._flat(self.tree_.meaning.answers(self._values(X)))
         leaf = self.apply(X)
         means = self._flat(self.tree_.labels())
         if is_cuda(X):
@@ -227,8 +234,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
 
     def predict_std(self, X: npt.ArrayLike) -> Doubles:
         """The standard deviation of y in the leaf that every row reaches, in the shape of ``predict``."""
-        leaf = self.apply(X)
-        return self._flat(np.sqrt(self.tree_.leaf_values()[:, self.n_outputs_ :]))[leaf]
+        check_is_fitted(self, "tree_")
+        return self._flat(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
     def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """From where to where y lies with a probability, by the normal distribution of every row's leaf.
@@ -290,6 +297,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
         leaf = self.apply(X)
+        if self.tree_.is_linear:
+            raise TypeError("predict_quantiles must have constant leaves; those of leaves='linear' have no one y.")
         wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
             raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")

@@ -91,6 +91,15 @@ class RowEstimator(RowParameters, TreeEstimator):
             return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
 
+    def _values(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
+        if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
+            return self.tree_.leaf_values(self.apply(X))
+        if is_cuda(X):
+            raise TypeError("a CUDA tensor must meet constant leaves; give X.cpu() for leaves='linear'.")
+        rows = checks.check_rows(self, X)
+        return self.tree_.leaf_values(route_rows(self.tree_, rows, self.n_jobs), rows)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None

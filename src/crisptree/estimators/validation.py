@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from crisptree.rows.sparse import SparseRows
 
 
+MOST_FOR_LINEAR_LEAVES = 512
+"""Features: the time of a linear model grows with their third power."""
+
 FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
@@ -165,6 +168,12 @@ def check_fit_rows(
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
+    if estimator.leaves == "linear" and (sparse or X.shape[1] > MOST_FOR_LINEAR_LEAVES):
+        came = "sparse rows" if sparse else f"{X.shape[1]:,} features"
+        raise ValueError(
+            f"X must be dense and have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a "
+            f"regression in every node; got {came}. Take constant leaves, or fewer features, such as those of a PCA."
+        )
     return CheckedRows(X, y, image_shape, holes)
 
 

@@ -88,6 +88,10 @@ def blame(model: Any, X: Any, y: Any) -> Blame:
     [(0, 1, 1.0)]
     """
     view = view_of(model, "explain.blame")
+    view.check_has_classes(
+        "explain.blame", "There is no class to miss; plots.plot_residuals shows where it is far off."
+    )
+    view.check_has_constant_leaves("explain.blame")
     view.check_takes_rows("explain.blame")
     leaf, labels = view.leaves(view.rows(X)), column_or_1d(y)
     check_consistent_length(leaf, labels)

@@ -87,6 +87,7 @@ def nearest_other(
     x: Any,
     *,
     to: Any = None,
+    by: float | None = None,
     top: int = 5,
     fixed: Iterable[Any] = (),
     only: Iterable[Any] | None = None,
@@ -110,6 +111,9 @@ def nearest_other(
         the change is one of the features that leave them, in their units, and ``Change.x`` is a row of these.
     to : class label, default=None
         The class to reach; None for any but the predicted one. The predicted one itself needs no change.
+    by : float, default=None
+        For a model of numbers, which needs it: how much higher the prediction is to be at least, below zero how much
+        lower; the first of several outputs counts.
     top : int, default=5
         How many changes to name.
     fixed : list of columns, default=()
@@ -144,9 +148,14 @@ def nearest_other(
     True
     """
     view = view_of(model, "explain.nearest_other")
+    view.check_has_constant_leaves("explain.nearest_other")
     most, columns, labels = whole_number("top", top, 0), columns_of(view), view.classes.tolist()
     if to is not None and (np.ndim(to) or to not in labels):
-        raise ValueError(f"`to` must be one of the classes {labels}; got {to!r}.")
+        there = "None for a model of numbers" if view.predicts_numbers else f"one of the classes {labels}"
+        raise ValueError(f"`to` must be {there}; got {to!r}.")
+    if view.predicts_numbers != (by is not None) or (by is not None and not (np.isfinite(by) and by != 0)):
+        must = "a number that is not zero, for example 10.0 or -10.0, for a model of numbers and None for classes"
+        raise ValueError(f"`by` must be {must}; got {by!r}.")
     tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     allowed = Allowed.of(
         tree,
@@ -156,16 +165,28 @@ def nearest_other(
         costs=costs_of(columns, costs),
         as_in_training=view.image_shape is None if as_in_training is None else bool(as_in_training),
     )
-    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most)
+    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=by)
 
 
 def nearest_row(
-    view: ModelView, row: Singles, allowed: Allowed, to: int | None, top: int, patience: int = MOST_SOLVED
+    view: ModelView,
+    row: Singles,
+    allowed: Allowed,
+    to: int | None,
+    top: int,
+    patience: int = MOST_SOLVED,
+    *,
+    by: float | None = None,
 ) -> Change | None:
     """The same for a row as the tree sees it; ``to`` is the number of a class, ``patience`` how long to go on."""
     tree = linear(view.tree, "explain.nearest_other")
     answers = tree.labels()
-    wanted = answers != answers[view.leaves(row[None])[0]] if to is None else answers == to
+    now = answers[view.leaves(row[None])[0]]
+    if by is not None:
+        higher = answers[:, 0] - now[0]
+        wanted = higher >= by if by > 0 else higher <= by
+    else:
+        wanted = answers != now if to is None else answers == to
     search = Search(tree, row, wanted, allowed, patience)
     found = next(search.landings(), None) if wanted.any() else None
     if found is None:

@@ -99,8 +99,12 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
     name = f"split {node}" if is_split else f"leaf {node - n_splits}"
     hint, picture = f"{name}, {rows}: {view.answer(node)}", ""
     if not is_split or is_end:
-        answer, share = view.ranked(node)[0]
-        lines = [answer, f"{share:.1%} of {rows}{' …' if is_split else ''}"]
+        more = " …" if is_split else ""
+        if view.predicts_numbers:
+            lines = [view.answer(node), f"{rows}{more}"]
+        else:
+            answer, share = view.ranked(node)[0]
+            lines = [answer, f"{share:.1%} of {rows}{more}"]
     elif view.has_weight_images:
         picture, lines = _picture(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
@@ -125,7 +129,14 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
 
 
 def _strip(view: ModelView, node: int, x: float, y: float) -> str:
-    """The share of every class, side by side."""
+    """The share of every class, side by side; of numbers, where the first lies from the lowest to the highest."""
+    if view.predicts_numbers:
+        at, height = x - WIDTH / 2 + WIDTH * float(view.bars[node][0]), y + HEIGHT + 2
+        return (
+            f'<rect x="{x - WIDTH / 2:.1f}" y="{height}" width="{WIDTH}" height="6" fill="#e5e9ee"/>'
+            f'<rect x="{max(at - 3, x - WIDTH / 2):.1f}" y="{height}" width="6" height="6" fill="{COLORS[0]}">'
+            f"<title>{escape(view.answer(node))}</title></rect>"
+        )
     parts, left = [], x - WIDTH / 2
     for place, share in enumerate(view.tables[node]):
         wide = WIDTH * float(share)

@@ -33,7 +33,8 @@ def text(
 
     A split compares a sum of weighted features, in raw units, with a threshold: "no" is its left side, "yes" its
     right side. Only the most influential terms (by weight times spread in training) are written out, and the number of
-    those left out is said; the comparison holds for the whole sum. Counts are training rows by their weights.
+    those left out is said; the comparison holds for the whole sum. Counts are training rows by their weights. A linear
+    leaf also says its model, of classes that of its most frequent one.
 
     Parameters
     ----------
@@ -87,7 +88,11 @@ def rules_of(
         name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
         below, rows = " and below" if is_split and not asks else "", f"{view.node_rows[node]:.6g}"
         title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
-        says = question(view.tree, node, view.feature_names, terms, decimals) if asks else view.answer(node)
+        if asks:
+            says = question(view.tree, node, view.feature_names, terms, decimals)
+        else:
+            model = view.linear_words(node, terms, decimals)
+            says = f"{view.answer(node)}, {model}" if model else view.answer(node)
         yield Rule(node, depth, parent, turn, float(shares[node]), title, asks, says)
         if asks:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]

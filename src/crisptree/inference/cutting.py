@@ -57,4 +57,5 @@ def reduced(
         soft_leaves=tree.structure.means_below(before.soft_leaves, held)[ends],
     )
     leaves = shrunk_tables(tree.meaning, structure, node_counts, leaf_prior, before.shrinkage or 0.0)
-    return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **tree.parts_of(splits))
+    parts = tree.parts_of(splits) | tree.models_of(nodes)
+    return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **parts)

@@ -99,6 +99,22 @@ class CrispTree(ABC):
         """The fields that describe splits, for some of them only."""
 
     @property
+    def is_linear(self) -> bool:
+        """Whether leaves have linear models, so that an answer needs the row and not only its leaf."""
+        return False
+
+    def models_of(self, nodes: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """The fields that describe linear models, for some nodes only."""
+        return {}
+
+    def predictions(self, leaf: npt.NDArray[np.int64], X: Rows) -> npt.NDArray[Any]:
+        """What rows are predicted that have reached some leaves.  (b,), (b, n_features) → (b, …)"""
+        if not self.is_linear:
+            return self.labels(leaf)
+        answers: npt.NDArray[Any] = self.meaning.answers(self.leaf_values(leaf, X))
+        return answers
+
+    @property
     def n_outputs(self) -> int:
         """How many numbers a leaf says: one for every class."""
         return self.leaves.shape[1]
@@ -150,10 +166,51 @@ class FlatTree(CrispTree):
         Hyperplanes on raw features, the training scale folded in.
     bias : ndarray of shape (n_splits,), float32
         Their offsets.
+    linear_weight : ndarray of shape (n_nodes, n_answers, n_features) or None
+        Where leaves have linear models, their weights on raw features: one function for every class or output. A node's
+        are the sums of the parts on its path, so that a split that becomes a leaf has a model too.
+    linear_bias : ndarray of shape (n_nodes, n_answers) or None
+        Their offsets.
+    linear_variance : ndarray of shape (n_nodes, n_answers) or None
+        Where numbers are predicted, the variance that the models leave, in the units of training.
     """
 
     weight: Annotated[Singles, "splits", "features"] = field(kw_only=True)
     bias: Annotated[Singles, "splits"] = field(kw_only=True)
+    linear_weight: Annotated[Doubles, "nodes", "answers", "features"] | None = field(default=None, kw_only=True)
+    linear_bias: Annotated[Doubles, "nodes", "answers"] | None = field(default=None, kw_only=True)
+    linear_variance: Annotated[Doubles, "nodes", "answers"] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if (self.linear_weight is None) != (self.linear_bias is None):
+            raise ValueError("linear models must have weights and offsets.")
+        if self.linear_weight is None:
+            return
+        is_numbers = self.target == "gaussians"
+        if self.linear_weight.shape[1] != (self.n_outputs // 2 if is_numbers else self.n_outputs):
+            raise ValueError("linear models must have a function for every class or output.")
+        if is_numbers != (self.linear_variance is not None) or (is_numbers and (self.linear_variance < 0).any()):  # type: ignore[operator, union-attr]
+            raise ValueError("linear models of numbers, and no others, must have variances.")
+
+    @property
+    def is_linear(self) -> bool:
+        return self.linear_weight is not None
+
+    def models_of(self, nodes: npt.NDArray[np.int64]) -> dict[str, Any]:
+        names = ("linear_weight", "linear_bias", "linear_variance")
+        found = {name: getattr(self, name) for name in names}
+        return {name: None if value is None else value[nodes] for name, value in found.items()}
+
+    def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
+        if not self.is_linear or X is None:
+            return super().leaf_values(leaf)
+        return self.in_units(self.scaled_values(np.asarray(leaf), X))
+
+    def scaled_values(self, leaf: npt.NDArray[np.int64], X: Rows) -> Doubles:
+        """What rows are told that have reached some leaves, in the units of training.  (b,), (b, n_features)"""
+        if not self.is_linear:
+            return self.leaves[leaf]
+        return linear_tables(self, leaf, X)
 
     @property
     def left(self) -> npt.NDArray[np.int32]:
@@ -176,3 +233,21 @@ class FlatTree(CrispTree):
     def scaled_hyperplanes(self) -> tuple[Doubles, Doubles]:
         """β in the scaled space of training: the weights to look at.  (n_splits, n_features), (n_splits,)"""
         return self.statistics.scaling.unfold(self.weight, self.bias)
+
+
+def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubles:
+    """The tables of rows under the models of their leaves: one small product for all rows of a leaf."""
+    weight, bias, variance = tree.linear_weight, tree.linear_bias, tree.linear_variance
+    assert weight is not None
+    assert bias is not None
+    n_splits = tree.structure.n_splits
+    scores = np.empty((len(leaf), weight.shape[1]))
+    order = np.argsort(leaf, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(leaf[order])) + 1) if len(order) else []:
+        node, some = n_splits + leaf[rows[0]], X[rows]
+        x = np.asarray(some.dense() if isinstance(some, SparseRows) else some, dtype=np.float32).astype(np.float64)
+        scores[rows] = x @ weight[node].T + bias[node]
+    if variance is not None:
+        return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)

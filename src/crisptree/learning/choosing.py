@@ -97,6 +97,10 @@ def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold
     scores = []
     for tree, fold in zip(trees, folds, strict=True):
         leaf = route_rows(tree, fold.held.X, n_jobs)
+        if isinstance(tree, FlatTree) and tree.is_linear:
+            answers = tree.meaning.answers(tree.scaled_values(leaf, fold.held.X))
+            scores.append(np.asarray(fold.problem.target.agreement(answers, fold.held.y), dtype=np.float64))
+            continue
         parts = (torch.from_numpy(part) for part in (tree.leaves, leaf, fold.held.y))
         scores.append(fold.problem.target.score(*parts).double().numpy())
     weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees if isinstance(tree, FlatTree))

@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.learning.backends.base import Models
 from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
+from crisptree.learning.linear_leaves import LeafModels, can_train
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -30,14 +32,28 @@ class WholeTree:
     is_whole_tree = True
     n_places = 1
 
-    def __init__(self, tree: Tree, samples: Samples, zeros: Tensor | None = None, signs: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        samples: Samples,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+        leaf_penalty: float | None = None,
+    ) -> None:
         self.zeros, self.signs = zeros, signs
+        self.models: Models | None = None
         self.structure = tree.structure
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
         self.target = tree.target
         self.groups = Groups.everything(len(samples), samples.device)
-        self.samples = samples
+        self.samples = self.rows = samples
+        self.tables = tree.leaves  # where leaves are constant, or were before they had models
+        if leaf_penalty is not None:
+            models = LeafModels(tree.structure, samples, leaf_penalty)
+            pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
+            leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
+            self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf.cpu().numpy())
 
     @cached_property
     def penalty_shares(self) -> Tensor:
@@ -59,7 +75,8 @@ class WholeTree:
 
     def tree(self) -> Tree:
         """The tree as it stands now."""
-        return Tree(self.structure, self.splits.detached(), self.leaves.detach().clone(), self.target)
+        leaves = self.leaves if self.models is None else self.tables
+        return Tree(self.structure, self.splits.detached(), leaves.detach().clone(), self.target)
 
     def hard_counts(self, samples: Samples) -> Tensor:
         return hard_counts(self.tree(), samples)
@@ -98,6 +115,7 @@ def finetune(
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
     remembered: Tensor | None = None,
+    leaf_penalty: float | None = None,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -123,11 +141,15 @@ def finetune(
         +1 or -1 for features whose weights may have that sign only, 0 for the others.
     remembered : Tensor of shape (n_leaves, n_statistics), optional
         What the leaves have counted before, beside what these rows add in every epoch.
+    leaf_penalty : float, optional
+        λ of linear models in the leaves, which are then trained in turn with the splits.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
-    trainee = WholeTree(tree, samples, zeros, signs)
+    if leaf_penalty is not None and not can_train(tree.structure, samples):
+        leaf_penalty = None  # the models come once the splits are trained
+    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty)
     best = None if validation is None else Best(start, trainee.tree, samples, validation)
 
     def report(end: EpochEnd) -> None:
@@ -150,7 +172,7 @@ def finetune(
     try:
         train(
             trainee,
-            samples,
+            trainee.rows,
             plan,
             generator=generator,
             on_epoch=report,

@@ -15,7 +15,7 @@ from torch import Tensor
 from crisptree.baselines.cart import cart
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
@@ -23,6 +23,7 @@ from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
+from crisptree.learning.linear_leaves import left_over, with_models
 from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
@@ -136,10 +137,13 @@ def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTr
     rows = problem.training
     tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
     dead, to_right = dead_splits(tree)
-    if not len(dead):
-        return tree, None
-    left = tree.structure.spliced(dead, to_right)
-    return reduced(tree, *left, spec.leaf_prior), left
+    left = None
+    if len(dead):
+        left = tree.structure.spliced(dead, to_right)
+        tree = reduced(tree, *left, spec.leaf_prior)
+    if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
+        tree = with_models(tree, problem, spec.leaf_penalty, spec.n_jobs)
+    return tree, left
 
 
 class Work(NamedTuple):
@@ -200,7 +204,7 @@ def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
-        work.samples,
+        work.samples if spec.leaf_penalty is None else left_over(work.samples),
         plan,
         spec.limits,
         work.kind,
@@ -262,7 +266,7 @@ def _tuned(
         "restore_best": spec.restore_best,
     }
     if spec.algorithm != "non_greedy":
-        common |= {"zeros": zeros, "signs": work.signs}
+        common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
         best = finetune(tree, work.samples, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:

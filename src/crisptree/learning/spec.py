@@ -71,6 +71,8 @@ class Spec:
         What the weights of splits may be.
     n_drawn : int or None
         How many features a split may ask, drawn for each; None lets it ask all.
+    leaf_penalty : float or None
+        λ of linear models in the leaves; None where leaves are constant.
     """
 
     growth: Plan
@@ -90,6 +92,7 @@ class Spec:
     seed: int
     constraints: Constraints = field(default_factory=Constraints)
     n_drawn: int | None = None
+    leaf_penalty: float | None = None
 
     @classmethod
     def of(
@@ -136,6 +139,7 @@ class Spec:
             seed=seed,
             constraints=Constraints.of(parameters),
             n_drawn=parameters.get("n_drawn"),
+            leaf_penalty=parameters["leaf_penalty"] if parameters.get("leaves") == "linear" else None,
         )
 
     @property

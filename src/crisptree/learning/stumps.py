@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.alternating import hard_responsibilities
+from crisptree.learning.backends.base import Models
 from crisptree.learning.batches import Groups
 from crisptree.learning.row_routing import reads_in_place, turns_of
 from crisptree.learning.samples import Samples
@@ -44,6 +45,7 @@ class Stumps:
     """
 
     is_whole_tree = False
+    models: Models | None = None
     structure = TreeStructure.stump()
 
     def __init__(

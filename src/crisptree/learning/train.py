@@ -142,11 +142,15 @@ def train(
             counts, loss, finite = steps.epoch(pace, orders.next())
         if not (finite and math.isfinite(loss)):
             raise _diverged(loss, finite, name, epoch, pace.steepness)
-        if algorithm.hard_leaves:
-            counts = trainee.hard_counts(samples)
-        if remembered is not None:
-            counts = counts + remembered
-        trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
+        if trainee.models is not None:
+            loss -= trainee.models.offset
+            trainee.leaves = trainee.models.refit(counts)
+        else:
+            if algorithm.hard_leaves:
+                counts = trainee.hard_counts(samples)
+            if remembered is not None:
+                counts = counts + remembered
+            trainee.leaves = _updated(samples.target, counts, trainee.leaves, plan.leaf_prior)
         end = EpochEnd(epoch, pace.steepness, loss, None if judge is None else judge(pace.steepness))
         ends.ends.append(end)
         hear(end)

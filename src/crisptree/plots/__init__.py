@@ -14,6 +14,7 @@ from crisptree.plots.choices import plot_choices
 from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.path import plot_path
 from crisptree.plots.regions import plot_regions
+from crisptree.plots.residuals import plot_residuals
 from crisptree.plots.segmentation import plot_segmentation
 from crisptree.plots.style import class_colors
 from crisptree.plots.training import plot_training
@@ -28,6 +29,7 @@ __all__ = [
     "plot_choices",
     "plot_path",
     "plot_confusion",
+    "plot_residuals",
     "plot_segmentation",
     "class_colors",
 ]

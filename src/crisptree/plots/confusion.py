@@ -70,11 +70,13 @@ def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Names) -> tuple[
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
         view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
+        view.check_has_classes("plot_confusion", "plot_residuals shows how far off they are.")
         if X is None or y is None:
             raise ValueError("plot_confusion must have X and y beside a model; one of them is missing.")
         view.check_takes_rows("plot_confusion")
-        leaf = view.leaves(view.rows(X))
-        counts = view.confusion(view.class_numbers(y, len(leaf)), view.tree.labels(leaf))
+        rows = view.rows(X)
+        leaf = view.leaves(rows)
+        counts = view.confusion(view.class_numbers(y, len(leaf)), view.tree.predictions(leaf, rows))
         return counts.astype(np.float64), view.class_names
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
     is_square = matrix.ndim == 2 and matrix.shape == (len(matrix), len(matrix)) != (0, 0)

@@ -88,15 +88,35 @@ def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, name
 
 def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
     """What is written under an end: its class, the next ones, the number of training samples. (text, size, style)"""
+    below = " …" if node < view.tree.structure.n_splits else ""  # there is more that is not drawn
+    if view.predicts_numbers:
+        return _number_lines(view, node, letter, below)
     (name, share), *others = view.ranked(node)
     first = name if letter is None else f"{letter}: {name}"
-    below = " …" if node < view.tree.structure.n_splits else ""  # there is more that is not drawn
     lines: list[tuple[str, float, dict[str, Any]]] = [(first, LARGE, {"fontweight": "bold"})]
     lines.append((percent(share), SMALL, {}))
     for other, part in others[:MOST_NAMED]:
         if part >= NAMED_SHARE:
             lines.append((other, TINY, {"color": MUTED, "tail": f": {percent(part)}"}))
-    lines.append((f"n = {view.node_rows[node]:,.6g}{below}", TINY, {"color": MUTED}))
+    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
+    return lines
+
+
+def _model_note(view: ModelView) -> str:
+    return ", linear" if view.tree.is_linear else ""
+
+
+def _number_lines(
+    view: ModelView, node: int, letter: str | None, below: str
+) -> list[tuple[str, float, dict[str, Any]]]:
+    """The means of an end, with the spreads of its rows."""
+    lines: list[tuple[str, float, dict[str, Any]]] = []
+    found = view.numbers(node)
+    for name, mean, spread in found[: MOST_NAMED + 1]:
+        said = f"{mean:.4g}" if len(found) == 1 else f"{name}: {mean:.4g}"
+        said = said if lines or letter is None else f"{letter}: {said}"
+        lines += [(said, LARGE, {"fontweight": "bold"}), (f"± {spread:.2g}", SMALL, {})]
+    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
     return lines
 
 
@@ -123,7 +143,7 @@ def draw_end(
     left, right, lower, upper = outline
     tiny = line_height(TINY, sheet.inch)
     x, y = (left + right) / 2, lower - (1.25 if ticks else 0.25) * tiny
-    draw_bars(sheet, outline, view.tables[node], view.class_names if ticks else [], 0.75 * tiny)
+    draw_bars(sheet, outline, view.bars[node], view.class_names if ticks else [], 0.75 * tiny)
     for text, size, style in end_lines(view, node, letter):
         height = line_height(size, sheet.inch)
         sheet.write(x, y - height / 2, text, size, max_width=0.92, **style)

@@ -75,6 +75,7 @@ def plot_path(
         names = one_name_each(given, len(way.classes), "class_names", "classes")
     else:
         view = view_of(model, "plot_path", class_names=class_names, feature_names=feature_names)
+        view.check_has_classes("plot_path", "explain.path says its way in words, plot_tree(sample=x) draws it.")
         row, names = view.row(x), view.class_names
         way = walk(view, row, top)
     with_images = view is not None and view.has_weight_images

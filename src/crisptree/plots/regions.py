@@ -98,6 +98,7 @@ def plot_regions(
     '2 other features at their median'
     """
     view = view_of(model, "plot_regions", class_names=class_names, feature_names=feature_names)
+    view.check_has_classes("plot_regions", "plot_tree draws its tree.")
     if hasattr(X, "columns") or view.earlier:
         X = view.rows(X)
     rows = np.asarray(X, dtype=np.float64)

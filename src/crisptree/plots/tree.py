@@ -69,11 +69,12 @@ def plot_tree(
 
     A row goes right where it resembles the weight image of the split, left where it resembles its negative; of a table,
     where the rule of the split holds: its largest terms in raw units, with their weights, and its threshold. Arrows
-    are as thick as the training samples that follow them. Bars in a leaf are its class probabilities.
+    are as thick as the training samples that follow them. Bars in a leaf are its class probabilities; where numbers are
+    predicted, how high its means lie between the lowest and the highest of all.
 
     Parameters
     ----------
-    model : CrispTreeClassifier or Pipeline
+    model : CrispTreeClassifier, CrispTreeRegressor or Pipeline
         A fitted estimator, or a fitted Pipeline that ends in one.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure of the size that the tree needs. Text shrinks with smaller axes.
@@ -207,6 +208,8 @@ def _notes(view: ModelView, with_sample: bool, ticks: bool) -> list[Note]:
         notes.append(Note("thickness: training samples", color=ARROW))
     if with_sample:
         notes.append(Note("path of the sample", color=ACCENT))
+    if view.predicts_numbers:
+        notes.append(Note("height: the mean, from the lowest to the highest", color=class_colors(1)[0]))
     if not ticks:
         colors = class_colors(len(view.class_names))
         notes += [Note(name, color=color) for name, color in zip(view.class_names, colors, strict=True)]

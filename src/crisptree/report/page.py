@@ -14,6 +14,7 @@ import crisptree
 from crisptree.export.javascript import runtime
 from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
+from crisptree.report.number_page import number_page
 from crisptree.report.samples import ReportRows
 from crisptree.report.words import cards, notes, subtitle
 from crisptree.view import ModelView, Names, view_of
@@ -47,7 +48,8 @@ def write(
     """Write a report about a fitted tree: one HTML file that needs no network.
 
     Without rows it shows the tree, its weights and what training counted. With rows also scores at the splits and
-    examples; with their classes also accuracy, confusions and the splits that cause errors.
+    examples; with their classes also accuracy, confusions and the splits that cause errors. The page of a regressor is
+    a plainer one: errors, predicted against true numbers, residuals, leaves, importances and rules.
 
     Parameters
     ----------
@@ -93,12 +95,14 @@ def write(
     environment = _environment()  # asks for Jinja2 before any work is done
     view = view_of(model, "a report", class_names=class_names, feature_names=feature_names)
     budget = whole_number("max_samples", max_samples, 0)
-    rows = ReportRows.of(view, X, y, ids)
     known = getattr(preprocessing_of(view), "target", None) or getattr(view.estimator, "target_name_", None)
     named = target or getattr(y, "name", None) or known
     learned = None if named is None else on_one_line([named])[0]
     heading = title or ("Decision tree" if learned is None else f"Decision tree for {learned}")
-    page = _render(environment, view, collect(view, rows, budget, learned), heading)
+    if view.predicts_numbers:
+        page = number_page(environment, view, X, y, heading, budget)
+    else:
+        page = _render(environment, view, collect(view, ReportRows.of(view, X, y, ids), budget, learned), heading)
     with written_whole(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return file

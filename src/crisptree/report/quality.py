@@ -100,7 +100,7 @@ def calibration(truth: npt.NDArray[np.int64], said: Doubles) -> dict[str, Any]:
 def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     """Leaves and accuracy of every tree on the way of cost–complexity pruning, the largest tree first."""
     tree, structure = view.tree, view.tree.structure
-    if not structure.n_splits or not tree.statistics.node_counts.any():
+    if not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
         return None
     answers = tree.meaning.answers(node_tables(tree))
     n_classes = len(view.class_names)

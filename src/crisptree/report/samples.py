@@ -71,7 +71,7 @@ class ReportRows:
         named = np.asarray(_index(X) if ids is None else ids) if ids is not None or _index(X) is not None else None
         if named is not None and named.shape != leaf.shape:
             raise ValueError(f"`ids` must have one for each of the {len(leaf)} rows of X; got shape {named.shape}.")
-        return cls(rows, leaf, view.tree.labels(leaf).astype(np.int64), numbers, named)
+        return cls(rows, leaf, view.tree.predictions(leaf, rows).astype(np.int64), numbers, named)
 
     @property
     def labels(self) -> Integers:
@@ -113,6 +113,8 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
 
 def collect_blame(view: ModelView, rows: ReportRows) -> list[list[float]]:
     """[split, errors, share of all errors], the most errors first; split −1 for errors without a culprit."""
+    if view.tree.is_linear:  # a leaf has no one class that rows could miss
+        return []
     return [list(entry) for entry in blame_leaves(view.tree, rows.leaf, rows.labels).table()]
 
 
@@ -214,7 +216,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """The smallest change of the first samples that sends them to another class, by sample number."""
-    if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits:
+    if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
         return {}
     found, columns = {}, columns_of(view)
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))

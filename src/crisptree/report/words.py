@@ -111,7 +111,7 @@ def notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
         ],
         "blame": [
             (blame is None, "Not shown: errors can be found only on rows that come with their classes."),
-            (blame == [], "Not one of the given rows is wrong."),
+            (blame == [], "Not one of the given rows is wrong, or leaves are linear and have no one class to miss."),
         ],
         "training": [
             (no_history, "Not shown: this model has no training history (models read from a file do not keep it)."),

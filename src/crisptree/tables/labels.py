@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,41 @@ def read_labels(source: Source, name: str, missing: Collection[str] = ()) -> Lab
     return np.concatenate(blocks)
 
 
+def are_numbers(labels: Labels) -> bool:
+    """Whether labels are numbers to predict rather than names of classes: with fractions, or nearly all different.
+
+    Examples
+    --------
+    >>> are_numbers(np.array(["1.5", "2", "2"], dtype=object)), are_numbers(np.array(["1", "2", "2"], dtype=object))
+    (True, False)
+    """
+    kinds = np.unique(labels.astype(str)).tolist()
+    values = values_of(pa.array(kinds), "", ())
+    if not kinds or values.booleans() is not None or values.numbers() is None or values.matching(r"^-?0\d").any():
+        return False
+    return not values.matching(WHOLE).all() or _are_many(kinds, labels)
+
+
+def _are_many(kinds: Sequence[str], labels: Labels) -> bool:
+    """Whether there are too many different values for classes."""
+    return len(kinds) >= 20 and 2 * len(kinds) > len(labels)
+
+
+def read_numbers(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
+    """A finite number for every row.  (n,)"""
+    blocks = [np.zeros(0)]
+    for values in _values(source, name, missing):
+        found = values.numbers()
+        if found is None or not values.present.all() or not np.isfinite(found).all():
+            raise TableError(
+                f"{source.path}: the target {name!r} must be a finite number in every row; between rows "
+                f"{source.n_read + 1} and {source.n_read + len(values.present)} it is not. Remove such rows, or say "
+                "--task classification."
+            )
+        blocks.append(found)
+    return np.concatenate(blocks)
+
+
 def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     """Training labels in the type they have in the table: whole numbers, booleans or text.  (n,)
 
@@ -52,9 +87,9 @@ def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
     if not boolean and not whole and values.numbers() is not None and not values.matching(r"^-?0\d").any():
         raise TableError(
             f"{path}: the target {name!r} must name classes; it holds numbers with a fraction, such as "
-            f"{listed(kinds, 3)}. Make classes of them first, for example low and high."
+            f"{listed(kinds, 3)}. Make classes of them first, for example low and high, or say --task regression."
         )
-    if not boolean and len(kinds) >= 20 and 2 * len(kinds) > len(labels):
+    if not boolean and _are_many(kinds, labels):
         raise TableError(
             f"{path}: the target {name!r} must name classes; {len(kinds):,} different values in {len(labels):,} rows "
             "are too many for that."

@@ -38,7 +38,8 @@ class ModelView:
     earlier : tuple of transformers
         What rows pass before they reach the estimator; empty without a Pipeline.
     class_names, feature_names : list of str
-        One line of text for every class and for every feature that the tree sees.
+        One line of text for every class, or for every number where the model predicts these, and for every feature that
+        the tree sees.
     """
 
     estimator: Any
@@ -51,9 +52,14 @@ class ModelView:
         return self.estimator.tree_
 
     @property
+    def predicts_numbers(self) -> bool:
+        """Whether leaves hold means and variances instead of class frequencies."""
+        return self.tree.target == "gaussians"
+
+    @property
     def classes(self) -> npt.NDArray[Any]:
-        """The class labels themselves.  (n_classes,)"""
-        return np.asarray(self.estimator.classes_)
+        """The class labels themselves; none where numbers are predicted.  (n_classes,)"""
+        return np.zeros(0) if self.predicts_numbers else np.asarray(self.estimator.classes_)
 
     @property
     def preprocessing(self) -> Any:
@@ -106,8 +112,22 @@ class ModelView:
 
     @cached_property
     def tables(self) -> Doubles:
-        """Class frequencies of every node.  (n_nodes, n_classes)"""
-        return node_tables(self.tree)
+        """Class frequencies of every node, or means and variances in the units of y.  (n_nodes, n_outputs)"""
+        return self.tree.in_units(node_tables(self.tree))
+
+    @cached_property
+    def bars(self) -> Doubles:
+        """What is drawn of every node: its class frequencies, or where its means lie among all.  (n_nodes, n)"""
+        if not self.predicts_numbers:
+            return self.tables
+        means = self.tables[:, : len(self.class_names)]
+        low, reach = means.min(axis=0), np.ptp(means, axis=0)
+        return (means - low) / np.where(reach > 0, reach, 1.0)
+
+    def numbers(self, node: int) -> list[tuple[str, float, float]]:
+        """The name, the mean and the spread of every number that a node predicts."""
+        table, names = self.tables[node], self.class_names
+        return [(name, float(table[k]), float(np.sqrt(table[len(names) + k]))) for k, name in enumerate(names)]
 
     @cached_property
     def node_rows(self) -> Doubles:
@@ -120,13 +140,59 @@ class ModelView:
         return [(self.class_names[number], float(table[number])) for number in np.argsort(-table, kind="stable")]
 
     def answer(self, node: int) -> str:
-        """What a node answers, in a few words: its most frequent class and the share of it."""
+        """What a node answers, in a few words: its most frequent class and the share of it, or means and spreads.
+
+        Of a linear leaf that is what its training rows are like; ``linear_words`` says its model.
+        """
+        if self.predicts_numbers:
+            said = [(name, f"{mean:.4g} ± {spread:.2g}") for name, mean, spread in self.numbers(node)]
+            return said[0][1] if len(said) == 1 else ", ".join(f"{name} {words}" for name, words in said)
         name, share = self.ranked(node)[0]
         return f"{name} ({share:.1%})"
 
-    def predicted(self, leaf: int) -> Any:
-        """The class label that a leaf predicts."""
-        return self.classes[self.tree.labels(leaf)]
+    def linear_words(self, node: int, terms: int | None = 3, decimals: int = 3) -> str:
+        """The model of a linear leaf: its largest terms in raw units; of classes that of the most frequent one.
+
+        Empty where leaves are constant.
+        """
+        tree = self.tree
+        if not isinstance(tree, FlatTree) or tree.linear_weight is None or tree.linear_bias is None:
+            return ""
+        said = []
+        ranked = range(len(self.class_names)) if self.predicts_numbers else [int(self.tables[node].argmax())]
+        for answer in ranked:
+            weight, bias = tree.linear_weight[node, answer], float(tree.linear_bias[node, answer])
+            if self.predicts_numbers:
+                center, unit = tree.statistics.y_center, tree.statistics.y_unit
+                assert center is not None
+                assert unit is not None
+                weight, bias = weight * unit[answer], bias * float(unit[answer]) + float(center[answer])
+            effect = np.abs(weight) * tree.statistics.scaling.spread
+            order = np.argsort(-effect, kind="stable")
+            order = order[effect[order] > 0]
+            shown = order if terms is None else order[:terms]
+            parts = [f"{weight[j]:+.{decimals}g} * {self.feature_names[j]}" for j in shown]
+            if len(order) > len(shown):
+                parts.append(f"+ ({len(order) - len(shown)} more)")
+            name = "" if len(self.class_names) == 1 else f"{self.class_names[answer]} "
+            left = "" if self.predicts_numbers else "score "
+            said.append(f"{name}{left}= {bias:.{decimals}g} {' '.join(parts)}".strip())
+        return "; ".join(said)
+
+    def predicted(self, leaf: int, row: Singles | None = None) -> Any:
+        """The class label that a leaf predicts, or its mean, or means; ``row`` (1, n_features) is for linear leaves."""
+        found = self.tree.labels(leaf) if row is None else self.tree.predictions(np.array([leaf]), row)[0]
+        if self.predicts_numbers:
+            return float(found[0]) if len(found) == 1 else found
+        return self.classes[found]
+
+    def check_has_constant_leaves(self, purpose: str) -> None:
+        """Refuse linear leaves where a leaf must have one answer."""
+        if self.tree.is_linear:
+            raise TypeError(
+                f"{purpose} must have leaves of one answer each; with leaves='linear' it depends on the row inside a "
+                "leaf too. Train with leaves='constant'."
+            )
 
     # Rows and labels in.
 
@@ -166,6 +232,14 @@ class ModelView:
         """How many rows of each class (a line) are predicted as each class (a column), from class numbers."""
         n_classes = len(self.classes)
         return np.bincount(true * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+    def check_has_classes(self, purpose: str, instead: str) -> None:
+        """Refuse a model of numbers where classes are meant."""
+        if self.predicts_numbers:
+            raise TypeError(
+                f"{purpose} must have a model that predicts classes; a {type(self.estimator).__name__} predicts "
+                f"numbers. {instead}"
+            )
 
     def check_takes_rows(self, purpose: str) -> None:
         """Refuse a segmenter where rows with a class each are meant: it takes images, and labels their pixels."""
@@ -207,8 +281,15 @@ def view_of(model: Any, purpose: str, *, class_names: Names = None, feature_name
     tree = getattr(estimator, "tree_", None)
     if not isinstance(tree, CrispTree):
         raise _refusal(model, estimator, purpose)
-    labels = estimator.classes_ if class_names is None else class_names
-    classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
+    if tree.target == "gaussians":
+        n_numbers = tree.n_outputs // 2
+        plain = ["y"] if n_numbers == 1 else [f"y{number}" for number in range(n_numbers)]
+        classes = names.one_name_each(
+            plain if class_names is None else class_names, n_numbers, "class_names", "outputs"
+        )
+    else:
+        labels = estimator.classes_ if class_names is None else class_names
+        classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
     features = names.on_one_line(names.feature_names(estimator, feature_names, earlier))
     return ModelView(estimator, earlier, classes, features)
 

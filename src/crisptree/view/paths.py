@@ -67,7 +67,7 @@ class Step:
         which has no such sum, the score itself.
     before, after : ndarray of shape (n_classes,)
         Class frequencies of the training rows at the split, and at the child that the row goes to; of a leaf its table,
-        in which ``leaf_prior`` counts too.
+        in which ``leaf_prior`` counts too. Where numbers are predicted, means and then variances.
     """
 
     split: int
@@ -91,11 +91,11 @@ class Path:
     leaf, node : int
         The leaf's number among the leaves, and among all nodes (splits first).
     predicted : object
-        The class label.
+        The class label, or the number, or numbers.
     probabilities : ndarray of shape (n_classes,)
-        The leaf's table.
+        The leaf's table: where numbers are predicted, means and then variances.
     classes : ndarray of shape (n_classes,)
-        What its columns mean.
+        What its columns mean; empty where numbers are predicted.
     """
 
     steps: tuple[Step, ...]
@@ -105,8 +105,22 @@ class Path:
     probabilities: Doubles
     classes: npt.NDArray[Any]
 
+    def _said(self, table: Doubles) -> str:
+        """What a node says of what is predicted in the end: the share of the class, or the means."""
+        if len(self.classes):
+            return f"{table[int(self.probabilities.argmax())]:.1%}"
+        return ", ".join(f"{mean:.4g}" for mean in table[: len(table) // 2])
+
+    @property
+    def _answer(self) -> str:
+        if len(self.classes):
+            return f"{self.predicted} ({self._said(self.probabilities)})"
+        half = len(self.probabilities) // 2
+        pairs = zip(self.probabilities[:half], np.sqrt(self.probabilities[half:]), strict=True)
+        return ", ".join(f"{mean:.4g} ± {spread:.2g}" for mean, spread in pairs)
+
     def __str__(self) -> str:
-        winner = int(self.probabilities.argmax())
+        name = str(self.predicted) if len(self.classes) else "mean"
         lines = []
         for step in self.steps:
             turn = "right" if step.goes_right else "left"
@@ -115,13 +129,12 @@ class Path:
                 named = [f"{p.says} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
                 if named:
                     lines.append(f"    pushed {side} by {', '.join(named)}")
-            lines.append(f"    {self.predicted}: {step.before[winner]:.1%} -> {step.after[winner]:.1%}")
-        lines.append(f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})")
+            lines.append(f"    {name}: {self._said(step.before)} -> {self._said(step.after)}")
+        lines.append(f"leaf {self.leaf}: {self._answer}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        winner = int(self.probabilities.argmax())
         rows = []
         for step in self.steps:
             turn = "right" if step.goes_right else "left"
@@ -130,10 +143,10 @@ class Path:
                 for p in step.pushes
             ]
             way = f"{turn}, score {step.score:.4g}, {abs(step.margin):.2f} spreads away"
-            share = f"{step.before[winner]:.1%} → {step.after[winner]:.1%}"
+            share = f"{self._said(step.before)} → {self._said(step.after)}"
             rows.append((f"split {step.split}", way, html.Markup("<br>".join(pushes)), share))
-        title = f"leaf {self.leaf}: {self.predicted} ({self.probabilities[winner]:.1%})"
-        return html.table(("", "turn", "pushed by", str(self.predicted)), rows, title)
+        name = str(self.predicted) if len(self.classes) else "mean"
+        return html.table(("", "turn", "pushed by", name), rows, f"leaf {self.leaf}: {self._answer}")
 
 
 def path(model: Any, x: Any, *, top: int = 5) -> Path:
@@ -178,8 +191,9 @@ def walk(view: ModelView, row: Singles, top: int) -> Path:
         amounts, offset = contributions(tree, row[0], split) if isinstance(tree, FlatTree) else (np.zeros(0), score)
         pushes, margin = largest_pushes(view, row[0], amounts, amounts, top), score / margin_units(tree)[split]
         steps.append(Step(split, score, margin, goes_right, pushes, offset, view.tables[split], view.tables[child]))
-    probabilities = tree.leaf_values([leaf], row)[0]
-    return Path(tuple(steps), leaf, structure.n_splits + leaf, view.predicted(leaf), probabilities, view.classes)
+    probabilities = tree.leaf_values(np.array([leaf]), row)[0]
+    predicted = view.predicted(leaf, row)
+    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, probabilities, view.classes)
 
 
 def largest_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:

@@ -19,6 +19,15 @@ from crisptree.structure import TreeStructure
 Doubles = npt.NDArray[np.float64]
 
 
+class Models(Protocol):
+    """Models in the leaves of a tree; ``offset`` is the mean log-likelihood that is left out of their tables."""
+
+    offset: float
+
+    def refit(self, counts: Tensor) -> Tensor:
+        """The next tables, after models were fitted to what each leaf is responsible for."""
+
+
 class Trainee(Protocol):
     """What is trained: splits and leaf tables, with the rows that belong to them.
 
@@ -28,8 +37,11 @@ class Trainee(Protocol):
     Where ``zeros`` (of the weights' shape) is True a weight stays zero, and where ``signs`` (one for every feature) is
     +1 or -1 it has that sign or is zero: it is put back after every step, and as Adam moves each number by itself, the
     others never notice.
+
+    Where leaves have linear ``models``, every row is a class of its own and these make the tables; see there.
     """
 
+    models: Models | None
     is_whole_tree: bool
     zeros: Tensor | None
     signs: Tensor | None

@@ -1,0 +1,239 @@
+"""Linear models in the leaves: fitted to what each is responsible for, and trained in turn with the splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
+from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
+from crisptree.inference import FlatTree, route_rows
+from crisptree.learning.problem import Part, Problem
+from crisptree.learning.samples import Samples
+from crisptree.scaling import Scaling
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes, Gaussians, Target
+
+Doubles = npt.NDArray[np.float64]
+
+PLAIN_PENALTY = 30.0
+"""λ where nothing chooses it, in rows."""
+
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0)
+"""What is tried."""
+
+ROUNDS_AT_ONCE, ROUNDS_AT_THE_END = 3, 40
+"""Steps of a softmax towards its best weights, in an epoch of training and for the tree that is kept."""
+
+LEAST_SHARE = 1e-3
+"""A leaf whose share in a row is smaller does not look at it."""
+
+DEEPEST_DOUBT = 80.0
+"""No leaf is believed less than e⁻⁸⁰ times the likeliest one, which single precision still holds."""
+
+MOST_SHARES = 2**26
+"""Rows times leaves: responsibilities of so many fit into memory. Beyond, models are fitted once splits are trained."""
+
+
+class Members(NamedTuple):
+    """The rows that a leaf looks at, and how much of each it is responsible for."""
+
+    rows: npt.NDArray[np.int64]
+    share: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class LeafRows:
+    """Scaled rows with a one beside them, and what is known of them.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_features + 1)
+        The features and the one.
+    y : ndarray
+        Class numbers (n,), or scaled numbers (n, n_outputs).
+    target : Target
+        What y is.
+    """
+
+    x: Doubles
+    y: npt.NDArray[np.generic]
+    target: Target
+
+    @classmethod
+    def of(cls, rows: npt.NDArray[np.floating], y: npt.NDArray[np.generic], target: Target) -> LeafRows:
+        """From scaled rows."""
+        return cls(np.concatenate([rows, np.ones((len(rows), 1))], axis=1, dtype=np.float64), y, target)
+
+    @property
+    def n_answers(self) -> int:
+        """How many linear functions a leaf has: one for every class, or for every output."""
+        return self.target.n_values if isinstance(self.target, Classes) else self.y.shape[1]
+
+    def fitted(
+        self, structure: TreeStructure, members: list[Members], penalty: float, start: Doubles | None, rounds: int
+    ) -> Doubles:
+        """The best weights of all nodes, or, for classes, some rounds nearer to them.  (n_nodes, q, n_answers)"""
+        is_classes = isinstance(self.target, Classes)
+        grams = np.stack([self._gram(one) for one in members]) * (0.5 if is_classes else 1.0)
+        if not is_classes:
+            y = np.asarray(self.y, dtype=np.float64)
+            moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
+            return tree_ridge(structure, grams, moments, penalty)
+        sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_answers)) if start is None else start
+        before, momentum = sums, 1.0
+        for _ in range(rounds):
+            # Nesterov's step beyond the last two sums: a bound that holds everywhere is far too careful at most places.
+            faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            ahead = sums + (momentum - 1) / faster * (sums - before)
+            momentum = faster
+            moments = np.stack(
+                [self._pull(one, weights) for one, weights in zip(members, ahead[structure.n_splits :], strict=True)]
+            )
+            before, sums = sums, tree_ridge(structure, grams, moments, penalty)
+        return sums
+
+    def _gram(self, one: Members) -> Doubles:
+        x = self.x[one.rows]
+        return np.asarray((x * one.share[:, None]).T @ x)
+
+    def _pull(self, one: Members, weights: Doubles) -> Doubles:
+        """½ Σ h x response: what the rows of a leaf ask its weights to be."""
+        x, y = self.x[one.rows], np.asarray(self.y, dtype=np.int64)[one.rows]
+        scores = x @ weights
+        return np.asarray(0.5 * (x * one.share[:, None]).T @ working_response(scores, log_softmax(scores), y))
+
+    def variances(self, structure: TreeStructure, members: list[Members], sums: Doubles) -> Doubles:
+        """The variance that is left in every leaf, none too small.  (n_leaves, n_outputs)"""
+        y = np.asarray(self.y, dtype=np.float64)
+        found = np.ones((structure.n_leaves, self.n_answers))
+        for leaf, (one, weights) in enumerate(zip(members, sums[structure.n_splits :], strict=True)):
+            if one.share.sum() > 0:
+                left = (y[one.rows] - self.x[one.rows] @ weights) ** 2
+                found[leaf] = (one.share @ left) / one.share.sum()
+        return np.maximum(found, SMALLEST_VARIANCE)
+
+    def evidence(self, structure: TreeStructure, sums: Doubles, variances: Doubles | None) -> npt.NDArray[np.float32]:
+        """log p(y_n ∣ x_n, leaf), in single precision: there are many of them.  (n_leaves, n)"""
+        found = np.empty((structure.n_leaves, len(self.x)), dtype=np.float32)
+        every, single = np.arange(len(self.x)), self.single
+        for leaf, weights in enumerate(sums[structure.n_splits :].astype(np.float32)):
+            scores = single @ weights
+            if variances is None:
+                found[leaf] = log_softmax(scores)[every, self.y]
+            else:
+                left = (self.y - scores.astype(np.float64)) ** 2
+                found[leaf] = -0.5 * (left / variances[leaf] + np.log(variances[leaf]) + LOG_TWO_PI).sum(axis=1)
+        return found
+
+    @cached_property
+    def single(self) -> npt.NDArray[np.float32]:
+        """The rows in single precision."""
+        return self.x.astype(np.float32)
+
+
+class LeafModels:
+    """The models of a tree in training, beside its splits.
+
+    For the steps on the splits every row is a class of its own: the table of a leaf says how likely the row's y is
+    under the leaf's model, and what the steps count for it is how much the leaf is responsible for the row.
+    """
+
+    def __init__(self, structure: TreeStructure, samples: Samples, penalty: float) -> None:
+        scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
+        self.rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
+        self.structure, self.penalty = structure, penalty
+        self.sums: Doubles | None = None
+        self.offset = 0.0
+        self.samples = replace(
+            samples, y=torch.arange(len(samples), device=samples.device), target=Classes(len(samples))
+        )
+
+    def begin(self, leaf: npt.NDArray[np.int64]) -> Tensor:
+        """The tables of leaves that each row belongs to wholly."""
+        counts = np.zeros((self.structure.n_leaves, len(leaf)))
+        counts[leaf, np.arange(len(leaf))] = self.weight
+        return self.refit(torch.from_numpy(counts), rounds=ROUNDS_AT_THE_END // 2)
+
+    @cached_property
+    def weight(self) -> Doubles:
+        return self.samples.weight.double().cpu().numpy()
+
+    def refit(self, counts: Tensor, rounds: int = ROUNDS_AT_ONCE) -> Tensor:
+        """Models for these responsibilities (n_leaves, n), and the tables that follow."""
+        share = counts.detach().double().cpu().numpy()
+        few = LEAST_SHARE * self.weight
+        members = []
+        for line in share:
+            rows = np.flatnonzero(line > few)
+            members.append(Members(rows, line[rows]))
+        self.sums = self.rows.fitted(self.structure, members, self.penalty, self.sums, rounds)
+        variances = None
+        if isinstance(self.rows.target, Gaussians):
+            variances = self.rows.variances(self.structure, members, self.sums)
+        evidence = self.rows.evidence(self.structure, self.sums, variances)
+        highest = evidence.max(axis=0)
+        self.offset = float(self.weight @ highest / self.weight.sum())
+        tables = np.exp(np.maximum(evidence - highest, -DEEPEST_DOUBT))
+        return torch.from_numpy(tables).to(self.samples.weight)
+
+
+def left_over(samples: Samples) -> Samples:
+    """Numbers without what one linear model of all rows says of them, scaled anew; classes as they are.
+
+    A tree of linear leaves need not part rows along a trend that a linear model follows.
+    """
+    if not isinstance(samples.target, Gaussians):
+        return samples
+    scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
+    rows, weight = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), samples.weight.double().cpu().numpy()
+    whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
+    y = rows.y - rows.x @ rows.fitted(whole, everyone, 1.0, None, 0)[0]
+    spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
+    return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
+
+
+def can_train(structure: TreeStructure, samples: Samples) -> bool:
+    """Whether the responsibilities of all leaves for all rows fit into memory."""
+    return structure.n_leaves * len(samples) <= MOST_SHARES
+
+
+def with_models(tree: FlatTree, problem: Problem, penalty: float, n_jobs: int | None) -> FlatTree:
+    """The tree with models fitted to the training rows that reach its leaves."""
+    structure, scaling, part, target = tree.structure, tree.statistics.scaling, problem.training, problem.target
+    X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight / part.weight.mean()
+    rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
+    members = []
+    for number in range(structure.n_leaves):
+        own = np.flatnonzero(leaf == number)
+        members.append(Members(own, weight[own]))
+    sums = rows.fitted(structure, members, penalty, None, ROUNDS_AT_THE_END)
+    raw, bias = folded(sums, scaling)
+    variance = None
+    if isinstance(target, Gaussians):
+        left = rows.variances(structure, members, sums)
+        variance = structure.means_below(left, np.array([one.share.sum() for one in members]))
+    return replace(tree, linear_weight=raw, linear_bias=bias, linear_variance=variance)
+
+
+def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
+    """Weights and offsets for raw rows.  (n_nodes, q, n_answers) → (n_nodes, n_answers, n_features), (…, n_answers)"""
+    weight = sums[:, :-1].transpose(0, 2, 1) * scaling.factor
+    return weight, sums[:, -1] - weight @ scaling.center
+
+
+def chosen_penalty(tree: FlatTree, problem: Problem, held: Part, n_jobs: int | None) -> float:
+    """The penalty out of a few whose models are best on rows that did not train the tree."""
+    leaf = route_rows(tree, held.X, n_jobs)
+    scores = []
+    for penalty in PENALTIES:
+        fitted = with_models(tree, problem, penalty, n_jobs)
+        answers = fitted.meaning.answers(fitted.scaled_values(leaf, held.X))
+        scores.append(float(held.weight @ np.asarray(problem.target.agreement(answers, held.y), dtype=np.float64)))
+    return PENALTIES[int(np.argmax(scores))]

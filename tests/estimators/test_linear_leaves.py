@@ -1,0 +1,184 @@
+"""Linear models in the leaves."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import crisptree
+from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
+from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
+from crisptree.learning.linear_leaves import LeafRows, Members
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
+from tests.toys import FIGURE_1, plain_regressor, plain_tree
+
+QUICK = {"epochs": 5, "finetune_epochs": 8, "min_updates": 50, "max_depth": 2, "random_state": 0, "n_jobs": 1}
+LONGER = QUICK | {"finetune_epochs": 30}
+
+
+def bent(n=600, seed=0):
+    """Two planes that meet: a number with another slope on either side of a diagonal."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).astype(np.float32)
+    side = X[:, 0] > X[:, 1]
+    return X, np.where(side, 2 * X[:, 2], -2 * X[:, 2] + X[:, 0]) + 0.05 * rng.normal(size=n)
+
+
+def crossed(n=900, seed=0):
+    """Three classes of which two change places across a diagonal: no constant leaf of a small tree can say that."""
+    X, y = bent(n, seed)
+    return X, np.digitize(y, [-0.7, 0.7])
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return plain_regressor(leaves="linear", leaf_penalty=3.0, **LONGER).fit(*bent())
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return plain_tree(algorithm="likelihood", leaves="linear", leaf_penalty=3.0, **LONGER).fit(*crossed())
+
+
+def test_linear_leaves_say_what_constant_ones_cannot(regressor, classifier):
+    X, y = bent(1000, seed=1)
+    assert regressor.score(X, y) > plain_regressor(**LONGER).fit(*bent()).score(X, y) + 0.2
+    assert regressor.score(X, y) > Ridge().fit(*bent()).score(X, y) + 0.5
+    X, y = crossed(1000, seed=1)
+    constant = plain_tree(algorithm="likelihood", **LONGER).fit(*crossed())
+    assert classifier.score(X, y) > constant.score(X, y) + 0.1
+    assert classifier.score(X, y) > LogisticRegression().fit(*crossed()).score(X, y) + 0.2
+
+
+def test_splits_are_trained_with_the_models_in_mind(regressor):
+    X, y = bent(1000, seed=1)
+    assert regressor.score(X, y) > regressor.greedy().score(X, y)
+
+
+def test_probabilities_are_those_of_the_leafs_softmax(classifier):
+    X, _ = crossed(50, seed=2)
+    tree, leaf, found = classifier.tree_, classifier.apply(X), classifier.predict_proba(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    node = tree.structure.n_splits + leaf[0]
+    scores = tree.linear_weight[node] @ X[0].astype(float) + tree.linear_bias[node]
+    np.testing.assert_allclose(found[0], np.exp(log_softmax(scores)))
+    assert np.array_equal(classifier.predict(X), found.argmax(axis=1))
+
+
+def test_a_heavy_penalty_leaves_one_model_for_all_leaves():
+    X, y = bent()
+    model = plain_regressor(leaves="linear", leaf_penalty=1e7, **QUICK).fit(X, y)
+    weights = model.tree_.linear_weight
+    np.testing.assert_allclose(weights, np.broadcast_to(weights[:1], weights.shape), atol=1e-3)
+    np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.05)
+
+
+def test_without_splits_there_is_one_regression():
+    X, y = bent()
+    model = plain_regressor(leaves="linear", leaf_penalty=1.0, **(QUICK | {"max_depth": 0})).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), Ridge(alpha=1.0).fit(X, y).predict(X), atol=0.02)
+
+
+def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
+    rng, penalty = np.random.default_rng(0), 2.5
+    q, n_leaves = 3, FIGURE_1.n_leaves
+    x = [np.column_stack([rng.normal(size=(20, q - 1)), np.ones(20)]) for _ in range(n_leaves)]
+    y = [rng.normal(size=(20, 1)) for _ in range(n_leaves)]
+    grams, moments = np.stack([a.T @ a for a in x]), np.stack([a.T @ b for a, b in zip(x, y, strict=True)])
+    found = tree_ridge(FIGURE_1, grams, moments, penalty)
+    # All parts at once: a leaf's design stands in the columns of every node on its path.
+    design = np.zeros((20 * n_leaves, q * FIGURE_1.n_nodes))
+    for leaf in range(n_leaves):
+        for node in FIGURE_1.nodes_to(leaf):
+            design[20 * leaf : 20 * (leaf + 1), q * node : q * (node + 1)] = x[leaf]
+    strength = np.full(q * FIGURE_1.n_nodes, penalty)
+    strength[:q] = [1.0, 1.0, 1e-9]
+    parts = np.linalg.solve(design.T @ design + np.diag(strength), design.T @ np.concatenate(y)).reshape(-1, q, 1)
+    sums = np.stack([parts[FIGURE_1.nodes_to(leaf)].sum(axis=0) for leaf in range(n_leaves)])
+    np.testing.assert_allclose(found[FIGURE_1.n_splits :], sums, atol=1e-8)
+
+
+def test_more_rounds_never_end_below_the_likelihood_of_fewer_by_much():
+    X, y = crossed(300)
+    rows = LeafRows.of(X, y, Classes(3))
+    everyone, leaf = [Members(np.arange(300), np.ones(300))], TreeStructure.single_leaf()
+    values = [rows.evidence(leaf, rows.fitted(leaf, everyone, 1.0, None, n), None).mean() for n in (1, 5, 20, 80)]
+    assert (np.diff(values) > -1e-5).all()
+    scores = np.array([[0.0, 1.0]])
+    np.testing.assert_allclose(working_response(scores, log_softmax(scores), np.array([1])).sum(), scores.sum())
+
+
+def test_a_file_keeps_the_models(regressor, classifier, tmp_path):
+    for model, (X, _) in ((regressor, bent(50)), (classifier, crossed(50))):
+        model.save(tmp_path / "m.crisp")
+        again = crisptree.load(tmp_path / "m.crisp")
+        assert np.array_equal(again.predict(X), model.predict(X))
+        assert again.leaves == "linear"
+        for ask in ("predict_std", "predict_proba"):
+            if hasattr(model, ask):
+                assert np.array_equal(getattr(again, ask)(X), getattr(model, ask)(X))
+
+
+def test_a_cut_tree_has_the_models_of_its_nodes(regressor):
+    X, y = bent(500, seed=3)
+    assert regressor.cut(0).score(X, y) < regressor.cut(1).score(X, y) <= regressor.score(X, y) + 0.05
+
+
+def test_units_and_weights_and_several_outputs_hold_for_models():
+    X, y = bent()
+    both = np.stack([y, 1e6 - 10 * y], axis=1)
+    model = plain_regressor(leaves="linear", leaf_penalty=3.0, **QUICK).fit(X, both, np.ones(len(y)))
+    found = model.predict(X)
+    np.testing.assert_allclose(found[:, 1], 1e6 - 10 * found[:, 0], rtol=1e-9)
+    assert model.predict_std(X).shape == (len(y), 2)
+
+
+def test_the_soft_tree_mixes_the_models(regressor, classifier):
+    X, _ = bent(100)
+    assert np.corrcoef(regressor.soft_predict(X, steepness=1e4), regressor.predict(X))[0, 1] > 0.999
+    np.testing.assert_allclose(classifier.soft_predict_proba(X).sum(axis=1), 1)
+
+
+def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
+    assert " * x2" in export.text(regressor)
+    assert "score =" in export.text(classifier)
+    X, y = crossed(60)
+    row, numbers = X[0], bent(60)
+    assert explain.path(classifier, row).predicted == classifier.predict(X[:1])[0]
+    assert explain.path(regressor, row).predicted == pytest.approx(regressor.predict(X[:1])[0])
+    with pytest.raises(TypeError, match="leaves of one answer"):
+        explain.nearest_other(classifier, row)
+    with pytest.raises(TypeError, match="leaves of one answer"):
+        explain.blame(classifier, X, y)
+
+    classifier.report(tmp_path / "c.html", X, y)
+    regressor.report(tmp_path / "r.html", *numbers)
+    assert "linear" in "".join(
+        text.get_text() for text in __import__("crisptree.plots", fromlist=["x"]).plot_tree(regressor).texts
+    )
+
+
+def test_the_penalty_is_chosen_on_rows_that_did_not_train():
+    X, y = bent(240)
+    brief = QUICK | {"epochs": 3, "finetune_epochs": 3, "min_updates": 20}
+    model = CrispTreeRegressor(leaves="linear", split="oblique", l1=0.0, input_noise=0.0, scale="feature", **brief)
+    assert model.fit(X, y).chosen_["leaf_penalty"] > 0
+    assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"early_stopping": True}, "`early_stopping` must be False for leaves='linear'"),
+        ({"prune": 0.1}, "`prune` must be None for leaves='linear'"),
+        ({"split": "conv", "image_shape": (1, 3)}, "`split` must be"),
+    ],
+)
+def test_what_does_not_go_with_linear_leaves_is_refused(change, said):
+    with pytest.raises(ValueError, match=said):
+        plain_tree(leaves="linear", **change).fit(*crossed(60))
+
+
+def test_too_many_features_are_refused():
+    with pytest.raises(ValueError, match="at most 512 features"):
+        CrispTreeClassifier(leaves="linear").fit(np.zeros((4, 600)), [0, 1, 0, 1])
