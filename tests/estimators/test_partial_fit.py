@@ -160,3 +160,8 @@ def test_a_default_fit_goes_on_with_what_it_chose_and_a_failed_call_changes_noth
     assert learner.tree_ is before
     learner.partial_fit(*rows(50, 1))
     assert learner.chosen_ == chosen
+
+
+def test_models_in_leaves_cannot_go_on():
+    with pytest.raises(ValueError, match="must be 'constant' for partial_fit"):
+        model(leaves="linear").partial_fit(*rows(70, 0), classes=CLASSES)

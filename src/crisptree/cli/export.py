@@ -65,7 +65,8 @@ def export(
     if to not in TARGETS:
         raise typer.BadParameter(f"--to must be one of {', '.join(TARGETS)}; got {to!r}.")
     target = TARGETS[to]
-    path = options.check_output(output, target.endings, force)
+    path = options.check_output(output, target.endings)
+    options.check_free([path], force)
     if max_changed is not None and check is None:
         raise typer.BadParameter("--max-changed needs rows to count on: say --check FILE too.")
     chosen: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form, "table": table}

@@ -58,6 +58,11 @@ class UpdatingMixin:
         """
         check_argument("memory", memory)
         known: Any = self
+        if known.leaves == "linear":
+            raise ValueError(
+                "`leaves` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
+                "rows could be added to; got 'linear'. Use fit with all rows."
+            )
         if "tree_" not in self.__dict__:
             if classes is None:
                 raise ValueError(

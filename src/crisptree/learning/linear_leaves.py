@@ -14,6 +14,7 @@ from torch import Tensor
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
 from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
 from crisptree.inference import FlatTree, route_rows
+from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.samples import Samples
 from crisptree.scaling import Scaling
@@ -182,6 +183,13 @@ class LeafModels:
         self.offset = float(self.weight @ highest / self.weight.sum())
         tables = np.exp(np.maximum(evidence - highest, -DEEPEST_DOUBT))
         return torch.from_numpy(tables).to(self.samples.weight)
+
+    def kept(self) -> Arrays:
+        return {"models.sums": np.array(self.sums), "models.offset": np.array([self.offset])}
+
+    def restore(self, page: Page) -> None:
+        self.sums = page.take("models.sums", np.asarray(self.sums)).copy()
+        self.offset = float(page.take("models.offset", np.zeros(1))[0])
 
 
 def left_over(samples: Samples) -> Samples:

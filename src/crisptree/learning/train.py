@@ -127,7 +127,8 @@ def train(
     if not progress.is_over:
         steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
-    parts += [Chance(orders.generators, trainee.splits), *([] if judge is None else [judge])]
+    parts += [Chance(orders.generators, trainee.splits)]
+    parts += [part for part in (judge, trainee.models) if part is not None]
     progress.restore(parts)
     hear = (lambda end: None) if on_epoch is None else on_epoch
     for end in ends.ends:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, Update
+from crisptree.learning.checkpoint import Keepsake
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
@@ -19,7 +20,7 @@ from crisptree.structure import TreeStructure
 Doubles = npt.NDArray[np.float64]
 
 
-class Models(Protocol):
+class Models(Keepsake, Protocol):
     """Models in the leaves of a tree; ``offset`` is the mean log-likelihood that is left out of their tables."""
 
     offset: float
