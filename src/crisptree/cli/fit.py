@@ -11,6 +11,7 @@ import typer
 import crisptree
 from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
+from crisptree.cli.forests import forest_of
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
@@ -43,6 +44,9 @@ def fit(
     paper: Annotated[
         bool, option("--paper", help="The paper's protocol; other options change it.", panel=TRAINING)
     ] = False,
+    trees: Annotated[
+        str | None, option("--trees", help="A forest of so many trees instead of one; auto chooses.", panel=TRAINING)
+    ] = None,
     validation: Annotated[
         Path | None, option(help="A table of validation rows, scored after every epoch.", panel=TABLE)
     ] = None,
@@ -76,6 +80,8 @@ def fit(
       crisptree fit kunden.csv -t churn --delimiter ';' --decimal , --encoding cp1252 -o model.crisp
 
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
+
+      crisptree fit train.parquet -t label --trees 25 -o forest.crisp
     """
     options.check_output(output, (".crisp",), force)
     options.check_share(holdout)
@@ -86,7 +92,7 @@ def fit(
         chosen = {"image_shape": table.image_shape, **parameters}
         chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
         make = crisptree.CrispTreeClassifier.paper if paper else crisptree.CrispTreeClassifier
-        model = make(**chosen)
+        model = make(**chosen) if trees is None else forest_of(trees, paper=paper, **chosen)
         rows = None if judges is None else (judges[0], table.classes[judges[1]])
         return model, train(model, out, progress, table.X, table.y, table.weight, validation=rows)
 

@@ -17,6 +17,7 @@ import typer
 
 from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
+from crisptree.cli.forests import by_all_trees
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, load_classifier
@@ -77,6 +78,8 @@ def predict(
 
     def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
         """The columns that the user asked for."""
+        if hasattr(estimator, "forest_"):
+            return by_all_trees(estimator, X, jobs, proba=proba, leaf=leaf, explain=explain)
         tree, classes = estimator.tree_, estimator.classes_
         leaves = route_rows(tree, X, jobs)
         columns: dict[str, Any] = {"prediction": pa.array(classes[tree.labels(leaves)].tolist(), _type(classes))}
@@ -91,7 +94,7 @@ def predict(
             columns["path"] = pa.array([path_text(estimator, row, estimator.preprocessing_) for row in X], pa.string())
         return columns
 
-    empty = predicted(np.zeros((0, estimator.tree_.n_features), np.float32))
+    empty = predicted(np.zeros((0, estimator.n_features_in_), np.float32))
     n_rows = 0
     with on_disk(data) as file, out.progress() as progress:
         source = dialect.open(file, len(estimator.preprocessing_.columns))

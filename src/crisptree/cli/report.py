@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,7 @@ def report(
     X, y = rows.known(estimator.classes_)
     counted = 1 + np.flatnonzero(rows.truth >= 0)  # as in all that is said about rows of a file
     names = list(estimator.preprocessing_.feature_names)
-    write(estimator, output, X, y, feature_names=names, ids=counted, target=target)
+    write_page = estimator.report if hasattr(estimator, "forest_") else partial(write, estimator)
+    write_page(output, X, y, feature_names=names, ids=counted, target=target)
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

@@ -14,6 +14,7 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
 from crisptree.cli.stdin import on_disk
+from crisptree.labels import class_numbers
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels
@@ -38,13 +39,13 @@ class Labelled:
 def load_classifier(path: Path) -> Any:
     """A classifier from its file, with a preprocessing; without names, for the rows that it makes have none either."""
     model = crisptree.load(path)
-    if not isinstance(model, crisptree.CrispTreeClassifier):
+    if not isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispForestClassifier):
         raise crisptree.ModelFileError(
             f"{path} must hold a classifier of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
     model = taking_rows(model)
     names = model.__dict__.pop("feature_names_in_", None)
-    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.tree_.n_features, names))
+    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.n_features_in_, names))
     return model
 
 
@@ -124,5 +125,5 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    hard, soft = model.tree_.labels(model.apply(X)), model.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = class_numbers(model.predict(X), model.classes_), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}
