@@ -11,6 +11,7 @@ from crisptree.cli import numbers, options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.rows import Labelled, accuracies, load_model, predicts_numbers, read_labelled
+from crisptree.labels import class_numbers
 
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20
@@ -58,7 +59,7 @@ def evaluate(
         out.finish(found)
         return
     classes = [str(label) for label in estimator.classes_.tolist()]
-    predicted = estimator.tree_.predictions(estimator.apply(rows.X), rows.X)
+    predicted = class_numbers(estimator.predict(rows.X), estimator.classes_)
     document: dict[str, Any] = {
         "rows": len(rows.X),
         "accuracy": accuracies(estimator, rows.X, rows.truth),
@@ -102,6 +103,9 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     from crisptree.explain import blame
+
+    if hasattr(model, "forest_"):
+        return []  # an error of many trees has no one split behind it
 
     table = blame(model, *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]

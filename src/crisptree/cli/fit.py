@@ -12,6 +12,7 @@ import typer
 from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
+from crisptree.cli.forests import forest_of
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
@@ -48,6 +49,9 @@ def fit(
     paper: Annotated[
         bool, option("--paper", help="The paper's protocol; other options change it.", panel=TRAINING)
     ] = False,
+    trees: Annotated[
+        str | None, option("--trees", help="A forest of so many trees instead of one; auto chooses.", panel=TRAINING)
+    ] = None,
     validation: Annotated[
         Path | None, option(help="A table of validation rows, scored after every epoch.", panel=TABLE)
     ] = None,
@@ -88,6 +92,8 @@ def fit(
       crisptree fit kunden.csv -t churn --delimiter ';' --decimal , --encoding cp1252 -o model.crisp
 
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
+
+      crisptree fit train.parquet -t label --trees 25 -o forest.crisp
     """
     options.check_output(output, (".crisp",))
     options.check_share(holdout)
@@ -96,10 +102,12 @@ def fit(
 
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
+    if trees is not None and checkpoint is not None:
+        raise typer.BadParameter("--checkpoint is for one tree; leave --trees away.")
 
     def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
         kind, chosen = estimator_of(table, parameters)
-        model = kind.paper(**chosen) if paper else kind(**chosen)
+        model = forest_of(trees, table, paper, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
         rows = None if judges is None else (judges[0], table.labels(judges[1]))
         more: dict[str, Any] = {"validation": rows}
         if checkpoint is not None:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 import crisptree
 from crisptree.cli import options
+from crisptree.cli.forests import described_forest, show_forest
 from crisptree.cli.output import Output, shown, table_of, with_flags
 from crisptree.cli.rows import taking_rows
 from crisptree.inference import CrispTree, FlatTree
@@ -37,13 +38,15 @@ def inspect(
     """
     out = Output(as_json)
     document = described(model, top)
-    _show(out, document)
+    (show_forest if "trees" in document else _show)(out, document)
     out.finish(document)
 
 
 def described(path: Path, top: int) -> dict[str, Any]:
     """What a file holds, as plain values."""
     model = taking_rows(crisptree.load(path))
+    if hasattr(model, "forest_"):
+        return described_forest(model, path, top)
     tree: CrispTree = model.tree_
     parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     structure, counts = tree.structure, tree.statistics.node_counts

@@ -59,6 +59,8 @@ def plot(
     options.check_free([output], force)
     out = Output(as_json)
     estimator = load_model(model) if kind in NEEDS_ROWS else crisptree.load(model)
+    if hasattr(estimator, "forest_"):
+        raise TableError(f"{model} must hold one tree; it holds a forest. Draw one of its trees from Python: tree(0).")
     labelled = None
     if data is not None:
         labelled = read_labelled(estimator, data, out, target=target, dialect=dialect, missing=missing)

@@ -18,6 +18,7 @@ import typer
 
 from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
+from crisptree.cli.forests import by_all_trees
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, id_column, load_model, open_like_training, predicts_numbers
@@ -87,6 +88,8 @@ def predict(
 
     def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
         """The columns that the user asked for."""
+        if hasattr(estimator, "forest_"):
+            return by_all_trees(estimator, X, jobs, proba=proba, leaf=leaf, explain=explain)
         leaves = route_rows(estimator.tree_, X, jobs)
         answer = _numbers if predicts_numbers(estimator) else _classes
         columns = answer(estimator, estimator.tree_.leaf_values(leaves, X), proba, interval)
@@ -98,7 +101,7 @@ def predict(
             columns["path"] = pa.array([path_text(estimator, row, estimator.preprocessing_) for row in X], pa.string())
         return columns
 
-    empty = predicted(np.zeros((0, estimator.tree_.n_features), np.float32))
+    empty = predicted(np.zeros((0, estimator.n_features_in_), np.float32))
     n_rows = 0
     with on_disk(data) as file, out.progress() as progress:
         source = open_like_training(estimator, file, dialect, out)

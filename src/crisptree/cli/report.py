@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +51,7 @@ def report(
         # Without names rows are counted as in all that is said about those of a file.
         ids = 1 + np.flatnonzero(known) if rows.ids is None else rows.ids[known]
     names = list(estimator.preprocessing_.feature_names)
-    write(estimator, output, X, y, feature_names=names, ids=ids, target=target)
+    write_page = estimator.report if hasattr(estimator, "forest_") else partial(write, estimator)
+    write_page(output, X, y, feature_names=names, ids=ids, target=target)
     out.show(str(output))
     out.finish({"model": str(model), "data": str(data), "rows": len(X), "output": str(output)})

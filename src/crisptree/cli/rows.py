@@ -14,6 +14,7 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
+from crisptree.labels import class_numbers
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
@@ -39,6 +40,9 @@ class Labelled:
         return self.X[known], classes[self.truth[known]]
 
 
+TAKING_TABLES = (crisptree.CrispTreeClassifier, crisptree.CrispTreeRegressor, crisptree.CrispForestClassifier)
+
+
 def predicts_numbers(model: Any) -> bool:
     """Whether a model is a regressor."""
     return isinstance(model, crisptree.CrispTreeRegressor)
@@ -47,7 +51,7 @@ def predicts_numbers(model: Any) -> bool:
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if not isinstance(model, crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor):
+    if not isinstance(model, TAKING_TABLES):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
@@ -57,7 +61,7 @@ def load_model(path: Path) -> Any:
         )
     model = taking_rows(model)
     names = model.__dict__.pop("feature_names_in_", None)
-    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.tree_.n_features, names))
+    model.__dict__.setdefault("preprocessing_", Preprocessing.plain(model.n_features_in_, names))
     return model
 
 
@@ -164,5 +168,5 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    hard, soft = model.tree_.predictions(model.apply(X), X), model.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = class_numbers(model.predict(X), model.classes_), model.soft_predict_proba(X).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -23,6 +23,9 @@ from crisptree.learning.spec import Spec
 SOME = 0.4
 """The share of features that a split may have where fewer are tried: trees that look elsewhere err elsewhere."""
 
+LOW = 6
+"""The depth of CART's trees that are finetuned: deeper ones would soften hundreds of splits."""
+
 TREES = 5
 """Trees of a trial: enough to tell settings apart that help many trees from those that help one."""
 
@@ -74,11 +77,14 @@ class ForestSearch(Search):
         return Trial(values, np.concatenate(scores), weights, 0.0, leaves)
 
     def thresholds(self) -> None:
-        """CART's splits to the full depth, as they are found: what a random forest averages."""
+        """CART's splits to the full depth, as they are found: what a random forest averages; low trees trained on."""
         if self._is_free("split"):
             values = THRESHOLDS | {"finetune_epochs": 0} | ({"max_depth": None} if self.deep else {})
             for share in ("sqrt", None):
                 self._try(**values, max_features=share)
+            if self.parameters["finetune_epochs"]:
+                depth = LOW if self.depth is None else min(LOW, self.depth)
+                self._try(**THRESHOLDS | {"max_depth": depth}, max_features=None)
 
     def sparse(self) -> None:
         """Sparse trees as for one, shallow and as deep as the others; the best so far with fewer features a split."""

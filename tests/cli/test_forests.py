@@ -1,0 +1,49 @@
+"""Forests on the command line: fitted, predicted, judged, looked at."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crisptree import CrispForestClassifier, load
+from tests.cli.running import QUICK, done, run
+
+
+@pytest.fixture(scope="module")
+def forest(shop, tmp_path_factory):
+    path = tmp_path_factory.mktemp("forest") / "forest.crisp"
+    done("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", *QUICK, "-o", path)
+    return path
+
+
+def test_trees_make_a_forest(forest):
+    model = load(forest)
+    assert isinstance(model, CrispForestClassifier)
+    assert len(model) == 3
+
+
+def test_a_forest_predicts_and_is_judged_by_all_of_its_trees(forest, shop):
+    said = json.loads(done("evaluate", forest, shop.csv, "--json").raw)
+    lines = done("predict", forest, shop.csv, "--proba", "--leaf", "--explain").raw.splitlines()
+    assert lines[0].count("leaf in tree") == 3
+    predicted = np.array([line.split(",")[0].strip('"') for line in lines[1:]])
+    assert said["accuracy"]["hard"] == np.mean(predicted == np.array(shop.table["buys"].to_pylist()))
+    assert said["blamed"] == []
+
+
+def test_inspection_and_report_know_forests(forest, shop, tmp_path):
+    said = json.loads(done("inspect", forest, "--json").raw)
+    assert (said["trees"], said["kind"]) == (3, "CrispForestClassifier")
+    assert said["importances"]
+    assert "3 trees of depth" in done("inspect", forest).raw
+    done("report", forest, shop.csv, "-o", tmp_path / "page.html")
+    assert "of a forest (3 trees" in (tmp_path / "page.html").read_text()
+
+
+def test_what_forests_do_not_do_is_said(forest, shop, tmp_path):
+    answer = run("plot", forest, "-o", tmp_path / "tree.svg")
+    assert answer.code != 0
+    assert "it holds a forest" in answer.said
+    answer = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", "--paper", "-o", tmp_path / "x.crisp")
+    assert answer.code != 0
+    assert "--paper is for one tree" in answer.said
