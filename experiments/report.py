@@ -174,6 +174,7 @@ def data_section(results: Results) -> str:
     words += f", {capped} were given up at the time cap" if capped else ""
     soft = results.config.soft
     words += f"; the soft tree is asked for up to depth {soft.max_depth}" if soft else ""
+    words += f". One after another the fits took {results.hours():.1f} h, trials on validation rows not counted"
     parts = [heading, f"{words}. Commits and machines: {'; '.join(results.origins()) or MISSING}.\n"]
     for metric, name in TABLES.items():
         shown = [method for method in results.methods if not metric.endswith("soft") or has_soft(method)]

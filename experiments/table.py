@@ -125,6 +125,10 @@ class Results:
         done, capped = (sum(map(len, part.values())) for part in (self.done, self.given_up))
         return done, capped, len(expected(self.config))
 
+    def hours(self) -> float:
+        """What the fits of the finished cells took one after another, trials on validation rows not counted."""
+        return sum(cell["seconds"] for group in self.done.values() for cell in group) / 3600
+
     def origins(self) -> list[str]:
         """The commits and machines that the cells come from."""
         found = set()

@@ -28,6 +28,7 @@ def cell(method, depth, seed, test, train=0.9, soft=None, status=DONE, search="n
         "depth": depth,
         "seed": seed,
         "status": status,
+        "seconds": 1800.0,
         "metrics": metrics if status == DONE else None,
         "commit": "0123456789abcdef",
         "machine": machine,
@@ -161,6 +162,7 @@ def test_tables_show_missing_cells_with_their_reason_and_keep_soft_scores_apart(
     assert "| CO2 (re-implemented) | 70.00 | 80.00 | — (time cap) |" in page
     assert "| OC1 (re-implemented) | 70.00 † | 80.00 | — (not run) |" in page
     assert page.count("† This cell is of an earlier set-up") == 1
+    assert "One after another the fits took 13.5 h" in page
     assert "| Greedy (EM) | 74.00 (1 of 2 seeds) | 85.00 ± 1.41 | 90.00 ± 1.41 |" in page
     assert "| Soft tree (visits all leaves) | — (not run) | — (not run) | — (not asked) |" in page
     assert "27 of 32 cells are finished, 1 were given up at the time cap" in page
