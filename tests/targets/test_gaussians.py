@@ -124,3 +124,10 @@ def test_tables_in_units_are_those_of_the_numbers_themselves():
 def test_files_with_negative_variances_are_refused():
     assert Gaussians(2).check(np.array([[0.0, -1.0]])) == "not means and variances"
     assert Gaussians(2).check(np.array([[0.0, 1.0]])) is None
+
+
+def test_variances_are_drawn_halfway_to_that_of_all_leaves_of_a_place():
+    tables = torch.tensor([[[0.0, 1.0]], [[2.0, 4.0]]], dtype=torch.float64)  # two leaves, one place
+    sums = torch.tensor([[[3.0, 0, 0]], [[1.0, 0, 0]]], dtype=torch.float64)
+    found = Gaussians(2).drawn_together(tables, sums)
+    assert found[:, 0].tolist() == [[0.0, 0.5 + 0.875], [2.0, 2 + 0.875]]

@@ -112,7 +112,7 @@ def compare(
 def _parts(rows: LabelledTable, share: float, folds: int | None, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
     """Which rows judge: once a share of them, or every row in one of the folds.  (n,)"""
     if folds is None:
-        yield held_rows(rows, share, seed)
+        yield held_rows(rows.y, share, seed, has_numbers=rows.has_numbers)
         return
     from sklearn.model_selection import KFold, StratifiedKFold
 

@@ -124,7 +124,7 @@ def fit(
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows, share, seed), out, progress)
+        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
         others = {"validation": judges, "held out": table.held_out}
@@ -135,7 +135,7 @@ def fit(
             scores = scores_of(model, table, others)
             out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows, 0, seed), out, progress)
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more

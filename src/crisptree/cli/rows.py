@@ -134,7 +134,8 @@ def _read_labelled(
     learned = model.preprocessing_.target
     name = target or (learned if learned in source.names else source.target) or learned
     if name is None:
-        raise TableError(f"name the column of {data} that holds the truth with --target.")
+        what = "numbers" if predicts_numbers(model) else "classes"
+        raise TableError(f"name the column of {data} that holds the {what} with --target.")
     source.column(name, "--target")
     if predicts_numbers(model):
         labels: npt.NDArray[Any] = read_numbers(source, name, missing)

@@ -246,13 +246,12 @@ def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, flo
     return result
 
 
-def held_rows(rows: LabelledTable, share: float, seed: int) -> npt.NDArray[np.bool_]:
+def held_rows(y: npt.NDArray[Any], share: float, seed: int, *, has_numbers: bool = False) -> npt.NDArray[np.bool_]:
     """Which rows to put aside; never all of a class.  (n,)"""
-    y = rows.y
     held = np.zeros(len(y), dtype=bool)
     if share:
-        strata = Gaussians(2).strata(y[:, None]) if rows.has_numbers else y
-        held[hold_out(strata, share, seed, keep_classes=not rows.has_numbers)[1]] = True
+        strata = Gaussians(2).strata(y[:, None]) if has_numbers else y
+        held[hold_out(strata, share, seed, keep_classes=not has_numbers)[1]] = True
         if not held.any():
             raise TableError(f"--holdout {share:g} must hold out at least one row; of {len(y)} rows it holds out none.")
     return held

@@ -36,6 +36,20 @@ def mean_and_variance(weight: Any, sums: Any, squares: Any, prior: float) -> tup
     return mean, (squares + prior) / total - mean * mean
 
 
+OWN_SHARE = 0.5
+"""How much a leaf's variance is its own while a tree trains."""
+
+
+def drawn_variance(variance: Any, weight: Any) -> Any:
+    """½ v_ℓ + ½ Σ_ℓ N_ℓ v_ℓ / Σ_ℓ N_ℓ: between leaves with variances of their own and a squared error for all.
+
+    With its own variance alone, a leaf of quiet rows pushes all others away; with one for all, none can be quiet.
+    (n_leaves, …, n_outputs), (n_leaves, …, 1) → the first
+    """
+    together = (weight * variance).sum(0) / weight.sum(0).clamp_min(1e-30)
+    return OWN_SHARE * variance + (1 - OWN_SHARE) * together
+
+
 def squared_error(weight: Any, sums: Any, squares: Any, mean: Any) -> Any:
     """Σ w Σ_k (y_k − m_k)² from sums over the rows.  (…, 1), three (…, n_outputs) → (…)"""
     return (squares - 2 * mean * sums + weight * mean * mean).sum(-1)

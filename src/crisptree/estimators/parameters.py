@@ -15,7 +15,17 @@ from typing import Any, ClassVar, dataclass_transform
 import numpy as np
 
 from crisptree.estimators.constraints import APART, SIGNS
-from crisptree.estimators.rules import Rule, is_whole, number, one_of, true_or_false, whole, whole_numbers, word_or
+from crisptree.estimators.rules import (
+    Rule,
+    columns_or_encoder,
+    number,
+    one_of,
+    split_rule,
+    true_or_false,
+    whole,
+    whole_numbers,
+    word_or,
+)
 
 RIVALS = ("axis_aligned", "random", "oc1", "co2")
 NUMBER_RIVALS = ("axis_aligned", "random", "oc1")
@@ -105,28 +115,6 @@ def _init_of(cls: type[Declared]) -> Callable[..., None]:
     )
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     return __init__
-
-
-def split_rule(*names: str) -> Rule:
-    """One of some kinds of split, or a function that builds modules."""
-    return Rule(
-        lambda value: callable(value) or (isinstance(value, str) and value in names),
-        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
-        names,
-    )
-
-
-def columns_or_encoder() -> Rule:
-    """What is done to tables that are not rows of numbers."""
-
-    def holds(value: Any) -> bool:
-        if value is None or hasattr(value, "encoded"):
-            return True
-        if isinstance(value, str):
-            return value == "auto"
-        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
-
-    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")
 
 
 class TreeParameters(Declared):

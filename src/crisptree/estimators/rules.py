@@ -87,3 +87,25 @@ def whole_numbers(n_values: tuple[int, ...] | None = None, *, different: bool = 
         )
 
     return holds
+
+
+def split_rule(*names: str) -> Rule:
+    """One of some kinds of split, or a function that builds modules."""
+    return Rule(
+        lambda value: callable(value) or (isinstance(value, str) and value in names),
+        ", ".join(map(repr, names)) + " or a function split(input_shape) that returns a torch.nn.Module",
+        names,
+    )
+
+
+def columns_or_encoder() -> Rule:
+    """What is done to tables that are not rows of numbers."""
+
+    def holds(value: Any) -> bool:
+        if value is None or hasattr(value, "encoded"):
+            return True
+        if isinstance(value, str):
+            return value == "auto"
+        return isinstance(value, list | tuple) and all(isinstance(name, str) or is_whole(name) for name in value)
+
+    return Rule(holds, "'auto', None, a list of columns or a TableEncoder")

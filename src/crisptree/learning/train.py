@@ -160,7 +160,9 @@ def train(
 
 def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:
     statistics = counts.reshape(-1, target.n_statistics)
-    return target.update(statistics, leaves.reshape(-1, target.n_values), prior).reshape_as(leaves)
+    tables = target.update(statistics, leaves.reshape(-1, target.n_values), prior)
+    side_by_side = (part.reshape(len(leaves), -1, part.shape[1]) for part in (tables, statistics))
+    return target.drawn_together(*side_by_side).reshape_as(leaves)
 
 
 def _diverged(loss: float, finite: bool, name: str, epoch: int, steepness: float) -> DivergenceError:

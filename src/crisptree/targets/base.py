@@ -93,6 +93,13 @@ class Target(ABC):
     def update(self, statistics: Tensor, previous: Tensor, prior: float) -> Tensor:
         """The M-step of leaves: the likeliest tables; a leaf that nothing reached keeps its own.  (m, n_statistics)"""
 
+    def drawn_together(self, tables: Tensor, statistics: Tensor) -> Tensor:
+        """Tables after an update, made more alike among the leaves of one place where that helps training.
+
+        (n_leaves, n_places, n_values), (n_leaves, n_places, n_statistics) → the first
+        """
+        return tables
+
     @abstractmethod
     def random_tables(self, n: int, generator: Generator) -> Tensor:
         """Tables that tell leaves apart before anything is known.  (n, n_values)"""

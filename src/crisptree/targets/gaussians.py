@@ -80,6 +80,15 @@ class Gaussians(Target):
         tables = torch.cat([mean, variance.clamp_min(SMALLEST_VARIANCE)], dim=1)
         return tables.to(previous).where(statistics[:, :1] > 0, previous)
 
+    def drawn_together(self, tables: Tensor, statistics: Tensor) -> Tensor:
+        """Every variance half its own and half that of all leaves together; see ``equations.gaussian``."""
+        import torch
+
+        from crisptree.equations.gaussian import drawn_variance
+
+        mean, variance = tables[..., : self.n_outputs], tables[..., self.n_outputs :]
+        return torch.cat([mean, drawn_variance(variance, statistics[..., :1].to(tables))], dim=-1)
+
     def random_tables(self, n: int, generator: Generator) -> Tensor:
         """Means as far apart as those of rows, and the variance of all of them."""
         import torch
