@@ -43,7 +43,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         How many rows are drawn for a tree, or what share of them; None draws as many as there are.
     max_features : int, float, "sqrt", "auto" or None, default="auto"
         How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
-        lets hyperplanes have all and thresholds the square root of their number.
+        lets hyperplanes have all and thresholds the square root of their number, unless the fit finds others better.
     max_depth : int, "auto" or None, default="auto"
         The largest number of splits on a path. "auto" is 14 for hyperplanes, and no bound for thresholds.
     random_state : int, RandomState or None, default=None

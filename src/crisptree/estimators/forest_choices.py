@@ -20,6 +20,9 @@ from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.problem import Problem
 from crisptree.learning.spec import Spec
 
+SOME = 0.4
+"""The share of features that a split may have where fewer are tried: trees that look elsewhere err elsewhere."""
+
 TREES = 5
 """Trees of a trial: enough to tell settings apart that help many trees from those that help one."""
 
@@ -78,11 +81,11 @@ class ForestSearch(Search):
                 self._try(**values, max_features=share)
 
     def sparse(self) -> None:
-        """Sparse trees as for one, shallow and as deep as the others."""
+        """Sparse trees as for one, shallow and as deep as the others; the best so far with fewer features a split."""
         super().sparse()
-        best = self.best.values
-        if best.get("l1"):
-            self._try(**best | {"max_depth": self.depth})
+        if self.best.values.get("l1"):
+            self._try(**self.best.values | {"max_depth": self.depth})
+        self._try(**self.best.values | {"max_features": SOME})
 
     def _is_free(self, name: str) -> bool:
         return name == "finetune_epochs" or super()._is_free(name)
