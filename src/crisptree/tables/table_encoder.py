@@ -216,7 +216,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         preprocessing = self.preprocessing_
         table = self._matched(table_of(X), preprocessing)
         names = [column.name for column in preprocessing.columns]
-        return plain_columns(preprocessing, names, table, preprocessing.missing)
+        return plain_columns(preprocessing, names, table, preprocessing.missing, table.written)
 
     def _matched(self, table: Table, preprocessing: Preprocessing) -> Table:
         """The table under the names of training: columns without names are found by their place."""
