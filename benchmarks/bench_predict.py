@@ -120,6 +120,32 @@ def against_others() -> None:
     bare(tree, one, X_test)
 
 
+def full_leaves() -> None:
+    """256 leaves that all have rows: a complete tree of random hyperplanes on random rows, of every type of number."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10_000, 784)).astype(np.float32)
+    y = rng.integers(0, 10, len(X))
+    model = CrispTreeClassifier()
+    model.tree_ = random_tree(DEPTH, 784)
+    model.classes_, model.n_features_in_ = np.arange(10), 784
+    plain = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, y)
+    wide, half, small = X.astype(np.float64), X.astype(np.float16), rng.integers(0, 256, X.shape, dtype=np.uint8)
+    calls = {
+        "scikit-learn, axis-aligned": lambda: plain.predict(X),
+        "crisptree": lambda: model.predict(X),
+        "crisptree, float64": lambda: model.predict(wide),
+        "crisptree, float16": lambda: model.predict(half),
+        "scikit-learn, uint8": lambda: plain.predict(small),
+        "crisptree, uint8": lambda: model.predict(small),
+    }
+    assert len(np.unique(model.apply(X))) > 200
+    seconds = medians(calls)
+    base = seconds["scikit-learn, axis-aligned"]
+    print(f"## Random rows, 10,000 × 784, depth {DEPTH}, 256 full leaves\n")
+    lines = [[name, f"{value / base:.2f}"] for name, value in seconds.items()]
+    print(table(["", "ratio to scikit-learn on float32"], lines))
+
+
 def bare(tree: FlatTree, one: np.ndarray, many: np.ndarray) -> None:
     """The kernel alone on one row, beside what its dot products take when they stand in a row of many."""
     assert router is not None
@@ -169,4 +195,5 @@ def growth() -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     against_others()
+    full_leaves()
     growth()

@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
+import crisptree
 from crisptree import CrispForestClassifier, export
 from crisptree.export import ExportError, Portable
 from crisptree.export.agreement import compare, rows_of
@@ -104,3 +105,13 @@ def test_the_ranges_of_a_forest_are_those_of_all_its_trees():
     model, _ = forest()
     lowest = [tree.statistics.lowest for tree in model.forest_]
     np.testing.assert_array_equal(Portable.of(model).ranges.lowest, np.min(lowest, axis=0))
+
+
+def test_a_document_of_a_forest_comes_back_bit_for_bit(tmp_path):
+    model, columns = forest_of_a_table()
+    assert export.check(model, columns, "json").equal_leaves == 400
+    (tmp_path / "m.json").write_text(export.json(model), encoding="utf-8")
+    crisptree.load(tmp_path / "m.json").save(tmp_path / "two.crisp")
+    model.save(tmp_path / "one.crisp")
+    crisptree.load(tmp_path / "one.crisp").save(tmp_path / "one.crisp")
+    assert (tmp_path / "one.crisp").read_bytes() == (tmp_path / "two.crisp").read_bytes()

@@ -143,6 +143,43 @@ def test_every_value_is_checked_also_those_that_no_split_reads(value, instructio
     assert compiled.route_rows(tree, X, instruction_set=instruction_set) is not None
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float16])
+@pytest.mark.parametrize("layout", ["as it is", "transposed", "every second column", "a field of a record"])
+def test_bytes_and_half_floats_reach_the_leaves_of_their_float32_values(kind, layout):
+    tree = random_flat_tree(TreeStructure.balanced(5), 40)
+    X = (100 * np.abs(rows_of(3001, 40))).astype(kind)
+    if layout == "a field of a record":
+        records = np.zeros(len(X), dtype=[("name", "u1"), ("x", kind, (40,))])
+        records["x"] = X
+        rows = records["x"]
+    else:
+        rows = X if layout == "as it is" else LAYOUTS[layout](X)
+    found = compiled.route_rows(tree, rows, check_finite=True)
+    assert np.array_equal(found, reference.route_rows(tree, X.astype(np.float32)))
+
+
+def test_every_half_float_is_read_as_the_number_that_it_is():
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)]
+    for limit in np.unique(np.abs(finite.astype(np.float32)))[::997]:
+        tree = flat_tree(TreeStructure.stump(), [[1.0]], [-limit])
+        found = compiled.route_rows(tree, finite[:, None], check_finite=True)
+        assert np.array_equal(found, (finite.astype(np.float32) > limit).astype(int))
+    for odd in halves[~np.isfinite(halves)][::50]:
+        assert compiled.route_rows(tree, np.array([[odd]]), check_finite=True) is None
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float16])
+def test_bytes_and_half_floats_are_not_copied_whole(kind):
+    tree, X = random_flat_tree(TreeStructure.balanced(3), 200), np.ones((50_000, 200), dtype=kind)
+    compiled.prepared(tree)
+    tracemalloc.start()
+    compiled.route_rows(tree, X, check_finite=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * X.nbytes
+
+
 def test_a_double_that_float32_cannot_hold_is_not_finite():
     tree = random_flat_tree(TreeStructure.stump(), 2)
     assert compiled.route_rows(tree, np.array([[1e300, 0.0]]), check_finite=True) is None
@@ -192,7 +229,7 @@ def test_wrong_arrays_are_refused():
     tree = random_flat_tree(TreeStructure.stump(), 3)
     with pytest.raises(ValueError, match="another width"):
         compiled.route_rows(tree, rows_of(2, 4))
-    with pytest.raises(ValueError, match="float32 or float64"):
+    with pytest.raises(ValueError, match="float32, float64, float16 or uint8"):
         compiled.route_rows(tree, np.zeros((2, 3), dtype=np.int32))
     with pytest.raises(ValueError, match="no instruction set 'mmx'"):
         compiled.route_rows(tree, rows_of(2, 3), instruction_set="mmx")
@@ -204,15 +241,16 @@ def model():
     return plain_tree(max_depth=3, epochs=3, finetune_epochs=2, min_updates=5, random_state=0).fit(X, y)
 
 
-def test_plain_float_arrays_take_the_fast_lane_and_others_do_not(model):
+def test_plain_arrays_take_the_fast_lane_and_others_do_not(model):
     X, _ = clouds(100)
 
     def lane(rows):
         return fast_leaves(model.tree_, rows, None, has_names=False)
 
     assert lane(X) is not None
-    assert lane(X.astype(np.float64)) is not None
-    for other in (X.astype(np.float16), X.tolist(), X[:, :3], X[0], X[:0], X.astype(">f4")):
+    for kind in (np.float64, np.float16, np.uint8):
+        assert lane(np.abs(X).astype(kind)) is not None
+    for other in (X.astype(np.int64), X.tolist(), X[:, :3], X[0], X[:0], X.astype(">f4")):
         assert lane(other) is None
 
 

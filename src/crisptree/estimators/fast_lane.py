@@ -1,4 +1,4 @@
-"""Prediction of plain float arrays without scikit-learn's checks, which take longer than the tree does for a row."""
+"""Prediction of plain arrays without scikit-learn's checks, which take longer than the tree does for a row."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from sklearn import get_config
 
 from crisptree.inference import CrispTree, FlatTree, compiled
 
-FAST_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
-
 
 def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names: bool) -> npt.NDArray[np.int64] | None:
-    """The leaves of a plain float array of the right width, checked for finite values while it is routed.
+    """The leaves of a plain array of the right width, checked for finite values while it is routed.
 
     None for anything else, or where a check fails: the generic way then raises scikit-learn's own error.
     """
@@ -26,8 +24,8 @@ def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names
 
 
 def is_plain(X: Any, n_features: int, known: Mapping[str, Any] | None = None) -> bool:
-    """Whether X is a float array of the right width with some rows, for a model without names or an encoder."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FAST_TYPES:
+    """Whether X is floats or bytes of the right width, with some rows, for a model without names or an encoder."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in compiled.TYPES:
         return False
     if X.shape[1] != n_features or not len(X):
         return False

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.learning.history import EpochRecord
     from crisptree.learning.problem import Part
+    from crisptree.persistence.model_file import Sections
     from crisptree.tables.table_encoder import TableEncoder
 
 ROWS_AT_ONCE = 1024
@@ -207,6 +208,13 @@ class ForestEstimator(BaseEstimator):
         from crisptree.estimators.loading import save
 
         save(self, path)
+
+    def _sections(self) -> Sections:
+        """All that a file keeps of it, for other forms than our own."""
+        check_is_fitted(self, "forest_")
+        from crisptree.estimators.loading import sections_of
+
+        return sections_of(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

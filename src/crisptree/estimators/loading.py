@@ -66,7 +66,7 @@ def save(estimator: TreeEstimator | ForestEstimator, path: str | PathLike[str]) 
     write(path, sections_of(estimator))
 
 
-def sections_of(estimator: TreeEstimator) -> Sections:
+def sections_of(estimator: TreeEstimator | ForestEstimator) -> Sections:
     """All that a file keeps of a fitted estimator."""
     known, parameters = estimator.__dict__, estimator.get_params(deep=False)
     names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")

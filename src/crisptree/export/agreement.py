@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.forests import as_one_tree, trees_of
+from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.reference import visits
-from crisptree.view import view_of
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -85,7 +84,7 @@ class Agreement:
     equal_leaves, equal_classes : int
         Rows that reach the same leaf (of a forest: in every tree), and that get the same class.
     largest_difference : float
-        Of any probability (of a regression: of any value), on the rows that reach the same leaf.
+        Of any probability, on the rows that reach the same leaf; of numbers of a regression beyond 1, relative to them.
     near : int
         Rows so near to a boundary on their way that another order or precision of the sum may turn them.
     unexplained : int
@@ -131,7 +130,7 @@ class Agreement:
 
 def rows_of(model: Any, X: Any) -> Rows:
     """Rows in both forms, from whatever the model itself takes."""
-    view = view_of(as_one_tree(model), "a comparison")
+    view = first_view(model, "a comparison")
     encoded = view.rows(X)
     last: Any = view.earlier[-1] if view.earlier else None
     while hasattr(last, "steps"):
@@ -154,7 +153,15 @@ def expected(model: Any, X: Singles) -> Answers:
     for tree, reached in zip(trees, leaves.T, strict=True):
         tables += tree.leaf_values(reached, X)
     tables /= len(trees)
+    n_targets = n_targets_of(model)
+    if n_targets is not None:
+        return Answers(leaves, no_classes(len(X)), tables[:, :n_targets])
     return Answers(leaves, np.asarray(trees[0].meaning.answers(tables), np.int64), tables)
+
+
+def no_classes(n: int) -> Integers:
+    """What stands in the place of classes where numbers are predicted."""
+    return np.full(n, -1, dtype=np.int64)
 
 
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
@@ -162,7 +169,8 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     truth = expected(model, X)
     same = np.asarray((truth.leaves == found.leaves.reshape(truth.leaves.shape)).all(axis=1))
     near = np.any([near_boundary(tree, X) for tree in trees_of(model)], axis=0)
-    gap = np.abs(truth.probabilities - found.probabilities)[same]
+    size = np.maximum(np.abs(truth.probabilities), 1.0)  # numbers of a regression may be of any size
+    gap = (np.abs(truth.probabilities - found.probabilities) / size)[same]
     gap[np.isnan(gap)] = np.inf
     return Agreement(
         target,

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from crisptree.inference import CrispTree
-from crisptree.view import view_of
+from crisptree.view import ModelView, view_of
 
 
 def as_one_tree(model: Any) -> Any:
@@ -22,10 +22,29 @@ def as_one_tree(model: Any) -> Any:
     return model.tree(0) if "forest_" in getattr(model, "__dict__", {}) else model
 
 
+def last_step(model: Any) -> Any:
+    """The estimator itself, at the end of a Pipeline or alone."""
+    while hasattr(model, "named_steps"):
+        model = model.steps[-1][1]
+    return model
+
+
+def first_view(model: Any, purpose: str) -> ModelView:
+    """The view of the model, of a forest that of its first tree; numbers of a regression are called by their places."""
+    one = as_one_tree(model)
+    n_targets = getattr(last_step(one), "__dict__", {}).get("n_outputs_")
+    tree = getattr(last_step(one), "__dict__", {}).get("tree_")
+    named = None if n_targets is None or tree is None else [str(place) for place in range(tree.n_outputs)]
+    return view_of(one, purpose, class_names=named)
+
+
+def n_targets_of(model: Any) -> int | None:
+    """How many numbers a regression predicts; None for classes."""
+    found: int | None = getattr(last_step(model), "__dict__", {}).get("n_outputs_")
+    return found
+
+
 def trees_of(model: Any) -> tuple[CrispTree, ...]:
     """All trees of a fitted model."""
-    last = model
-    while hasattr(last, "named_steps"):
-        last = last.steps[-1][1]
-    forest = getattr(last, "__dict__", {}).get("forest_")
-    return (view_of(model, "an export").tree,) if forest is None else tuple(forest.trees)
+    forest = getattr(last_step(model), "__dict__", {}).get("forest_")
+    return (first_view(model, "an export").tree,) if forest is None else tuple(forest.trees)

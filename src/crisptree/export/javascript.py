@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows
+from crisptree.export.agreement import Answers, Rows, no_classes
 from crisptree.export.escaping import javascript as quoted
 from crisptree.export.portable import ExportError, Input, Portable, PortableTree
 
@@ -35,7 +35,8 @@ def js(model: Any) -> str:
     It does the same arithmetic in the same order, in single precision, so that every row reaches the leaf that it
     reaches here. It exports ``predict(row)``, ``predictProba(row)``, ``leaf(row)``, ``classes`` and ``columns``; a row
     is an object with the columns by name, an array of them in their order, or a typed array of the features. Missing
-    values are null, categories are text. ``leaves(row)`` has the leaf in every tree of a forest.
+    values are null, categories are text. ``leaves(row)`` has the leaf in every tree of a forest; of a regression
+    ``predict`` gives the number, or all of them.
 
     Parameters
     ----------
@@ -90,8 +91,10 @@ def answers(portable: Portable, written: str, rows: Rows) -> Answers:
             raise ExportError(f"Node.js failed: {run.stderr.strip()[-500:]}")
         found = json.loads((place / "found.json").read_text(encoding="utf-8"))
         version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    leaves, classes, tables = zip(*found, strict=True)
-    return Answers(np.array(leaves), np.array(classes), np.array(tables), (f"run with Node.js {version}",))
+    leaves, classes, tables = (np.array(part) for part in zip(*found, strict=True))
+    if not portable.classes:
+        classes = no_classes(len(rows))
+    return Answers(leaves, classes, tables, (f"run with Node.js {version}",))
 
 
 def _spec(portable: Portable) -> str:

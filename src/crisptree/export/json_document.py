@@ -7,16 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import crisptree
-from crisptree.export.agreement import Answers, Rows
-from crisptree.export.forests import as_one_tree
+from crisptree.export.agreement import Answers, Rows, expected
+from crisptree.export.forests import first_view, last_step
 from crisptree.export.portable import Portable
 from crisptree.persistence.document import document_of, text_of
-from crisptree.view import view_of
 from crisptree.view.columns import preprocessing_of
-from crisptree.view.model import without_encoder
 
 
 def json(model: Any) -> str:
@@ -43,11 +39,8 @@ def json(model: Any) -> str:
     Portable.of(model, "export.json")  # which refuses Pipelines with steps that a file cannot keep
     estimator = model
     if hasattr(model, "named_steps"):
-        view = view_of(as_one_tree(model), "export.json")
-        estimator = model
-        while hasattr(estimator, "named_steps"):
-            estimator = estimator.steps[-1][1]
-        estimator = copy.copy(estimator)
+        view = first_view(model, "export.json")
+        estimator = copy.copy(last_step(model))
         stored = preprocessing_of(view)
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored
@@ -64,7 +57,4 @@ def answers(portable: Portable, written: str, rows: Rows) -> Answers:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         path.write_text(written, encoding="utf-8")
-        model = without_encoder(crisptree.load(path))
-    model.__dict__.pop("feature_names_in_", None)  # the rows are an array
-    leaves = np.asarray(model.apply(rows.X), dtype=np.int64)
-    return Answers(leaves, np.asarray(model.tree_.labels(leaves), np.int64), model.predict_proba(rows.X))
+        return expected(crisptree.load(path), rows.X)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.forests import as_one_tree, trees_of
+from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
 from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
-from crisptree.view import ModelView, view_of
+from crisptree.view import ModelView
 from crisptree.view.columns import preprocessing_of
 from crisptree.view.names import feature_names
 
@@ -99,9 +99,11 @@ class PortableTree:
     scaling: tuple[Doubles, Doubles] | None = None
 
     @classmethod
-    def of(cls, tree: CrispTree) -> PortableTree:
-        """The arrays of a tree that predicts."""
-        said = tree.structure, tree.leaves, node_tables(tree), tree.meaning.weight(tree.statistics.node_counts)
+    def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
+        """The arrays of a tree that predicts classes or, where that is given, so many numbers."""
+        own = slice(0, n_targets)  # of numbers leaves have means, and then variances
+        tables, nodes = tree.leaf_values()[:, own], tree.in_units(node_tables(tree))[:, own]
+        said = tree.structure, tables, nodes, tree.meaning.weight(tree.statistics.node_counts)
         if isinstance(tree, FlatTree):
             return cls(*said, tree.weight, tree.bias, {})
         splits: Any = getattr(tree, "splits", None)
@@ -168,7 +170,7 @@ class Portable:
     task : {"classification", "regression"}
         What the numbers of a leaf are.
     classes : tuple
-        The class labels as Python's values: text, whole numbers, floats or booleans.
+        The class labels as Python's values: text, whole numbers, floats or booleans. None for a regression.
     class_type : str
         The name of their type in ``crisptree.labels``.
     inputs : tuple of Input
@@ -218,17 +220,17 @@ class Portable:
         """The values of a fitted estimator, or of a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        view = view_of(as_one_tree(model), purpose)
+        view, n_targets = first_view(model, purpose), n_targets_of(model)
         _check_earlier(view, purpose)
         estimator = view.estimator
-        trees = tuple(PortableTree.of(tree) for tree in trees_of(model))
+        trees = tuple(PortableTree.of(tree, n_targets) for tree in trees_of(model))
         inputs, stored = _inputs(view)
-        classes = np.asarray(estimator.classes_)
+        classes = np.asarray(estimator.classes_ if n_targets is None else [])
         return cls(
             trees=trees,
-            task="classification",
+            task="classification" if n_targets is None else "regression",
             classes=tuple(classes.tolist()),
-            class_type=label_type(classes),
+            class_type="" if n_targets is not None else label_type(classes),
             inputs=inputs,
             feature_names=tuple(feature_names(estimator, None, view.earlier)),
             missing_texts=() if stored is None else tuple(stored.missing),
@@ -270,7 +272,8 @@ class Portable:
             "A crisp decision tree" if len(self.trees) == 1 else f"A forest of {len(self.trees)} crisp decision trees"
         )
         features = f"{self.n_features} feature{'' if self.n_features == 1 else 's'}"
-        return f"{what}, {features}, {self.n_outputs} classes"
+        outputs = f"{self.n_outputs} classes" if self.classes else f"{self.n_outputs} number(s) predicted"
+        return f"{what}, {features}, {outputs}"
 
     @property
     def encodes(self) -> bool:

@@ -131,6 +131,10 @@ function crispModel(spec) {
     leaves,
     leaf: (row) => (spec.trees.length > 1 ? leaves(row) : leaves(row)[0]),
     predictProba: (row) => tableOf(leaves(row)),
-    predict: (row) => spec.classes[largestOf(tableOf(leaves(row)))],
+    predict(row) {
+      const table = tableOf(leaves(row));
+      if (spec.classes.length) return spec.classes[largestOf(table)];
+      return nOutputs > 1 ? [...table] : table[0]; // a regression
+    },
   };
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crisptree.export.agreement import Answers, Rows
+from crisptree.export.agreement import Answers, Rows, no_classes
 from crisptree.export.escaping import sql_name as named
 from crisptree.export.portable import ExportError, Portable, PortableTree
 from crisptree.export.sql_splits import goes_right, literal, no_answer, number
@@ -88,8 +88,10 @@ def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
         return f"\nSELECT r.*, {chosen}\nFROM {source} AS r\n{joins}\n"
     means = [
         f"({' + '.join(f'a{suffix}.{name}' for suffix in suffixes)}) / {len(suffixes)}e0 AS {name}"
-        for name in outputs[1:]
+        for name in _numbers(portable)
     ]
+    if not portable.classes:
+        return f"\nSELECT r.*, {', '.join(means)}\nFROM {source} AS r\n{joins}\n"
     largest = " ".join(
         "WHEN " + " AND ".join(f"r.{one} >= r.{other}" for other in outputs[1:]) + f" THEN {literal(label)}"
         for one, label in zip(outputs[1:], portable.classes, strict=True)
@@ -99,6 +101,15 @@ def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
         + joins.replace("\n", "\n  ")
         + f"\n)\nSELECT r.*, CASE {largest} END AS {outputs[0]}\nFROM crisptree_means AS r\n"
     )
+
+
+def _numbers(portable: Portable) -> list[str]:
+    """What the numbers of a leaf are called."""
+    if portable.classes:
+        return _outputs(portable)[1:]
+    if portable.n_outputs == 1:
+        return ['"prediction"']
+    return [f'"prediction {place}"' for place in range(portable.n_outputs)]
 
 
 def _suffix(portable: Portable, place: int) -> str:
@@ -111,9 +122,9 @@ def _table_of_leaves(portable: Portable, place: int) -> str:
     tree, suffix, outputs = portable.trees[place], _suffix(portable, place), _outputs(portable)
     lines = []
     for leaf, table in enumerate(tree.tables):
-        label = [] if suffix else [literal(portable.classes[int(table.argmax())])]
+        label = [] if suffix or not portable.classes else [literal(portable.classes[int(table.argmax())])]
         lines.append(f"({', '.join([str(leaf), *label, *map(number, table.tolist())])})")
-    shown = ", ".join(outputs[1:] if suffix else outputs)
+    shown = ", ".join(_numbers(portable) if suffix else outputs)
     values = ",\n         ".join(lines)
     return f"crisptree_answers{suffix} ({LEAF}, {shown}) AS (\n  VALUES {values}\n)"
 
@@ -134,6 +145,10 @@ def answers(portable: Portable, written: str, rows: Rows) -> Answers:
 def read_answers(portable: Portable, found: list[tuple[Any, ...]], note: str) -> Answers:
     """Leaves, classes and probabilities in the last columns of a result, a forest's leaves one by one."""
     n_outputs, n_trees = portable.n_outputs, len(portable.trees)
+    if not portable.classes:  # … leaves, numbers
+        numbers = np.array([row[-n_outputs - n_trees :] for row in found], dtype=np.float64)
+        leaves_found = np.nan_to_num(numbers[:, :n_trees], nan=-1).astype(np.int64)
+        return Answers(leaves_found, no_classes(len(found)), numbers[:, n_trees:], (note,))
     known = {label: place for place, label in enumerate(portable.classes)}
     if n_trees == 1:  # … leaf, prediction, probabilities
         leaf_at, class_at, table_at = [-n_outputs - 2], -n_outputs - 1, slice(-n_outputs, None)
@@ -171,6 +186,9 @@ def _check_names(portable: Portable, table: str) -> None:
 
 
 def _outputs(portable: Portable) -> list[str]:
+    """The names of what comes out: the class and its probabilities, or numbers."""
+    if not portable.classes:
+        return _numbers(portable)
     labels = [named(f"probability of {label}") for label in portable.classes]
     return ['"prediction"', *labels]
 

@@ -99,7 +99,11 @@ TARGETS = {
             "c99",
             "a C compiler",
             ("name", "integer", "inputs", "max_flash", "max_stack"),
-            refuses={"conv": NOT_IN_C, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+            refuses={
+                "conv": NOT_IN_C,
+                "module": MODULES_STAY,
+                "segmenter": IMAGES_STAY,
+            },
         ),
         ExportTarget(
             "onnx",
@@ -130,15 +134,7 @@ TARGETS = {
             ("table",),
             {"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
         ),
-        ExportTarget(
-            "json",
-            "a JSON document",
-            (".json",),
-            "json_document",
-            "crisptree itself",
-            refuses={"forest": "model files hold no forests. Export the trees one by one, forest.tree(0) and so on."},
-            whole=True,
-        ),
+        ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
             "sklearn",
             "scikit-learn's DecisionTreeClassifier",
@@ -150,6 +146,7 @@ TARGETS = {
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
+                "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
             },
         ),

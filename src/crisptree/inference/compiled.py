@@ -16,6 +16,9 @@ from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 from crisptree.warning import CrispTreeWarning
 
+TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np.uint8))
+"""What rows may be made of; each value becomes float32 as it is read, and no copy of all of them is made."""
+
 WINDOWS_AT_ONCE = 2048
 SPARSE_VALUES_AT_ONCE = 2**24
 """Without the kernel so many windows, or values of sparse rows, are written down at a time."""
@@ -23,13 +26,13 @@ SPARSE_VALUES_AT_ONCE = 2**24
 
 def route_rows(
     tree: FlatTree,
-    X: npt.NDArray[np.floating],
+    X: npt.NDArray[np.floating | np.uint8],
     *,
     n_jobs: int | None = None,
     check_finite: bool = False,
     instruction_set: str = "",
 ) -> npt.NDArray[np.int64] | None:
-    """The leaf of every row of float32 or float64 values at any strides; each value becomes float32 as it is read.
+    """The leaf of every row of values of one of ``TYPES`` at any strides; each becomes float32 as it is read.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ def _in_order(values: Any) -> npt.NDArray[Any]:
 _said: set[str] = set()
 
 
-def _by_reference(tree: FlatTree, X: npt.NDArray[np.floating], check_finite: bool) -> npt.NDArray[np.int64] | None:
+def _by_reference(tree: FlatTree, X: npt.NDArray[Any], check_finite: bool) -> npt.NDArray[np.int64] | None:
     _say_once()
     with np.errstate(over="ignore"):
         rows = np.asarray(X, dtype=np.float32)

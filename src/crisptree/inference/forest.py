@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads
-from crisptree.inference.compiled import prepared
+from crisptree.inference.compiled import TYPES, prepared
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, Doubles, FlatTree, Rows
 from crisptree.native import router
@@ -97,7 +97,7 @@ class CrispForest:
         if isinstance(X, Windows | SparseRows) or self.kernel is None:
             return False
         whole = all(stride % X.itemsize == 0 for stride in X.strides)
-        return X.dtype in (np.float32, np.float64) and X.flags.aligned and whole
+        return X.dtype in TYPES and X.flags.aligned and whole
 
     def __getstate__(self) -> dict[str, Any]:
         return {name.name: getattr(self, name.name) for name in fields(self)}

@@ -12,6 +12,7 @@
 #include "router.h"
 
 namespace nb = nanobind;
+using crisptree::Element;
 using crisptree::Forest;
 using crisptree::Kernel;
 using crisptree::must;
@@ -41,11 +42,13 @@ const Kernel& kernel_named(const std::string& name) {
 
 template <class Trees>
 Rows rows_of(const AnyRows& X, const Trees& router) {
-  const bool is_double = X.dtype() == nb::dtype<double>();
-  must(is_double || X.dtype() == nb::dtype<float>(), "rows must be float32 or float64");
+  const nb::dlpack::dtype half{static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+  const bool is_double = X.dtype() == nb::dtype<double>(), is_byte = X.dtype() == nb::dtype<uint8_t>(), is_half = X.dtype() == half;
+  must(is_double || is_byte || is_half || X.dtype() == nb::dtype<float>(), "rows must be float32, float64, float16 or uint8");
+  const Element element = is_double ? Element::kDouble : is_byte ? Element::kByte : is_half ? Element::kHalf : Element::kFloat;
   must(static_cast<int64_t>(X.shape(1)) == router.n_features(), "rows have another width");
   must_be_aligned(X);
-  return {X.data(), is_double, static_cast<int64_t>(X.shape(0)), X.stride(0), X.stride(1)};
+  return {X.data(), element, static_cast<int64_t>(X.shape(0)), X.stride(0), X.stride(1)};
 }
 
 Windows windows_of(const Array<float, 1>& data, const Array<int64_t, 1>& base, const Array<int64_t, 1>& offset, const Router& router) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -55,6 +56,27 @@ class OtherCores {
   void take(std::thread&) const {}
 #endif
 };
+
+// A number of IEEE's sixteen bits. Its exponent and mantissa in their places of a float are 2^-112 of it, subnormal ones
+// too; what is not finite has all bits of the exponent set, there and here.
+struct Half {
+  uint16_t bits;
+  explicit operator float() const {
+    const uint32_t size = static_cast<uint32_t>(bits & 0x7fff) << 13, sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+    float value;
+    std::memcpy(&value, &size, sizeof(value));
+    value *= 0x1p112f;
+    uint32_t whole;
+    std::memcpy(&whole, &value, sizeof(whole));
+    whole |= sign | ((bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u);
+    std::memcpy(&value, &whole, sizeof(value));
+    return value;
+  }
+};
+
+bool lie_ready(const Rows& rows, int64_t n_features) {
+  return rows.element == Element::kFloat && (rows.column_stride == 1 || n_features <= 1);
+}
 
 template <class Value>
 void copy_block(const Rows& rows, int64_t begin, int64_t end, int64_t n_features, float* block) {
@@ -109,17 +131,18 @@ TreeView Router::view() const {
 }
 
 RowBlock::RowBlock(const Rows& rows, int64_t n_features)
-    : rows_(rows), n_features_(n_features), ready_(!rows.is_double && (rows.column_stride == 1 || n_features <= 1)),
+    : rows_(rows), n_features_(n_features), ready_(lie_ready(rows, n_features)),
       desks_(std::min<int64_t>(kMostRowsAtOnce, rows.n_rows) * ((n_features + kLanes - 1) / kLanes * kLanes), 0.0f) {}
 
 Source RowBlock::take(int64_t first, int64_t n_rows) {
   if (ready_) return {static_cast<const float*>(rows_.data) + first * rows_.row_stride, rows_.row_stride, nullptr, nullptr, 0};
   block_.resize(std::max<size_t>(block_.size(), n_rows * n_features_));
   const int64_t last = first + n_rows;
-  if (rows_.is_double) {
-    copy_block<double>(rows_, first, last, n_features_, block_.data());
-  } else {
-    copy_block<float>(rows_, first, last, n_features_, block_.data());
+  switch (rows_.element) {
+    case Element::kFloat: copy_block<float>(rows_, first, last, n_features_, block_.data()); break;
+    case Element::kDouble: copy_block<double>(rows_, first, last, n_features_, block_.data()); break;
+    case Element::kByte: copy_block<uint8_t>(rows_, first, last, n_features_, block_.data()); break;
+    case Element::kHalf: copy_block<Half>(rows_, first, last, n_features_, block_.data()); break;
   }
   return {block_.data(), n_features_, nullptr, nullptr, 0};
 }
@@ -127,8 +150,7 @@ Source RowBlock::take(int64_t first, int64_t n_rows) {
 bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                          const Kernel& kernel) const {
   RowBlock block(rows, n_features_);
-  const bool ready = !rows.is_double && (rows.column_stride == 1 || n_features_ <= 1);
-  const int64_t at_once = ready ? std::max<int64_t>(end - begin, 1) : kBlock;
+  const int64_t at_once = lie_ready(rows, n_features_) ? std::max<int64_t>(end - begin, 1) : kBlock;
   for (int64_t first = begin; first < end; first += at_once) {
     const int64_t number = std::min(end - first, at_once);
     if (!route_source(block.take(first, number), number, leaves + first, check_finite, block.desks(), kernel)) return false;

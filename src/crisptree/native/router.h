@@ -26,10 +26,13 @@ struct Aligned {
 };
 using AlignedFloats = std::vector<float, Aligned<float>>;
 
-// Rows of floats or doubles at any strides, counted in elements.
+// What rows are made of; each value becomes a float as it is read.
+enum class Element { kFloat, kDouble, kByte, kHalf };
+
+// Rows at any strides, counted in elements.
 struct Rows {
   const void* data;
-  bool is_double;
+  Element element;
   int64_t n_rows;
   int64_t row_stride;
   int64_t column_stride;

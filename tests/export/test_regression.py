@@ -1,0 +1,88 @@
+import shutil
+from functools import cache
+
+import numpy as np
+import pytest
+
+import crisptree
+from crisptree import CrispForestRegressor, CrispTreeRegressor, export
+from crisptree.export import ExportError, Portable
+from tests.export.models import QUICK, table
+
+PLAIN = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "scale": "feature"} | QUICK
+
+
+def regressor(n_outputs=1):
+    """(model, rows)"""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 35)).astype(np.float32)
+    y = 1000 * np.stack([X[:, 0] + X[:, 1], X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
+    return CrispTreeRegressor(**PLAIN).fit(X, y[:, 0] if n_outputs == 1 else y), X
+
+
+def regressor_of_a_table():
+    columns, _ = table()
+    return CrispTreeRegressor(**PLAIN).fit(columns, columns["income"]), columns
+
+
+def forest():
+    X = np.random.default_rng(0).normal(size=(300, 35)).astype(np.float32)
+    return CrispForestRegressor(n_estimators=3, **PLAIN).fit(X, X[:, 0] + X[:, 1]), X
+
+
+MODELS = {
+    "a forest": forest,
+    "one number": regressor,
+    "two numbers": lambda: regressor(2),
+    "a table": regressor_of_a_table,
+}
+
+
+@cache
+def made(kind):
+    return MODELS[kind]()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_values_of_a_regression_are_what_it_predicts(kind):
+    model, X = made(kind)
+    portable = Portable.of(model)
+    assert (portable.task, portable.classes) == ("regression", ())
+    leaves = model.apply(X).reshape(len(model.predict(X)), -1)
+    sums = sum(tree.tables[reached] for tree, reached in zip(portable.trees, leaves.T, strict=True))
+    np.testing.assert_array_equal((sums / len(portable.trees)).reshape(model.predict(X).shape), model.predict(X))
+
+
+@pytest.mark.parametrize("to", ["js", "sql", "json", "onnx", "c"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_row_reaches_the_same_leaf_and_gets_the_same_numbers(kind, to):
+    if to == "js" and shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    if to == "c" and shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    model, X = made(kind)
+    agreement = export.check(model, X, to)
+    assert agreement.holds
+    assert agreement.equal_leaves == agreement.rows
+    assert agreement.largest_difference <= (1e-6 if to == "onnx" else 0)  # its numbers are single precision
+
+
+def test_a_document_of_a_regression_comes_back_bit_for_bit(tmp_path):
+    model, _ = regressor_of_a_table()
+    model.save(tmp_path / "one.crisp")
+    (tmp_path / "m.json").write_text(export.json(model), encoding="utf-8")
+    crisptree.load(tmp_path / "m.json").save(tmp_path / "two.crisp")
+    crisptree.load(tmp_path / "one.crisp").save(tmp_path / "one.crisp")
+    assert (tmp_path / "one.crisp").read_bytes() == (tmp_path / "two.crisp").read_bytes()
+
+
+def test_what_knows_classes_only_refuses_numbers():
+    with pytest.raises(ExportError, match=r"cannot hold regression: it is a tree of classes"):
+        export.sklearn_tree(CrispTreeRegressor(**PLAIN | {"split": "axis"}).fit(*axis_rows()))
+
+
+def axis_rows():
+    X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    return X, X[:, 0]
