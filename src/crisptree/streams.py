@@ -47,12 +47,16 @@ class Batches:
         order.
     columns : sequence of str, optional
         The names of the features.
+    name : str, default="the rows"
+        What errors call them.
     """
 
-    def __init__(self, factory: Callable[[], Iterable[Any]], columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, factory: Callable[[], Iterable[Any]], columns: Sequence[str] | None = None, name: str = "the rows"
+    ) -> None:
         if not callable(factory):
             raise TypeError(f"Batches needs a function that begins a pass over the rows; got {type(factory).__name__}.")
-        self.factory, self.columns = factory, columns
+        self.factory, self.columns, self.name = factory, columns, name
         self.width: int | None = None if columns is None else len(columns)
 
     @classmethod
@@ -95,7 +99,7 @@ class Batches:
                     raise StreamError(f"{file} has changed since the first pass over the rows. Begin the fit again.")
                 yield from _read(file, columns, target, weights, at_once)
 
-        return cls(one_pass, columns)
+        return cls(one_pass, columns, str(path))
 
     @classmethod
     def from_torch(cls, data: Any, *, at_once: int = ROWS_AT_ONCE) -> Batches:
@@ -117,7 +121,7 @@ class Batches:
             except StreamError:
                 raise
             except Exception as error:
-                raise StreamError(f"batch {number} of the rows cannot be read: {error}.") from error
+                raise StreamError(f"batch {number} of {self.name} cannot be read: {error}.") from error
             if given is None:
                 return
             batch = self._checked(given, number)
@@ -134,30 +138,38 @@ class Batches:
 
     def _checked(self, given: Any, number: int) -> Batch:
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-            raise StreamError(f"batch {number} must be (X, y) or (X, y, weight); got {type(given).__name__}.")
+            raise StreamError(
+                f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(given).__name__}."
+            )
         try:
             with np.errstate(over="ignore"):
                 X = np.ascontiguousarray(given[0], dtype=np.float32)
             y = np.asarray(given[1])
             weight = np.ones(len(y)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise StreamError(f"batch {number} must hold numbers and labels; it does not: {error}.") from error
+            raise StreamError(
+                f"batch {number} of {self.name} must hold numbers and labels; it does not: {error}."
+            ) from error
         if X.ndim != 2 or y.ndim != 1 or weight.shape != y.shape or len(X) != len(y):
             shapes = f"{X.shape}, {y.shape} and {weight.shape}"
-            raise StreamError(f"batch {number} must have X of (n, n_features), y and weight of (n,); got {shapes}.")
+            raise StreamError(
+                f"batch {number} of {self.name} must have X of (n, n_features), y and weight of (n,); got {shapes}."
+            )
         if self.width is None:
             self.width = X.shape[1]
         if X.shape[1] != self.width or not self.width:
-            raise StreamError(f"batch {number} must have {self.width} features as those before; it has {X.shape[1]}.")
+            raise StreamError(
+                f"batch {number} of {self.name} must have {self.width} features as those before; it has {X.shape[1]}."
+            )
         if not np.isfinite(X).all():
             row, column = np.argwhere(~np.isfinite(X))[0]
             name = column if self.columns is None else repr(self.columns[column])
             raise StreamError(
-                f"batch {number} must hold finite numbers that fit into float32; row {row} has {X[row, column]} in "
-                f"column {name}. Fill holes and encode text before."
+                f"batch {number} of {self.name} must hold finite numbers that fit into float32; row {row} has "
+                f"{X[row, column]} in column {name}. Fill holes and encode text before."
             )
         if not (np.isfinite(weight).all() and (weight >= 0).all()):
-            raise StreamError(f"batch {number} must have finite weights of at least 0; it has others.")
+            raise StreamError(f"batch {number} of {self.name} must have finite weights of at least 0; it has others.")
         kept = weight > 0
         return Batch(X, y, weight) if kept.all() else Batch(X[kept], y[kept], weight[kept])
 

@@ -136,7 +136,7 @@ def test_bad_batches_end_in_our_own_error(tmp_path):
     holes = X.copy()
     holes[7, 2] = np.nan
     for source, words in [
-        (other_width, "batch 1 must have 4 features as those before; it has 3"),
+        (other_width, "batch 1 of the rows must have 4 features as those before; it has 3"),
         (broken, "batch 1 of the rows cannot be read: shard 2 is cut short"),
         (in_batches(holes, y), "row 7 has nan in column 2"),
         (in_batches(X, y[:, None]), r"must have X of \(n, n_features\), y and weight"),

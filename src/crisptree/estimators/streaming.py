@@ -116,8 +116,8 @@ class Survey:
         drawn = _Reservoir(ROWS_TO_CHOOSE_BY, np.random.default_rng(seed))
         for X, y, weight in batches.one_pass():
             labels, which = np.unique(y, return_inverse=True)
-            rows, weights = np.bincount(which), np.bincount(which, weights=weight)
-            for label, n, w in zip(labels.tolist(), rows.tolist(), weights.tolist(), strict=True):
+            rows, heavy = np.bincount(which), np.bincount(which, weights=weight)
+            for label, n, w in zip(labels.tolist(), rows.tolist(), heavy.tolist(), strict=True):
                 entry = found.setdefault(label, [0, 0.0])
                 entry[0], entry[1] = entry[0] + n, entry[1] + w
             moments = moments or _Moments(X)
@@ -128,7 +128,7 @@ class Survey:
         classes = np.unique(np.array(list(found)))
         label_type(classes)
         counts = np.array([found[label][0] for label in classes.tolist()], dtype=np.int64)
-        weights = np.array([found[label][1] for label in classes.tolist()])
+        weights = np.array([found[label][1] for label in classes.tolist()], dtype=np.float64)
         factors = _factors(class_weight, classes, weights)
         if moments.total * factors.max(initial=0) == 0:
             raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")

@@ -151,9 +151,9 @@ class _Stream:
 
     def _train(self, trainee: Trainee, plan: Plan, phase: str, level: int, n_splits: int) -> None:
         def report(end: EpochEnd) -> None:
-            numbers = {"epoch": end.epoch + 1, "n_epochs": plan.epochs, "steepness": end.steepness, "loss": end.loss}
             n_levels = self.spec.limits.max_depth if phase == "grow" else level
-            self.on_epoch(EpochRecord(phase=phase, level=level, n_levels=n_levels, n_splits=n_splits, **numbers))
+            numbers = level, n_levels, n_splits, end.epoch + 1, plan.epochs
+            self.on_epoch(EpochRecord(phase, *numbers, end.steepness, end.loss))
 
         train(
             trainee,
@@ -289,8 +289,8 @@ class _Level:
                 n_right += torch.bincount(place[turned], minlength=m)
                 sums.index_add_(0, place, x)
                 right_sums.index_add_(0, place[turned], x[turned])
-        arrays = (part.cpu().numpy() for part in (total, right, n, n_right))
-        return _Found(*arrays, sums, right_sums)
+        all_of, on_right, rows_of, rows_right = (part.cpu().numpy() for part in (total, right, n, n_right))
+        return _Found(all_of, on_right, rows_of, rows_right, sums, right_sums)
 
 
 class _Whole:
