@@ -22,7 +22,7 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-MODULES = ("datasets", "explain", "export", "limits", "metrics", "plots", "report")
+MODULES = ("datasets", "explain", "export", "limits", "metrics", "plots", "report", "streams")
 PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""

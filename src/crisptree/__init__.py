@@ -29,6 +29,7 @@ __all__ = [
     "export",
     "limits",
     "metrics",
+    "streams",
 ]
 
 _HOMES = {
@@ -45,13 +46,13 @@ _HOMES = {
     "load": "crisptree.estimators.loading",
 }
 
-_MODULES = ("explain", "export", "limits", "metrics")
+_MODULES = ("explain", "export", "limits", "metrics", "streams")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
     __version__: str
 
-    from crisptree import explain, export, limits, metrics
+    from crisptree import explain, export, limits, metrics, streams
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor

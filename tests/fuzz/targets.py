@@ -36,9 +36,10 @@ def errors() -> tuple[type[Exception], ...]:
     from crisptree.datasets.errors import DataFormatError
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
+    from crisptree.streams import StreamError
     from crisptree.tables.errors import TableError
 
-    return CheckpointError, DataFormatError, ModelFileError, TableError
+    return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError
 
 
 class BadAnswerError(AssertionError):
@@ -124,6 +125,25 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
             return
     if not all(value.isfinite().all() for value in trainee.splits.parameters.values()):
         raise BadAnswerError("weights that are not finite")
+
+
+def _read_stream(path: Path) -> None:
+    """As a fit on batches reads a Parquet file."""
+    from crisptree.streams import Batches
+
+    for batch in Batches.from_parquet(path, "y", at_once=5).one_pass():
+        if not np.isfinite(batch.X).all():
+            raise BadAnswerError("rows that are not finite")
+
+
+def _parquet_of_numbers() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    X, y = _rows()
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.table(dict(zip("abcd", X.T, strict=True)) | {"y": y}), sink, row_group_size=6)
+    return sink.getvalue().to_pybytes()
 
 
 @cache
@@ -286,6 +306,7 @@ TARGETS: dict[str, Target] = {
         _read_foreign_table,
     ),
     "parquet": Target("x.parquet", _parquet, mutations.changed_bytes, _read_table),
+    "parquet in batches": Target("x.parquet", _parquet_of_numbers, mutations.changed_bytes, _read_stream),
     "libsvm": Target("x.libsvm", _libsvm, mutations.changed_words, _read_table),
     "libsvm.bz2": Target(
         "x.bz2",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
 from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at

@@ -371,7 +371,10 @@ def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = 
         # A class with fewer rows than folds cannot be in all of them.
         kind = StratifiedKFold if counts.min() >= n_folds else KFold
         pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
-    with_copies = [(_at_most(and_copies(own[kept], source), MOST_ROWS, seed), own[held]) for kept, held in pairs]
+    with_copies = [
+        (_at_most(and_copies(own[kept], source), MOST_ROWS, seed), _at_most(own[held], MOST_ROWS, seed))
+        for kept, held in pairs
+    ]
     return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
 
 

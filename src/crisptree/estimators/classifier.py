@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.parameters import ClassifierParameters, check_argument
+from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
+from crisptree.streams import Batches, as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -242,7 +245,7 @@ class CrispTreeClassifier(
     def fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         *,
@@ -257,7 +260,9 @@ class CrispTreeClassifier(
         X : array-like of shape (n_samples, n_features)
             Numbers; they become float32 first. A DataFrame, a table of pyarrow or a dictionary of columns may hold
             text and categories too, and values may be missing; see ``categorical``. Or images (n_samples, height,
-            width[, channels]). Or a scipy.sparse matrix, which stays sparse; see docs/sparse.md.
+            width[, channels]). Or a scipy.sparse matrix, which stays sparse; see docs/sparse.md. Or, without y, rows in
+            batches that are read again in every epoch, because they are more than the memory holds: ``Batches``, a
+            function that begins a pass, a dataset or loader of torch; see docs/streams.md.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
             class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
@@ -274,7 +279,34 @@ class CrispTreeClassifier(
             Go on from the checkpoint that is in the folder, if there is one: the tree is the one that the fit would
             have come to at once, bit for bit. Data, parameters and versions must be the same.
         """
-        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        batches = as_batches(X) if y is None else None
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, validation, checkpoints)
+        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
+
+    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
+        if sample_weight is not None or validation is not None:
+            raise ValueError(
+                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
+                "batch, (X, y, weight)."
+            )
+        with self._fitting() as twin:
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.streaming import fit_batches
+
+            fitted, classes, n_features = fit_batches(parameters, batches, seed, checkpoints)
+            twin._forget()
+            for name in ("encoder_", "feature_names_in_", "nu_"):
+                twin.__dict__.pop(name, None)
+            twin.image_shape_, twin.classes_, twin.n_features_in_ = None, classes, n_features
+            if batches.columns is not None:
+                twin.feature_names_in_ = np.array(batches.columns, dtype=object)
+            twin.history_, twin.chosen_, twin.path_ = fitted.history, fitted.chosen, fitted.path
+            twin.greedy_tree_, twin.tree_ = fitted.fitted.greedy, fitted.fitted.tree
+        return self
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

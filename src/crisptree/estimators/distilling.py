@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers

@@ -19,7 +19,8 @@ from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.parameters import NEVER, Parameter, check_argument
+from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.parameters import NEVER, Parameter
 from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
 from crisptree.estimators.validation import take_up_encoder

@@ -369,30 +369,3 @@ class SegmenterParameters(LabelParameters):
         help="Pixels that an epoch goes through.",
     )
     ignore_label: Any = parameter(default=None, flag="--ignore-label", help="The value of pixels without a label.")
-
-
-ARGUMENTS: dict[str, Rule | None] = {
-    **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
-    "alpha": number(0.0),
-    "depth": whole(0),
-    "coverage": Rule(
-        lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
-    ),
-    "max_terms": whole(1, none=True),
-    "tolerance": number(0.0, high=1.0, none=True),
-    "copies": word_or("auto", whole(0)),
-    "memory": number(0.0),
-    "noise": number(0.0),
-    "labels": one_of("hard", "sample", "soft"),
-    "trust": Rule(
-        lambda value: value is None or (number(0.0).holds(value) and value <= 1), "a number from 0 to 1 or None"
-    ),
-}
-"""Rules for what methods are given, which may be called like a parameter."""
-
-
-def check_argument(name: str, value: Any) -> None:
-    """Hold an argument of a method to its rule."""
-    rule = ARGUMENTS[name]
-    assert rule is not None
-    rule.check(name, value)

@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.numbers import NumberScale, check_numbers, check_training_numbers, check_validation_numbers
-from crisptree.estimators.parameters import RegressorParameters, check_argument
+from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.validation import TrainingData, check_rows

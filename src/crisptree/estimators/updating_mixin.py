@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.arguments import check_argument
 from crisptree.labels import class_numbers, label_type
 
 

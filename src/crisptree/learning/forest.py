@@ -81,7 +81,7 @@ def fit_forest(
         return
     kind = kind_for(spec, problem)
     with training_on(spec, kind, problem) as device:
-        samples, validation = problem.on(device, spec.n_jobs)
+        samples, validation = problem.on(device, spec.n_jobs, as_array=True)
         if not isinstance(samples.rows, ArrayRows):
             raise TypeError("trees grow together on an array of rows")
         held = spec.constraints.on(problem.scaling, device)

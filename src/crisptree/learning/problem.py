@@ -46,10 +46,17 @@ class Part:
     weight: npt.NDArray[np.float64]
 
     def samples(
-        self, scaling: Scaling, target: Target, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None
+        self,
+        scaling: Scaling,
+        target: Target,
+        device: torch.device,
+        n_jobs: int | None,
+        shifts: Shifts | None = None,
+        *,
+        as_array: bool = False,
     ) -> Samples:
         """The scaled rows with y and weights on the training device, shifted in every epoch if they are to be."""
-        rows = scaled_rows(self.X, scaling, device, n_jobs)
+        rows = scaled_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
         if shifts is not None:
             assert isinstance(rows, ArrayRows)
             rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
@@ -109,14 +116,18 @@ class Problem:
         return varying(self.scaling)
 
     def on(
-        self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None
+        self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None, *, as_array: bool = False
     ) -> tuple[Samples, Samples | None]:
-        """Training and validation samples on the device, made once. Rows that judge are never shifted."""
-        if (device, shifts) not in self._ready:
+        """Training and validation samples on the device, made once. Rows that judge are never shifted.
+
+        ``as_array`` has the scaled training rows in memory, however large they are.
+        """
+        key = device, shifts, as_array
+        if key not in self._ready:
             if shifts is not None:
                 shifts.check(self.scaling)
-            training = self.training.samples(self.scaling, self.target, device, n_jobs, shifts)
+            common = self.scaling, self.target, device, n_jobs
+            training = self.training.samples(*common, shifts, as_array=as_array)
             held = self.validation
-            validation = None if held is None else held.samples(self.scaling, self.target, device, n_jobs)
-            self._ready[device, shifts] = training, validation
-        return self._ready[device, shifts]
+            self._ready[key] = training, None if held is None else held.samples(*common)
+        return self._ready[key]

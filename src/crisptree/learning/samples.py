@@ -17,6 +17,7 @@ from crisptree.native import training
 from crisptree.rows.base import Rows
 from crisptree.rows.shifted import ShiftedImages
 from crisptree.rows.sparse_training import SparseTrainingRows
+from crisptree.rows.unscaled import UnscaledRows
 from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
@@ -96,7 +97,7 @@ class Samples:
 
     def batch(self, rows: Tensor) -> Tensor:
         """The features of some rows.  (b,) → (b, n_features)"""
-        if self.native_rows is None or not isinstance(self.rows, Windows):
+        if self.native_rows is None or not isinstance(self.rows, Windows | UnscaledRows):
             return self.rows.batch(rows)
         copies = torch.empty(len(rows), self.n_features, dtype=self.rows.dtype)
         self.native_rows.gather(rows.numpy(), copies.numpy(), self.threads)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends import Trainee, quickest
+from crisptree.learning.backends import Steps, Trainee, quickest
 from crisptree.learning.batches import Orders, RowOrders
 from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
 from crisptree.learning.journal import Arrays, Page
@@ -94,6 +94,7 @@ def train(
     name: str = "training",
     judge: Judge | None = None,
     remembered: Tensor | None = None,
+    steps: Steps | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place.
 
@@ -119,12 +120,15 @@ def train(
         Scores the trainee after every epoch.
     remembered : Tensor, optional
         Leaf statistics of earlier rows, which are added to those of every epoch.
+    steps : Steps, optional
+        Who takes the steps, where it is not the quickest backend for the samples.
     """
     algorithm = ALGORITHMS[plan.algorithm]
     orders = orders or Orders(trainee.groups, plan, generator)
     ends, progress = Ends(), Progress(name, plan.epochs)
-    steps = None
-    if not progress.is_over:
+    if progress.is_over:
+        steps = None
+    elif steps is None:
         steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
     parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
     parts += [Chance(orders.generators, trainee.splits)]

@@ -73,6 +73,15 @@ class Source {
     rows_ = {X.data(), nullptr, nullptr, 0, static_cast<int64_t>(X.shape(1))};
   }
 
+  Source(Array<const T, 2> X, Doubles center, Doubles factor) : Source(X) {
+    must(center.shape(0) == X.shape(1) && factor.shape(0) == X.shape(1), "one center and one factor per feature");
+    must_be_aligned(center, factor);
+    center_ = center;
+    factor_ = factor;
+    rows_.center = center.data();
+    rows_.factor = factor.data();
+  }
+
   Source(Array<const T, 1> data, Numbers<1> base, Numbers<1> offset) : n_rows_(base.shape(0)), data_(data), base_(base) {
     const auto n = static_cast<int64_t>(offset.shape(0));
     must(n > 0, "rows must have features");
@@ -150,6 +159,7 @@ class Source {
   Array<const T, 2> array_;
   Array<const T, 1> data_;
   Children index_;
+  Doubles center_, factor_;
   Numbers<1> base_;  // or the start of every sparse row
   int64_t first_ = 0, last_ = 0;  // of the places where windows may begin
   std::vector<Run> runs_;
@@ -381,6 +391,7 @@ template <class T>
 void bind(nb::module_& m, const char* rows, const char* trainer) {
   nb::class_<Source<T>>(m, rows)
       .def(nb::init<Array<const T, 2>>())
+      .def(nb::init<Array<const T, 2>, Doubles, Doubles>())
       .def(nb::init<Array<const T, 1>, Numbers<1>, Numbers<1>>())
       .def(nb::init<Array<const T, 1>, Children, Numbers<1>, int64_t>())
       .def("route", &Source<T>::route)

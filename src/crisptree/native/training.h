@@ -14,7 +14,7 @@
 namespace crisptree {
 
 // Where rows come from: an array of them; where `base` is given, windows of images, or some rows of an array; where `start` is, rows
-// without their zeros.
+// without their zeros; where `center` is, raw rows that are scaled, in double precision, whenever they are read.
 template <class T>
 struct Rows {
   const T* data;
@@ -24,9 +24,11 @@ struct Rows {
   int64_t n_features;
   const int32_t* index = nullptr;
   const int64_t* start = nullptr;
+  const double *center = nullptr, *factor = nullptr;
 
-  // Windows of several runs are copied before they are read; those of one run lie there as a row does.
+  // Windows of several runs and raw rows are copied before they are read; windows of one run lie there as a row does.
   bool are_windows() const { return base != nullptr && n_runs > 1; }
+  bool are_copied() const { return are_windows() || center != nullptr; }
   const T* in_place(int64_t row) const { return base == nullptr ? data + row * n_features : data + base[row] + runs->offset; }
   bool are_sparse() const { return start != nullptr; }
 };

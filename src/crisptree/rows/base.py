@@ -9,9 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.rows import unscaled
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.sparse import SparseRows
 from crisptree.rows.sparse_training import SparseTrainingRows
+from crisptree.rows.unscaled import UnscaledRows
 from crisptree.rows.windows import Windows
 from crisptree.scaling import Doubles, Scaling
 
@@ -52,11 +54,19 @@ def learned_scaling(X: RawRows, sample_weight: Doubles, kind: str | None, n_jobs
     return Scaling.learn(X, sample_weight, kind, n_jobs)
 
 
-def scaled_rows(X: RawRows, scaling: Scaling, device: torch.device, n_jobs: int | None = 1) -> Rows:
-    """Training rows from raw ones: scaled once, on the device that trains."""
+def scaled_rows(
+    X: RawRows, scaling: Scaling, device: torch.device, n_jobs: int | None = 1, *, as_array: bool = False
+) -> Rows:
+    """Training rows from raw ones: scaled once, on the device that trains.
+
+    A large array on the CPU is scaled when its rows are read, unless it is to be there ``as_array``.
+    """
     if isinstance(X, SparseRows):
         return SparseTrainingRows(X.scaled(scaling))
     if not isinstance(X, Windows):
+        in_place = scaling.is_identity and X.flags.writeable
+        if device.type == "cpu" and not as_array and not in_place and X.nbytes > unscaled.LARGEST_COPY:
+            return UnscaledRows(X, scaling)
         return ArrayRows.scaled(X, scaling, device, n_jobs)
     windows = X.scaled(scaling, n_jobs)
     data, base, offset = (torch.from_numpy(part).to(device) for part in windows.arrays)

@@ -1,0 +1,251 @@
+"""Rows that are read in batches, pass after pass."""
+
+import subprocess
+import sys
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from crisptree import CrispTreeClassifier
+from crisptree.estimators import streaming
+from crisptree.learning.journal import Journal
+from crisptree.streams import Batches, StreamError
+from tests.toys import plain_tree
+
+LABELS = np.array(["no", "some", "yes"])
+
+
+def rows(n=2000, seed=0):
+    X = np.random.default_rng(seed).normal([0, 5, -2, 0], [1, 3, 0.5, 1], size=(n, 4)).astype(np.float32)
+    return X, LABELS[(X[:, 0] > 0).astype(int) + ((X[:, 0] > 0) & (X[:, 1] > 5))]
+
+
+def in_batches(X, y, *more, at_once=300):
+    def one_pass():
+        for start in range(0, len(X), at_once):
+            yield tuple(part[start : start + at_once] for part in (X, y, *more))
+
+    return one_pass
+
+
+def model(**more):
+    return plain_tree(**{"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "random_state": 0} | more)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(streaming, "VALUES_AT_ONCE", 4 * 400)
+
+
+def test_a_tree_of_batches_is_as_good_as_one_of_arrays():
+    X, y = rows()
+    learner = model().fit(in_batches(X, y))
+    fresh = rows(seed=1)
+    assert learner.score(*fresh) > model().fit(X, y).score(*fresh) - 0.02
+    assert learner.score(*fresh) > 0.9
+    assert learner.classes_.tolist() == LABELS.tolist()
+    assert learner.n_features_in_ == 4
+    assert {record.phase for record in learner.history_} == {"grow", "finetune"}
+
+
+def test_counts_tables_and_ranges_are_those_of_all_rows():
+    X, y = rows()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    tree = model(class_weight={"no": 2.0}).fit(in_batches(X, y, weight)).tree_
+    weight = weight * np.where(y == "no", 2.0, 1.0)
+    totals = [weight[y == label].sum() for label in LABELS]
+    assert np.allclose(tree.statistics.node_counts[0], totals)
+    leaf = model(epochs=1, finetune_epochs=0).fit(X, y)
+    leaf.tree_ = tree
+    reached = leaf.apply(X)
+    counted = np.array(
+        [
+            [weight[(reached == number) & (y == label)].sum() for label in LABELS]
+            for number in range(tree.structure.n_leaves)
+        ]
+    )
+    assert np.allclose(tree.statistics.node_counts[tree.structure.n_splits :], counted)
+    kept = weight > 0
+    assert np.allclose(tree.statistics.lowest, X[kept].min(axis=0))
+    scores = X @ tree.weight[0] + tree.bias[0]
+    assert tree.statistics.score_mean[0] == pytest.approx(np.average(scores, weights=weight), rel=1e-3, abs=1e-3)
+
+
+def test_a_fit_on_batches_is_the_same_every_time_and_for_any_batches():
+    X, y = rows(900)
+    one, again = (model().fit(in_batches(X, y)).tree_ for _ in range(2))
+    assert np.array_equal(one.weight, again.weight)
+    other = model().fit(in_batches(X, y, at_once=77)).tree_
+    assert other.structure.n_leaves > 1
+
+
+def test_what_is_left_open_is_chosen_on_some_of_the_rows():
+    X, y = rows(1200)
+    learner = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=2, min_updates=8, random_state=0)
+    learner.fit(in_batches(X, y))
+    assert "input_noise" in learner.chosen_
+    assert learner.score(X, y) > 0.8
+
+
+def test_loaders_datasets_files_and_mapped_arrays_are_batches(tmp_path):
+    X, y = rows(600)
+    numbers = np.searchsorted(LABELS, y)
+    tensors = TensorDataset(torch.from_numpy(X), torch.from_numpy(numbers))
+
+    class Endless(IterableDataset):
+        def __iter__(self):
+            return islice(iter(tensors), None)
+
+    names = [f"x{number}" for number in range(4)]
+    for part in range(2):
+        half = slice(300 * part, 300 * part + 300)
+        columns = dict(zip(names, X[half].T, strict=True)) | {"y": y[half]}
+        pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet", row_group_size=100)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for source in (
+        tensors,
+        Endless(),
+        DataLoader(tensors, batch_size=128),
+        Batches.from_parquet(tmp_path, "y"),
+        Batches.from_arrays(mapped, y),
+    ):
+        learner = model(max_depth=2, epochs=2, finetune_epochs=2).fit(source)
+        truth = y if isinstance(source, Batches) else numbers
+        learner.__dict__.pop("feature_names_in_", None)
+        assert learner.score(X, truth) > 0.85, source
+    assert Batches.from_parquet(tmp_path, "y").columns == names
+
+
+def test_bad_batches_end_in_our_own_error(tmp_path):
+    X, y = rows(600)
+
+    def other_width():
+        yield X[:300], y[:300]
+        yield X[300:, :3], y[300:]
+
+    def broken():
+        yield X[:300], y[:300]
+        raise EOFError("shard 2 is cut short")
+
+    holes = X.copy()
+    holes[7, 2] = np.nan
+    for source, words in [
+        (other_width, "batch 1 of the rows must have 4 features as those before; it has 3"),
+        (broken, "batch 1 of the rows cannot be read: shard 2 is cut short"),
+        (in_batches(holes, y), "row 7 has nan in column 2"),
+        (in_batches(X, y[:, None]), r"must have X of \(n, n_features\), y and weight"),
+        (lambda: iter([X]), r"must be \(X, y\)"),
+        (lambda: iter([]), "at least one row"),
+        (in_batches(X, y, -np.ones(600)), "finite weights of at least 0"),
+        (in_batches(np.full((600, 2), "a"), y), "must hold numbers and labels"),
+    ]:
+        with pytest.raises(StreamError, match=words):
+            model().fit(source)
+
+
+def test_rows_that_change_between_passes_are_noticed(tmp_path):
+    X, y = rows(600)
+    passes = []
+
+    def fewer():
+        passes.append(None)
+        n = 600 - len(passes)
+        return in_batches(X[:n], y[:n])()
+
+    with pytest.raises(StreamError, match="every pass must give the same rows; the first had 599"):
+        model().fit(fewer)
+
+    def other_class():
+        passes.append(None)
+        return in_batches(X, y if len(passes) == 1 else np.full(600, "new"))()
+
+    passes.clear()
+    with pytest.raises(StreamError, match="the first pass had no class 'new'"):
+        model().fit(other_class)
+    table = pa.table(dict(zip("abcd", X.T, strict=True)) | {"y": y})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=100)
+    source = Batches.from_parquet(tmp_path / "t.parquet", "y")
+    pq.write_table(table.slice(1), tmp_path / "t.parquet", row_group_size=100)
+    with pytest.raises(StreamError, match=r"t\.parquet has changed since the first pass"):
+        model().fit(source)
+    data = bytearray((tmp_path / "t.parquet").read_bytes())
+    data[200:900] = bytes(700)
+    (tmp_path / "t.parquet").write_bytes(data)
+    with pytest.raises(StreamError, match=r"t\.parquet"):
+        model().fit(Batches.from_parquet(tmp_path / "t.parquet", "y"))
+    (tmp_path / "t.parquet").write_bytes(data[:500])
+    with pytest.raises(StreamError, match=r"t\.parquet is damaged or no Parquet file"):
+        Batches.from_parquet(tmp_path / "t.parquet", "y")
+
+
+def test_what_batches_cannot_do_is_told():
+    source = in_batches(*rows(300))
+    for more in ({"split": "axis"}, {"grow": "random"}, {"max_leaf_nodes": 4}, {"early_stopping": True}):
+        with pytest.raises(ValueError, match=f"`{next(iter(more))}` must be .* for a fit on batches"):
+            model(**more).fit(source)
+    with pytest.raises(ValueError, match="third part of a batch"):
+        model().fit(source, sample_weight=np.ones(300))
+
+
+class Crash(BaseException):
+    pass
+
+
+def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    source, keep, kept = in_batches(*rows(900)), Journal.keep, []
+    whole = model().fit(source).tree_
+
+    def crash(self, *arguments, **more):
+        keep(self, *arguments, **more)
+        kept.append(None)
+        if len(kept) == 7:
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "keep", crash)
+        with pytest.raises(Crash):
+            model().fit(source, checkpoint=tmp_path, checkpoint_every=0)
+    again = model().fit(source, checkpoint=tmp_path, resume=True).tree_
+    assert np.array_equal(again.weight, whole.weight)
+    assert np.array_equal(again.leaves, whole.leaves)
+
+
+PROGRAM = """
+import resource, sys
+import numpy as np
+import crisptree.estimators.streaming
+from pathlib import Path
+from tests.toys import plain_tree
+n_batches, more = int(sys.argv[1]), int(sys.argv[2])
+def one_pass():
+    for number in range(n_batches):
+        X = np.random.default_rng(number).standard_normal((50_000, 100), dtype=np.float32)
+        yield X, X[:, 0] > X[:, 1]
+limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + more
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+model = plain_tree(max_depth=1, epochs=1, finetune_epochs=1, random_state=0, batch_size=1000, n_jobs=1).fit(one_pass)
+X, y = next(one_pass())
+print(n_batches * X.nbytes, model.score(X, y))
+"""
+
+
+def streamed(n_batches, more):
+    words = [sys.executable, "-c", PROGRAM, str(n_batches), str(more)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    size, score = done.stdout.split()
+    return int(size), float(score)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+def test_a_stream_of_a_gigabyte_fits_into_seven_hundred_megabytes():
+    size, score = streamed(50, 700 * 2**20)
+    assert size == 10**9
+    assert score > 0.9
