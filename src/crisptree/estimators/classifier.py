@@ -11,11 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda

@@ -11,10 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import NumberForestParameters
 from crisptree.estimators.numbers import NumberScale, check_training_numbers, check_validation_numbers
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree

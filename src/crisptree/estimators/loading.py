@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.consistency import check_parameters
@@ -19,7 +20,6 @@ from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.parameters import NEVER, Parameter
 from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter, seen_channels

@@ -11,10 +11,10 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.numbers import NumberScale, check_numbers, check_training_numbers, check_validation_numbers
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import image_validation as checks
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.parameters import SegmenterParameters
 from crisptree.estimators.stages import leaf_numbers, seen_by_last
 from crisptree.images import Canvas, WindowView

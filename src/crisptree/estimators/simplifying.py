@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators import validation as checks
+from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of, split_off
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows

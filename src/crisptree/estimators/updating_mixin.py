@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.base import Checkpoints
 from crisptree.labels import class_numbers, label_type
 
 
