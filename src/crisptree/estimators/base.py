@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from crisptree.tables.table_encoder import TableEncoder
 
 
-class TreeEstimator(BaseEstimator):
+class KnowsColumns:
+    """An estimator that remembers what the columns of its training were called."""
+
+    def in_training_order(self, X: Any) -> Any:
+        """A DataFrame whose columns have labels that are no text, as it was in training; anything else as it is."""
+        return by_label(X, self.__dict__.get("column_labels_"))
+
+
+class TreeEstimator(KnowsColumns, BaseEstimator):
     """A fitted tree, and the one before finetuning."""
 
     FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "classes_")
@@ -126,10 +134,6 @@ class TreeEstimator(BaseEstimator):
         """The number of leaves."""
         check_is_fitted(self, "tree_")
         return self.tree_.structure.n_leaves
-
-    def in_training_order(self, X: Any) -> Any:
-        """A DataFrame whose columns have labels that are no text, as it was in training; anything else as it is."""
-        return by_label(X, self.__dict__.get("column_labels_"))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file that ``crisptree.load`` reads."""

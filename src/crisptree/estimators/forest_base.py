@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.base import KnowsColumns, TreeEstimator
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import check_forest, check_more_trees
@@ -34,7 +34,7 @@ ROWS_AT_ONCE = 1024
 """Rows of a table of proximities that are counted at a time."""
 
 
-class ForestEstimator(BaseEstimator):
+class ForestEstimator(KnowsColumns, BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (

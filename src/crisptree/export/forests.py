@@ -30,12 +30,8 @@ def last_step(model: Any) -> Any:
 
 
 def first_view(model: Any, purpose: str) -> ModelView:
-    """The view of the model, of a forest that of its first tree; numbers of a regression are called by their places."""
-    one = as_one_tree(model)
-    n_targets = getattr(last_step(one), "__dict__", {}).get("n_outputs_")
-    tree = getattr(last_step(one), "__dict__", {}).get("tree_")
-    named = None if n_targets is None or tree is None else [str(place) for place in range(tree.n_outputs)]
-    return view_of(one, purpose, class_names=named)
+    """The view of the model, of a forest that of its first tree."""
+    return view_of(as_one_tree(model), purpose)
 
 
 def n_targets_of(model: Any) -> int | None:

@@ -87,6 +87,8 @@ class PortableTree:
         Of trees whose splits are modules, their parameters by name, stacked over the splits; else empty.
     scaling : pair of ndarray or None
         Of such trees: a module sees (x − center) · factor.
+    is_linear : bool
+        Whether leaves have models of their own, which no table here says.
     """
 
     structure: TreeStructure
@@ -97,6 +99,7 @@ class PortableTree:
     bias: Singles
     modules: Mapping[str, npt.NDArray[Any]]
     scaling: tuple[Doubles, Doubles] | None = None
+    is_linear: bool = False
 
     @classmethod
     def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
@@ -105,7 +108,7 @@ class PortableTree:
         tables, nodes = tree.leaf_values()[:, own], tree.in_units(node_tables(tree))[:, own]
         said = tree.structure, tables, nodes, tree.meaning.weight(tree.statistics.node_counts)
         if isinstance(tree, FlatTree):
-            return cls(*said, tree.weight, tree.bias, {})
+            return cls(*said, tree.weight, tree.bias, {}, is_linear=tree.is_linear)
         splits: Any = getattr(tree, "splits", None)
         arrays = {name: value.detach().cpu().numpy() for name, value in splits.parameters.items()}
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
@@ -262,6 +265,7 @@ class Portable:
             "forest": len(self.trees) > 1,
             "regression": self.task == "regression",
             "segmenter": self.windows is not None,
+            "linear": any(tree.is_linear for tree in self.trees),
         }
         return frozenset(word for word, needed in asked.items() if needed)
 

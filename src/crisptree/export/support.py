@@ -19,6 +19,7 @@ ABILITIES = {
     "forest": "forests",
     "regression": "regression",
     "segmenter": "segmenters",
+    "linear": 'leaves="linear"',
     "leaf": "leaf numbers",
 }
 """What a model may ask of a target, and how people call it."""
@@ -87,6 +88,8 @@ IMAGES_STAY = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 
+MODELS_STAY = "its leaves say more than one table each. Train with leaves='constant', or export to JSON."
+
 NOT_IN_C = "a network of several layers is no table. Export to ONNX, or train with split='oblique' or 'axis'."
 
 TARGETS = {
@@ -103,6 +106,7 @@ TARGETS = {
                 "conv": NOT_IN_C,
                 "module": MODULES_STAY,
                 "segmenter": IMAGES_STAY,
+                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(
@@ -115,6 +119,7 @@ TARGETS = {
             refuses={
                 "module": "of modules it knows split='conv' only. Export yours with torch.onnx, or train hyperplanes.",
                 "segmenter": IMAGES_STAY,
+                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(
@@ -123,7 +128,7 @@ TARGETS = {
             (".mjs", ".js"),
             "javascript",
             "Node.js",
-            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY, "linear": MODELS_STAY},
         ),
         ExportTarget(
             "sql",
@@ -132,7 +137,7 @@ TARGETS = {
             "sql_statement",
             "Python's own SQLite",
             ("table",),
-            {"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
+            {"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY, "linear": MODELS_STAY},
         ),
         ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
@@ -148,6 +153,7 @@ TARGETS = {
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
                 "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
+                "linear": MODELS_STAY,
             },
         ),
     )

@@ -18,9 +18,12 @@ MOST_WEIGHTS = 1_000_000
 
 
 def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any] | None:
-    """The model for ``export/predict.js`` and the features of the samples; None for images, modules and large trees."""
+    """The model for ``export/predict.js`` and the features of the samples.
+
+    None for what it cannot tell: images, modules, models in the leaves, large trees.
+    """
     tree = view.tree
-    if not isinstance(tree, FlatTree) or view.image_shape is not None:
+    if not isinstance(tree, FlatTree) or tree.is_linear or view.image_shape is not None:
         return None
     if max(tree.weight.size, X.size) > MOST_WEIGHTS:
         return None
