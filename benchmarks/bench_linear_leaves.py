@@ -3,9 +3,9 @@
     python -m benchmarks.bench_linear_leaves                    # minutes on two cores
     python -m benchmarks.bench_linear_leaves --rows 16000
 
-"letters" is a made table of 26 classes, three clouds each, in 16 features; "digits" are scikit-learn's 8 × 8 images. All
-trees are oblique with input noise 0.3 and no other choice, so that only the leaves differ; "once" fits the same models to
-the finetuned tree of constant leaves, "in turn" trains them with the splits.
+"letters" is a made table of 26 classes, three clouds each, in 16 features; "digits" are scikit-learn's 8 × 8 images.
+All trees are oblique with input noise 0.3 and no other choice, so that only the leaves differ; "once" fits the same
+models to the finetuned tree of constant leaves, "in turn" trains them with the splits.
 """
 
 from __future__ import annotations
