@@ -49,8 +49,8 @@ ROWS_FOR_ONE_FOLD = 4000
 FEW_ROWS = 1000
 """Below this three folds judge, from here on two."""
 
-HOPELESS = 0.04
-"""A kind of tree that is so much worse at its first trial gets no further one."""
+HOPELESS = {"classes": 0.04, "gaussians": 0.1}
+"""A kind of tree that is so much worse at its first trial gets no further one: in accuracy, or in R²."""
 
 MOST_ROWS = 50_000
 """A choice looks at no more rows than these."""
@@ -59,8 +59,9 @@ HELD_OUT = 0.2
 EPOCHS = 0.3
 """The share of the epochs that a trial gets."""
 
-ROWS_FOR_SHORT_TRIALS = 300
-"""Fewer rows are trained on as long in a trial as in the end: a matter of seconds, and few updates tell little."""
+ROWS_FOR_SHORT_TRIALS = {"classes": 300, "gaussians": 1500}
+"""Fewer rows are trained on as long in a trial as in the end: a matter of seconds, and few updates tell little. A tree
+of numbers that trains on may lose leaves, and with them what a short trial promised."""
 
 ALIKE = (1.5, 30.0)
 """Columns whose spreads, but for a tenth at either end, differ by a factor between these may have one unit."""
@@ -70,9 +71,9 @@ THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 
 THEIR_TREES: dict[str, Callable[..., Any]] = {
     "classes": partial(DecisionTreeClassifier, criterion="entropy"),
-    "gaussians": DecisionTreeRegressor,
+    "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
 }
-"""scikit-learn's trees, by what a leaf predicts."""
+"""scikit-learn's trees, by what a leaf predicts; those of numbers overfit more."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -229,7 +230,9 @@ class Search:
             seed=self.seed,
         )
         # A hyperplane can hold every row that it has a feature for, and does the more of it the longer it trains.
-        as_long = len(rows.y) < ROWS_FOR_SHORT_TRIALS or (self.is_sparse and rows.X.shape[1] > len(rows.y))
+        as_long = len(rows.y) < ROWS_FOR_SHORT_TRIALS[self.target.name] or (
+            self.is_sparse and rows.X.shape[1] > len(rows.y)
+        )
         return spec if as_long else shortened(spec, EPOCHS)
 
     def _try(self, **values: Any) -> None:
@@ -288,12 +291,12 @@ class Search:
             noise = {"input_noise": max(self.best.values.get("input_noise", 0.0), PLAIN_WIDTH)}
             for values in SPARSE:
                 self._try(**(self.best.values | noise | values | {"max_depth": depth}))
-                if self.trials[-1].score < self.best.score - HOPELESS:
+                if self.trials[-1].score < self.best.score - HOPELESS[self.target.name]:
                     break
 
     def thresholds(self) -> None:
         """CART's splits at every depth, and trained together at the best one."""
-        if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS:
+        if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             as_found = values | {"finetune_epochs": 0}
             trials = try_depths(as_found, self._spec(as_found), self._folds(values))
