@@ -31,7 +31,7 @@ class Bagging:
     Examples
     --------
     >>> Bagging(6, 6, True, seed=0).times(0).tolist()
-    [1, 0, 1, 1, 1, 2]
+    [1, 2, 0, 2, 0, 1]
     """
 
     n_rows: int
