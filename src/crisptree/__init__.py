@@ -17,6 +17,7 @@ __all__ = [
     "CrispTreeClassifier",
     "CrispTreeRegressor",
     "CrispForestClassifier",
+    "CrispForestRegressor",
     "CrispSegmenter",
     "TableEncoder",
     "CrispTreeWarning",
@@ -33,8 +34,9 @@ __all__ = [
 
 _HOMES = {
     "CrispTreeClassifier": "crisptree.estimators.classifier",
-    "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispForestClassifier": "crisptree.estimators.forest",
+    "CrispForestRegressor": "crisptree.estimators.forest_regressor",
+    "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from crisptree import explain, export, limits, metrics, streams
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
+    from crisptree.estimators.forest_regressor import CrispForestRegressor
     from crisptree.estimators.loading import load
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter

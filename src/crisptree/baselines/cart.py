@@ -11,20 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.baselines.axis_aligned import rounded_down
+from crisptree.baselines.axis_aligned import STUMPS, rounded_down
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Limits
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
-ESTIMATORS: dict[str, Any] = {"classes": DecisionTreeClassifier}
-"""scikit-learn's tree for what a leaf predicts, by the name of the target."""
-
-CRITERIA = {"classes": ("entropy", 1 / math.log(2))}
-"""Its measure of impurity, and what one of our units of it is in its own."""
+UNITS = {"classes": 1 / math.log(2)}
+"""What one of our units of impurity is in scikit-learn's, by what a leaf predicts: its entropy is in bits."""
 
 
 def cart(samples: Samples, limits: Limits, n_drawn: int | None, seed: int) -> Tree:
@@ -33,15 +29,13 @@ def cart(samples: Samples, limits: Limits, n_drawn: int | None, seed: int) -> Tr
     parts = (samples.batch(everything), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
     target = samples.target
-    criterion, unit = CRITERIA[target.name]
-    found = ESTIMATORS[target.name](
-        criterion=criterion,
+    found = STUMPS[target.name](
         max_depth=limits.max_depth,
         max_leaf_nodes=limits.max_leaf_nodes,
         min_samples_split=limits.min_samples_split,
         min_samples_leaf=limits.min_samples_leaf,
         min_weight_fraction_leaf=limits.min_weight_fraction_leaf,
-        min_impurity_decrease=limits.min_impurity_decrease * unit,
+        min_impurity_decrease=limits.min_impurity_decrease * UNITS.get(target.name, 1.0),
         max_features=n_drawn,
         random_state=seed % 2**32,
     ).fit(x, y, sample_weight=weight)

@@ -96,7 +96,7 @@ def fit_rows(
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
         rest, held = split_off(data, parameters["validation_fraction"], seed)
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
-        values = judged(first.tree, values, _labelled(held, data.target), float(rest.weight.mean()))
+        values = judged(first.tree, values, labelled(held, data.target), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     if data.image_shape is None:
         tree = with_ranges(fitted.tree, everything.X, everything.holes)
@@ -118,7 +118,7 @@ def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) ->
     return Problem(data.part, scaling, target, validation and (likeliest(validation) if is_soft else validation))
 
 
-def _labelled(part: Part, target: Target) -> Part:
+def labelled(part: Part, target: Target) -> Part:
     """The rows as the leaves of the tree mean them: one class per row where they have probabilities."""
     return likeliest(part) if isinstance(target, SoftClasses) else part
 
@@ -142,7 +142,7 @@ def fit_problem(
     spec = spec_of(parameters, problem, image_shape, seed)
     with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    held = problem.validation and _labelled(problem.validation, problem.target)
+    held = problem.validation and labelled(problem.validation, problem.target)
     numbers = judged(fitted.tree, parameters, held, float(problem.training.weight.mean()))
     return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
 

@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from crisptree.blocks import row_blocks
 from crisptree.estimators.bags import Bagging, number_of
 from crisptree.estimators.choices import closed, is_open, scale_of
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished
-from crisptree.estimators.fitting import problem_of, spec_of, with_labels
+from crisptree.estimators.fitting import labelled, problem_of, spec_of, with_labels
 from crisptree.estimators.progress import hearing_trials, recording
-from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
@@ -32,11 +30,11 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
 from crisptree.rows.sparse import SparseRows
-from crisptree.targets import Target
+from crisptree.targets import SoftClasses
 
 Doubles = npt.NDArray[np.float64]
 
-DEPTH = 10
+DEPTH = 14
 """What max_depth="auto" means for hyperplanes; thresholds go on until leaves are pure."""
 
 STEP, MOST = 10, 100
@@ -46,17 +44,17 @@ STEP, MOST = 10, 100
 class OutOfBag:
     """What trees say of rows that they have not seen."""
 
-    def __init__(self, rows: Part, n_outputs: int, n_jobs: int | None) -> None:
-        self.rows, self.n_jobs = rows, n_jobs
-        self.sums = np.zeros((len(rows.y), n_outputs))
-        self.trees = np.zeros(len(rows.y), dtype=np.int64)
+    def __init__(self, data: TrainingData, n_jobs: int | None) -> None:
+        self.data, self.n_jobs = data, n_jobs
+        self.sums = np.zeros((len(data.y), data.target.n_values))
+        self.trees = np.zeros(len(data.y), dtype=np.int64)
 
     def add(self, tree: CrispTree, times: npt.NDArray[np.integer]) -> None:
         """One more tree, and how often it has seen each row."""
         unseen = np.flatnonzero(times == 0)
         for block in row_blocks(len(unseen)):
             here = unseen[block]
-            X = self.rows.X[here]
+            X = self.data.X[here]
             self.sums[here] += tree.leaf_values(route_rows(tree, X, self.n_jobs), X)
         self.trees[unseen] += 1
 
@@ -66,16 +64,28 @@ class OutOfBag:
         with np.errstate(invalid="ignore"):
             return self.sums / self.trees[:, None]
 
-    def scores(self, target: Target) -> tuple[Doubles, Doubles]:
-        """How good the answer is for every row that some tree has not seen, and what the row weighs."""
-        known = np.flatnonzero(self.trees)
-        return row_scores(target, self.values[known], self.rows.y[known]), self.rows.weight[known]
+    @property
+    def scores(self) -> Doubles:
+        """How good the answer is for every row; not a number where all trees have seen it.  (n,)"""
+        found, known = np.full(len(self.trees), np.nan), np.flatnonzero(self.trees)
+        if len(known):
+            labels = labelled(self.data.part, self.data.target).y[known]
+            found[known] = row_scores(self.data, self.values[known], labels)
+        return found
+
+    @property
+    def score(self) -> float:
+        """The weighted mean over the rows that some tree has not seen; not a number where there are none."""
+        known = self.trees > 0
+        return float(np.average(self.scores[known], weights=self.data.weight[known])) if known.any() else float("nan")
 
 
-def row_scores(target: Target, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
-    """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n,) → (n,)"""
-    parts = (torch.from_numpy(part) for part in (values, np.arange(len(values)), y))
-    return np.asarray(target.score(*parts).double().numpy())
+def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
+    """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n, …) → (n,)"""
+    answers = data.target.answers(values)
+    if data.y_scale is not None:
+        answers = data.y_scale.scaled(answers)
+    return np.asarray(data.target.agreement(answers, y), dtype=np.float64)
 
 
 class TrainedForest(NamedTuple):
@@ -83,14 +93,12 @@ class TrainedForest(NamedTuple):
 
     trees: list[CrispTree]
     history: list[EpochRecord]
-    out_of_bag: OutOfBag
-    bagging: Bagging
-    target: Target
+    out_of_bag: OutOfBag | None
     chosen: dict[str, Any]
     path: list[Trial]
 
 
-def fit_classes(
+def fit_forest_rows(
     parameters: Mapping[str, Any],
     data: TrainingData,
     validation: Part | None,
@@ -98,14 +106,15 @@ def fit_classes(
     chosen: dict[str, Any],
     seed: int,
 ) -> TrainedForest:
-    """Train a forest of classes, or of probabilities of classes, choosing first what the parameters leave open.
+    """Train a forest on rows, choosing first what the parameters leave open.
 
     ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
     """
     from crisptree.estimators.forest_choices import choose_for_forest
 
     is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
-    if parameters["split"] == "auto" and (data.y.ndim == 2 or is_sparse or are_constrained(parameters)):
+    asks_for_planes = isinstance(data.target, SoftClasses) or is_sparse or are_constrained(parameters)
+    if parameters["split"] == "auto" and asks_for_planes:
         parameters = {**parameters, "split": "oblique"}
 
     def scaled(scale: str | None) -> Problem:
@@ -120,16 +129,15 @@ def fit_classes(
     problem, path = scaled(scale), list[Trial]()
     if earlier is None and is_open(parameters):
         with hearing_trials(parameters["verbose"]) as on_trial:
-            chosen, path = choose_for_forest(parameters, with_labels(problem), data.image_shape, seed, on_trial)
+            chosen, path = choose_for_forest(parameters, data, with_labels(problem), seed, on_trial)
     values = closed(with_depth(parameters), chosen, data.image_shape, is_sparse=is_sparse)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
     n_rows = len(data.y)
-    labels = likeliest(data.part).y if parameters["bootstrap"] == "balanced" else None
-    bagging = Bagging(n_rows, number_of(parameters["max_samples"], n_rows), parameters["bootstrap"], seed, labels)
-    task = ForestTask(values, problem, data.image_shape, bagging, data.holes)
-    trees, history, judge = task.fit([] if earlier is None else list(earlier.trees))
-    return TrainedForest(trees, history, judge, bagging, problem.target, chosen, path)
+    strata = data.target.strata(data.y) if parameters["bootstrap"] == "balanced" else None
+    bagging = Bagging(n_rows, number_of(parameters["max_samples"], n_rows), parameters["bootstrap"], seed, strata)
+    trees, history, judge = ForestTask(values, data, problem, bagging).fit([*(earlier or [])])
+    return TrainedForest(trees, history, judge, chosen, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,35 +148,33 @@ class ForestTask:
     ----------
     parameters : mapping
         The estimator's, with nothing left open.
+    data : TrainingData
+        The rows.
     problem : Problem
-        Rows, how they are scaled, and what y is.
-    image_shape : tuple of int or None
-        The image that a row is.
+        The same, scaled.
     bagging : Bagging
         How rows are drawn.
-    holes : mapping
-        Features whose values may be missing; see ``with_ranges``.
     """
 
     parameters: Mapping[str, Any]
+    data: TrainingData
     problem: Problem
-    image_shape: tuple[int, ...] | None
     bagging: Bagging
-    holes: Mapping[int, int]
 
-    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag]:
+    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None]:
         """Train trees until there are as many as asked for, beside those that there are."""
         history: list[EpochRecord] = []
         trees = list(earlier)
-        judge = OutOfBag(self.problem.training, self.problem.target.n_values, self.parameters["n_jobs"])
-        if self.bagging.leaves_rows_out:
-            for number, tree in enumerate(trees):
-                judge.add(tree, self.bagging.times(number))
+        judge = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
+        for number, tree in enumerate(trees if judge is not None else []):
+            assert judge is not None
+            judge.add(tree, self.bagging.times(number))
         wanted = self.parameters["n_estimators"]
         with recording(self.parameters["verbose"], self.parameters["callbacks"]) as recorder:
             if wanted != "auto":
                 trees += self._more(range(len(trees), wanted), judge, recorder.record, history)
             else:
+                assert judge is not None
                 trees += self._until_enough(len(trees), judge, recorder.record, history)
         return trees, [*recorder.history, *history], judge
 
@@ -180,31 +186,31 @@ class ForestTask:
         while begin < MOST:
             yield from self._more(range(begin, begin + STEP), judge, hear, history)
             begin += STEP
-            known = judge.trees > 0
-            now = np.full(len(known), np.nan)
-            now[known] = judge.scores(self.problem.target)[0]
+            now = judge.scores
             if before is not None:
-                both = ~np.isnan(before)
-                gain = now[both] - before[both]
+                gain = (now - before)[~np.isnan(before)]
                 if gain.mean() <= gain.std() / np.sqrt(max(len(gain), 1)):
                     return
             before = now
 
     def _more(
-        self, numbers: range, judge: OutOfBag, hear: Callable[[EpochRecord], None], history: list[EpochRecord]
+        self, numbers: range, judge: OutOfBag | None, hear: Callable[[EpochRecord], None], history: list[EpochRecord]
     ) -> Iterator[CrispTree]:
         if not numbers:
             return
-        spec = spec_of(self.parameters, self.problem, self.image_shape, self.bagging.seed)
-        spec = as_in_forest(spec, self.parameters["max_features"], self.problem.training.X.shape[1])
+        data = self.data
+        spec = spec_of(self.parameters, self.problem, data.image_shape, self.bagging.seed)
+        spec = as_in_forest(spec, self.parameters["max_features"], data.X.shape[1])
         bags = [Bag(self.bagging.times(number).astype(np.int32), self.bagging.tree_seed(number)) for number in numbers]
         first: CrispTree | None = None
         for bag, (trained, records) in zip(bags, fit_forest(spec, self.problem, bags, on_epoch=hear), strict=False):
             tree = finished(trained, self.parameters)
-            if self.image_shape is None:
-                seen = with_ranges(tree, self.problem.training.X, self.holes) if first is None else first
+            if data.image_shape is None:
+                seen = with_ranges(tree, data.X, data.holes) if first is None else first
                 first, tree = seen, seen if first is None else carried_over(tree, seen)
-            if self.bagging.leaves_rows_out:
+            if data.y_scale is not None:
+                tree = data.y_scale.on(tree)
+            if judge is not None:
                 judge.add(tree, bag.times)
             history += records
             yield tree

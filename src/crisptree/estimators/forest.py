@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.classifier import CrispTreeClassifier
-from crisptree.estimators.constraints import by_number
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.forest_checks import check_forest, check_warm_start
 from crisptree.estimators.forest_parameters import ForestParameters
-from crisptree.estimators.parameters import ClassifierParameters
-from crisptree.estimators.sparse_rows import takes_sparse_rows
-from crisptree.inference.forest import CrispForest
+from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree
 
 if TYPE_CHECKING:
+    from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.explain import ForestPath
+    from crisptree.learning.problem import Part
 
 
 class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
@@ -42,9 +43,9 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         How many rows are drawn for a tree, or what share of them; None draws as many as there are.
     max_features : int, float, "sqrt", "auto" or None, default="auto"
         How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
-        lets hyperplanes have all and thresholds the square root of their number.
+        lets hyperplanes have all and thresholds the square root of their number, unless the fit finds others better.
     max_depth : int, "auto" or None, default="auto"
-        The largest number of splits on a path. "auto" is 10 for hyperplanes, and no bound for thresholds.
+        The largest number of splits on a path. "auto" is 14 for hyperplanes, and no bound for thresholds.
     random_state : int, RandomState or None, default=None
         Makes the fit repeatable. A tree follows from this and from its number alone.
     warm_start : bool, default=False
@@ -84,8 +85,9 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     (5, True)
     """
 
+    FITTED = (*ForestEstimator.FITTED, "classes_", "oob_decision_function_")
+
     classes_: npt.NDArray[Any]
-    oob_score_: float
     oob_decision_function_: npt.NDArray[np.float64]
 
     def fit(
@@ -106,38 +108,26 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         validation : (X, y), default=None
             Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
         """
-        with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_forest(self.PARAMETERS, parameters, has_validation=validation is not None)
-            earlier = self.__dict__.get("forest_") if self.warm_start else None
-            data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
-            twin.image_shape_ = data.image_shape
-            held_out = None
-            if validation is not None:
-                held_out = checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            if earlier is not None:
-                seed = check_warm_start(self, parameters, data)
-            from crisptree.estimators.fitting_forest import fit_classes
+        return self._fit_forest(X, y, sample_weight, validation)
 
-            trained = fit_classes(by_number(parameters, twin), data, held_out, earlier, self._chosen(), seed)
-            twin._forget()
-            twin.classes_, twin.seed_, twin.n_rows_ = data.classes, seed, len(data.y)
-            twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
-            twin.chosen_, twin.path_ = trained.chosen, trained.path
-            if trained.bagging.leaves_rows_out:
-                judge = trained.out_of_bag
-                if judge.trees.any():
-                    scores, weights = judge.scores(trained.target)
-                    twin.oob_score_ = float(np.average(scores, weights=weights))
-                kept = checks.kept_rows(self, y, sample_weight, len(data.y))
-                twin.oob_decision_function_ = np.full((len(kept), len(data.classes)), np.nan)
-                twin.oob_decision_function_[kept] = judge.values
-        return self
+    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
+        data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
+        assert data.classes is not None
+        if earlier is not None:
+            checks.check_same_classes(self.classes_, data.classes)
+        return data
 
-    def _chosen(self) -> dict[str, Any]:
-        chosen: dict[str, Any] = self.__dict__.get("chosen_", {}) if self.warm_start else {}
-        return chosen
+    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
+        assert data.classes is not None
+        return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
+
+    def _take_up(self, data: TrainingData) -> None:
+        assert data.classes is not None
+        self.classes_ = data.classes
+
+    def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+        self.oob_decision_function_ = np.full((len(kept), len(self.classes_)), np.nan)
+        self.oob_decision_function_[kept] = judge.values
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of the highest mean probability.  (n, n_features) → (n,)"""
@@ -152,6 +142,52 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         """Logarithms of ``predict_proba``; −∞ for a class that no tree gives a chance."""
         with np.errstate(divide="ignore"):
             return np.log(self._values(X))
+
+    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+        """The mean of what the probabilistic trees say, which visit every leaf; for study."""
+        check_is_fitted(self, "forest_")
+        return np.mean([tree.soft_predict_proba(X, steepness) for tree in self.estimators_], axis=0)
+
+    def report(
+        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
+    ) -> Path:
+        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        X, y : array-like, default=None
+            Rows and their classes.
+        number : int, default=None
+            Which tree; None takes the one that most often answers as the forest does on X, or the first.
+        **options
+            As ``CrispTreeClassifier.report`` takes them.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, epochs=5, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
+        'iris.html'
+        """
+        check_is_fitted(self, "forest_")
+        trees, said = self.estimators_, [f"{len(self)} trees"]
+        if X is not None:
+            answers = self.predict(X)
+            if number is None:
+                number = int(np.argmax([np.mean(tree.predict(X) == answers) for tree in trees]))
+            if y is not None:
+                said.append(f"accuracy {np.mean(answers == np.asarray(y)):.2%}")
+        if np.isfinite(getattr(self, "oob_score_", np.nan)):
+            said.append(f"out of bag {self.oob_score_:.2%}")
+        number = range(len(self))[number or 0]
+        title = f"Tree {number} of a forest ({', '.join(said)})"
+        return trees[number].report(path, X, y, **{"title": title} | options)
 
     def margins(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
         """By how much the trees prefer a class: its mean probability less that of the next best.  (n,)
@@ -186,17 +222,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         2
         """
         check_is_fitted(self, "forest_")
-        return self._as_estimator(self.forest_.trees[range(len(self.forest_))[number]])
-
-    def _as_estimator(self, tree: Any) -> CrispTreeClassifier:
-        own = {name: getattr(self, name) for name in ClassifierParameters.PARAMETERS}
-        one = CrispTreeClassifier(**own | {"warm_start": False, "random_state": None})
-        one.tree_ = one.greedy_tree_ = tree
-        one.history_, one.classes_, one.image_shape_ = [], self.classes_, self.image_shape_
-        for name in ("n_features_in_", "feature_names_in_", "encoder_", "preprocessing_", "chosen_"):
-            if name in self.__dict__:
-                one.__dict__[name] = self.__dict__[name]
-        return one
+        return cast(CrispTreeClassifier, self._as_tree(CrispTreeClassifier, self.forest_.trees[number]))
 
     def explain(self, x: Any, *, top: int = 5) -> ForestPath:
         """What every tree says of one row and on which way, and which features pushed it most; see ``explain.votes``.
@@ -242,10 +268,3 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
         tree = CrispTreeClassifier(**shared | {"image_shape": self.image_shape_} | own)
         return tree.distill(self, X, y, **options)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        takes = self.categorical is not None
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
-        return tags

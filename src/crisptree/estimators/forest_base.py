@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
+from crisptree.estimators.forest_checks import check_forest, check_more_trees
+from crisptree.estimators.parameters import Parameter
+from crisptree.estimators.sparse_rows import takes_sparse_rows
+from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree
 from crisptree.inference.forest import CrispForest
 
 if TYPE_CHECKING:
+    from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.learning.history import EpochRecord
+    from crisptree.learning.problem import Part
     from crisptree.tables.table_encoder import TableEncoder
 
 ROWS_AT_ONCE = 1024
@@ -29,8 +37,7 @@ class ForestEstimator(BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "preprocessing_"),
-        *("oob_score_", "oob_decision_function_", "classes_"),
+        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "preprocessing_", "oob_score_"),
     )
     """What a fit leaves behind, and the next one forgets first."""
 
@@ -39,9 +46,75 @@ class ForestEstimator(BaseEstimator):
     n_features_in_: int
     encoder_: TableEncoder
     history_: list[EpochRecord]
+    oob_score_: float
+    seed_: int
+    n_rows_: int
+
+    if TYPE_CHECKING:
+        PARAMETERS: ClassVar[dict[str, Parameter]]
+        max_depth: Any
+        categorical: Any
+        random_state: Any
+        n_jobs: int | None
+        warm_start: bool
 
     _fitting = TreeEstimator._fitting
     _forget = TreeEstimator._forget
+
+    @abstractmethod
+    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
+        """Rows, y and weights of a fit, for a twin that learns names and columns from them."""
+
+    @abstractmethod
+    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
+        """Rows that judge, with y as in ``data``."""
+
+    @abstractmethod
+    def _take_up(self, data: TrainingData) -> None:
+        """Keep what is to be known of y."""
+
+    @abstractmethod
+    def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+        """Keep what trees say of rows that they have not seen; ``kept`` are the rows with some weight."""
+
+    def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
+        """A fit: checks, rows, choices, trees; the estimator is as it was if any of it fails."""
+        with self._fitting() as twin:
+            parameters = self.get_params(deep=False)
+            check_forest(self.PARAMETERS, parameters, has_validation=validation is not None)
+            earlier = self.__dict__.get("forest_") if self.warm_start else None
+            data = self._checked(twin, X, y, sample_weight, earlier and earlier.trees[0])
+            twin.image_shape_ = data.image_shape
+            held_out = None if validation is None else self._checked_validation(twin, validation, data)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            if earlier is not None:
+                check_more_trees(parameters, len(earlier), self.n_rows_, len(data.y))
+                seed = self.seed_
+            chosen = self.__dict__.get("chosen_", {})
+            from crisptree.estimators.fitting_forest import fit_forest_rows
+
+            trained = fit_forest_rows(by_number(parameters, twin), data, held_out, earlier, chosen, seed)
+            twin._forget()
+            twin._take_up(data)
+            twin.seed_, twin.n_rows_ = seed, len(data.y)
+            twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
+            twin.chosen_, twin.path_ = trained.chosen, trained.path
+            if trained.out_of_bag is not None:
+                twin.oob_score_ = trained.out_of_bag.score
+                twin._take_up_unseen(trained.out_of_bag, checks.kept_rows(self, y, sample_weight, len(data.y)))
+        return self
+
+    def _as_tree(self, kind: type[Any], tree: CrispTree) -> Any:
+        """One of the trees as a fitted estimator of that kind."""
+        own = {name: getattr(self, name) for name in kind.PARAMETERS}
+        depth = {} if self.max_depth != "auto" else {"max_depth": None}
+        one = kind(**own | depth | {"warm_start": False, "random_state": None})
+        one.tree_ = one.greedy_tree_ = tree
+        one.history_ = []
+        for name, value in self.__dict__.items():
+            if name.endswith("_") and name not in ForestEstimator.FITTED and not name.startswith("oob_"):
+                one.__dict__[name] = value
+        return one
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
@@ -134,3 +207,10 @@ class ForestEstimator(BaseEstimator):
         from crisptree.estimators.loading import save
 
         save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        takes = self.categorical is not None
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
+        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        return tags

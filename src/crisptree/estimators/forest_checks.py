@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import Parameter
-from crisptree.estimators.validation import TrainingData
 
 
 def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *, has_validation: bool) -> None:
@@ -22,7 +19,7 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
         )
     if values["prune"] == "auto":
         raise ValueError("`prune` must be a number or None in a forest; got 'auto', which is for one tree.")
-    if values["algorithm"] == "non_greedy" and values["nu"] is None:
+    if values["algorithm"] == "non_greedy" and values.get("nu") is None:
         raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
     if values["n_estimators"] == "auto" and not values["bootstrap"] and values["max_samples"] is None:
         raise ValueError(
@@ -31,22 +28,16 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
         )
 
 
-def check_warm_start(estimator: Any, parameters: Mapping[str, Any], data: TrainingData) -> int:
-    """A warm start goes on with the same rows and classes, to more trees. Gives the seed that the first fit had."""
-    if not np.array_equal(estimator.classes_, data.classes):
+def check_more_trees(parameters: Mapping[str, Any], n_trees: int, n_rows: int, n_given: int) -> None:
+    """A warm start goes on with the same rows, to more trees."""
+    if n_given != n_rows:
         raise ValueError(
-            f"`warm_start` must go on with the same classes; the forest knows {estimator.classes_.tolist()} and y has "
-            f"{data.classes.tolist()}. Use a new estimator for other data."
+            f"`warm_start` must go on with the same rows, {n_rows} of them; got {n_given}. Use a new estimator for "
+            "other data."
         )
-    if len(data.y) != estimator.n_rows_:
+    wanted = parameters["n_estimators"]
+    if wanted != "auto" and wanted < n_trees:
         raise ValueError(
-            f"`warm_start` must go on with the same rows, {estimator.n_rows_} of them; got {len(data.y)}. Use a new "
-            "estimator for other data."
-        )
-    wanted, there = parameters["n_estimators"], len(estimator.forest_)
-    if wanted != "auto" and wanted < there:
-        raise ValueError(
-            f"`n_estimators` must be at least {there} with warm_start=True, because there are so many trees; got "
+            f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
             f"{wanted}. Use a new estimator for fewer."
         )
-    return int(estimator.seed_)

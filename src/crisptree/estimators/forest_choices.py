@@ -12,12 +12,19 @@ import numpy as np
 
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.choices import THRESHOLDS, Search, folds_of, is_chosen_for
-from crisptree.estimators.fitting_forest import as_in_forest, row_scores, with_depth
+from crisptree.estimators.fitting_forest import as_in_forest, with_depth
+from crisptree.estimators.validation import TrainingData
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
 from crisptree.learning.forest import Bag, fit_forest
 from crisptree.learning.problem import Problem
 from crisptree.learning.spec import Spec
+
+SOME = 0.4
+"""The share of features that a split may have where fewer are tried: trees that look elsewhere err elsewhere."""
+
+LOW = 6
+"""The depth of CART's trees that are finetuned: deeper ones would soften hundreds of splits."""
 
 TREES = 5
 """Trees of a trial: enough to tell settings apart that help many trees from those that help one."""
@@ -25,21 +32,21 @@ TREES = 5
 
 def choose_for_forest(
     parameters: Mapping[str, Any],
+    data: TrainingData,
     problem: Problem,
-    image_shape: tuple[int, ...] | None,
     seed: int,
     on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> tuple[dict[str, Any], list[Trial]]:
     """What the open parameters should be, and all that was tried; nothing where there are too few rows to tell."""
     if not is_chosen_for(parameters):
         return {}, []
-    folds = folds_of(problem, seed)
+    folds = folds_of(problem, seed, data.source)
     if not folds:
         return {}, []
-    search = ForestSearch(with_depth(parameters), folds, image_shape, seed, on_trial)
+    search = ForestSearch(with_depth(parameters), folds, data.image_shape, seed, on_trial)
     search.deep = parameters["max_depth"] == "auto"
     search.widths()
-    if image_shape is None:
+    if data.image_shape is None:
         search.one_scale()
         search.sparse()
         search.thresholds()
@@ -49,7 +56,7 @@ def choose_for_forest(
 class ForestSearch(Search):
     """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins."""
 
-    deep = False
+    deep: bool
     """Whether thresholds may go as deep as there are rows."""
 
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
@@ -64,24 +71,27 @@ class ForestSearch(Search):
             trees = [found.tree for found in fit_forest(spec, fold.problem, bags)]
             said = CrispForest.of(trees).values(fold.held.X, self.parameters["n_jobs"])
             assert said is not None
-            scores.append(row_scores(self.target, said, fold.held.y))
+            scores.append(np.asarray(self.target.agreement(self.target.answers(said), fold.held.y), dtype=float))
         weights = np.concatenate([fold.held.weight for fold in folds])
         leaves = sum(tree.structure.n_leaves for tree in trees) / TREES
         return Trial(values, np.concatenate(scores), weights, 0.0, leaves)
 
     def thresholds(self) -> None:
-        """CART's splits to the full depth, as they are found: what a random forest averages."""
+        """CART's splits to the full depth, as they are found: what a random forest averages; low trees trained on."""
         if self._is_free("split"):
             values = THRESHOLDS | {"finetune_epochs": 0} | ({"max_depth": None} if self.deep else {})
             for share in ("sqrt", None):
                 self._try(**values, max_features=share)
+            if self.parameters["finetune_epochs"]:
+                depth = LOW if self.depth is None else min(LOW, self.depth)
+                self._try(**THRESHOLDS | {"max_depth": depth}, max_features=None)
 
     def sparse(self) -> None:
-        """Sparse trees as for one, shallow and as deep as the others."""
+        """Sparse trees as for one, shallow and as deep as the others; the best so far with fewer features a split."""
         super().sparse()
-        best = self.best.values
-        if best.get("l1"):
-            self._try(**best | {"max_depth": self.depth})
+        if self.best.values.get("l1"):
+            self._try(**self.best.values | {"max_depth": self.depth})
+        self._try(**self.best.values | {"max_features": SOME})
 
     def _is_free(self, name: str) -> bool:
         return name == "finetune_epochs" or super()._is_free(name)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from crisptree.estimators.parameters import ClassifierParameters, Declared, parameter
-from crisptree.estimators.rules import Rule, number, whole, word_or
+from crisptree.estimators.parameters import ClassifierParameters, Declared, RegressorParameters, parameter
+from crisptree.estimators.rules import Rule, number, true_or_false, whole, word_or
 
 MOST_TREES = 10_000
 
@@ -43,10 +43,6 @@ class BaggingParameters(Declared):
         help="Features that a split may have, drawn for each: a number, a share or sqrt.",
     )
 
-
-class ForestParameters(BaggingParameters, ClassifierParameters):
-    """Those of ``CrispForestClassifier``: the trees', with more depth, and what makes a forest of them."""
-
     max_depth: Any = parameter(
         default="auto",
         rule=word_or(
@@ -55,6 +51,24 @@ class ForestParameters(BaggingParameters, ClassifierParameters):
         flag="--depth",
         help="Most splits on a path.",
     )
-    shrinkage: float | str = parameter(
+    shrinkage: Any = parameter(
         default=0.0, rule=number(0.0), flag="--shrinkage", help="How strongly leaf tables are drawn to those above."
     )
+
+
+class ForestParameters(BaggingParameters, ClassifierParameters):
+    """Those of ``CrispForestClassifier``: the trees' own, and what makes a forest of them."""
+
+    bootstrap: bool | str = parameter(
+        default=True,
+        rule=Rule(
+            lambda value: isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "balanced"),
+            "True, False or 'balanced'",
+        ),
+    )
+
+
+class NumberForestParameters(BaggingParameters, RegressorParameters):
+    """Those of ``CrispForestRegressor``."""
+
+    bootstrap: bool | str = parameter(default=True, rule=true_or_false())

@@ -13,6 +13,10 @@ import numpy.typing as npt
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.forest import CrispForestClassifier
+from crisptree.estimators.forest_base import ForestEstimator
+from crisptree.estimators.forest_parameters import MOST_TREES
+from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
 from crisptree.estimators.parameters import NEVER, Parameter, check_argument
@@ -22,6 +26,7 @@ from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
 from crisptree.images import WindowView
 from crisptree.inference import CrispTree
+from crisptree.inference.forest import CrispForest
 from crisptree.labels import LABEL_TYPES, label_type
 from crisptree.persistence import limits
 from crisptree.persistence.errors import ModelFileError
@@ -32,18 +37,23 @@ from crisptree.tables.errors import TableError
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.table_encoder import TableEncoder
 
-TREE, GREEDY, STAGE = "tree", "greedy", "stage"
-"""The tree that predicts, the one before finetuning, and those of a segmenter's earlier stages, with their numbers."""
+TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
+"""The tree that predicts, the one before finetuning, and with their numbers those of a segmenter's earlier stages and
+those of a forest."""
 
 PREPROCESSING = "preprocessing"
 """What is done to a table before the tree sees it; whoever has rows of numbers does without."""
 
-KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE))}
+KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER))}
 
-Estimator = CrispTreeClassifier | CrispTreeRegressor | CrispSegmenter
+FORESTS = (CrispForestClassifier, CrispForestRegressor)
+OF_NUMBERS = (CrispTreeRegressor, CrispForestRegressor)
 
-ESTIMATORS: dict[str, type[CrispTreeClassifier] | type[CrispTreeRegressor] | type[CrispSegmenter]] = {
-    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, CrispSegmenter)
+Forest = CrispForestClassifier | CrispForestRegressor
+Estimator = CrispTreeClassifier | CrispTreeRegressor | Forest | CrispSegmenter
+
+ESTIMATORS: dict[str, type[Estimator]] = {
+    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, *FORESTS, CrispSegmenter)
 }
 """What a file may hold."""
 
@@ -51,16 +61,14 @@ MOST_NUMBERS = 10_000
 """Outputs of a regressor that a file may name."""
 
 
-def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
+def save(estimator: TreeEstimator | ForestEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see ``load``."""
     known, parameters = estimator.__dict__, estimator.get_params(deep=False)
     names, preprocessing = known.get("feature_names_in_"), known.get("preprocessing_")
     if "encoder_" in known:
         preprocessing = known["encoder_"].preprocessing_
         names = preprocessing.feature_names if preprocessing.named else None  # those that the tree sees
-    trees = {TREE: estimator.tree_, GREEDY: estimator.greedy_tree_}
-    trees |= {f"{STAGE}_{number}": tree for number, tree in enumerate(known.get("earlier_trees_", []))}
-    sections = trees_to_sections(trees, parameters["split"], optional=(GREEDY,))
+    sections = trees_to_sections(_named_trees(known), parameters["split"], optional=(GREEDY,))
     header = {
         "class": type(estimator).__name__,
         "parameters": _parameters_to_json(parameters),
@@ -72,8 +80,11 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "image_shape": None if estimator.image_shape_ is None else list(estimator.image_shape_),
         "channels": known.get("channels_"),
-        "module": sections[TREE].content.pop("module", None),  # here the first files say it
+        "module": sections[TREE].content.pop("module", None) if TREE in sections else None,  # as the first files say
     }
+    if "forest_" in known:
+        header |= {"trees": len(known["forest_"]), "seed": known["seed_"], "rows": known["n_rows_"]}
+        header["oob_score"] = _finite(known.get("oob_score_"))
     if known.get("chosen_"):
         header["chosen"] = _parameters_to_json(known["chosen_"])
     sections[ESTIMATOR] = Section(header)
@@ -81,6 +92,18 @@ def save(estimator: TreeEstimator, path: str | PathLike[str]) -> None:
         content, arrays = preprocessing.section()
         sections[PREPROCESSING] = Section(content, arrays, required=False)
     write(path, sections)
+
+
+def _named_trees(known: Mapping[str, Any]) -> dict[str, CrispTree]:
+    """All trees of a fitted estimator by the names of their sections."""
+    if "forest_" in known:
+        return {f"{MEMBER}_{number}": tree for number, tree in enumerate(known["forest_"])}
+    stages = {f"{STAGE}_{number}": tree for number, tree in enumerate(known.get("earlier_trees_", []))}
+    return {TREE: known["tree_"], GREEDY: known["greedy_tree_"], **stages}
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def load(path: str | PathLike[str], split: Callable[[tuple[int, ...]], Any] | None = None) -> Estimator:
@@ -113,6 +136,8 @@ def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, 
     header = file.section(ESTIMATOR).content
     model = _unfitted(header, split, path)
     n_values = _take_up_answers(model, header)
+    if isinstance(model, FORESTS):
+        return _with_forest(model, file, n_values, split)
     stages = [f"{STAGE}_{number}" for number in range(getattr(model, "stages", 1) - 1)]
     names = [TREE, *([GREEDY] if GREEDY in file.sections else []), *stages]
     trees = trees_from_file(file, names, n_values, split)
@@ -127,16 +152,51 @@ def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, 
         _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
     if "chosen" in header:
         model.__dict__["chosen_"] = _chosen(header["chosen"], ESTIMATORS[header["class"]].PARAMETERS)
-    if header.get("feature_names") is not None:
-        model.feature_names_in_ = _feature_names(header["feature_names"], model.tree_)
-    if PREPROCESSING in file.sections:
-        _take_up_preprocessing(model, _preprocessing(file, model.tree_))
+    _take_up_names(model, file, model.tree_)
     return model
+
+
+def _with_forest(model: Forest, file: ModelFile, n_values: int, split: Any) -> Forest:
+    """The forest with its trees, which must all take the same rows."""
+    header = file.section(ESTIMATOR).content
+    numbers = [header.get(name) for name in ("trees", "seed", "rows")]
+    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
+        raise ModelFileError(f"{file.path} must say how many trees, which seed and how many rows; it says {numbers}.")
+    n_trees, model.seed_, model.n_rows_ = (int(one or 0) for one in numbers)
+    if not 0 < n_trees <= MOST_TREES:
+        raise ModelFileError(f"{file.path} must hold 1 to {MOST_TREES:,} trees; it says {n_trees:,}.")
+    trees = trees_from_file(file, (f"{MEMBER}_{number}" for number in range(n_trees)), n_values, split)
+    model.forest_ = CrispForest.of(list(trees.values()))
+    for tree in trees.values():
+        _check_target(model, tree, file.path)
+        if tree.n_features != model.forest_.n_features:
+            raise ModelFileError(f"{file.path} holds trees for rows of different widths, which cannot be.")
+    first = model.forest_.trees[0]
+    model.n_features_in_, model.history_ = first.n_features, []
+    model.image_shape_ = _image_shape(header.get("image_shape"), first)
+    score = header.get("oob_score")
+    if score is not None:
+        if not isinstance(score, float | int) or isinstance(score, bool) or not math.isfinite(score):
+            raise ModelFileError(f"{file.path} must say a finite score out of the bag; it says {score!r}.")
+        model.oob_score_ = float(score)
+    if "chosen" in header:
+        model.__dict__["chosen_"] = _chosen(header["chosen"], type(model).PARAMETERS)
+    _take_up_names(model, file, first)
+    return model
+
+
+def _take_up_names(model: Estimator, file: ModelFile, tree: CrispTree) -> None:
+    """Names of columns and what is done to a table, where the file has them."""
+    names = file.section(ESTIMATOR).content.get("feature_names")
+    if names is not None:
+        model.feature_names_in_ = _feature_names(names, tree)
+    if PREPROCESSING in file.sections:
+        _take_up_preprocessing(model, _preprocessing(file, tree))
 
 
 def _take_up_answers(model: Estimator, header: dict[str, Any]) -> int:
     """What the file says of y; how many numbers a leaf has."""
-    if isinstance(model, CrispTreeRegressor):
+    if isinstance(model, OF_NUMBERS):
         n_outputs = header.get("outputs")
         if not isinstance(n_outputs, int) or isinstance(n_outputs, bool) or not 0 < n_outputs <= MOST_NUMBERS:
             raise ModelFileError(f"the model file must say how many numbers a row has; it says {n_outputs!r}.")
@@ -149,10 +209,10 @@ def _take_up_answers(model: Estimator, header: dict[str, Any]) -> int:
 def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) -> None:
     """Leaves of numbers belong to regressors, with the units of y, and to nobody else."""
     statistics = tree.statistics
-    wanted = "gaussians" if isinstance(model, CrispTreeRegressor) else "classes"
+    wanted = "gaussians" if isinstance(model, OF_NUMBERS) else "classes"
     if tree.target != wanted:
         raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
-    if isinstance(model, CrispTreeRegressor):
+    if isinstance(model, OF_NUMBERS):
         center, unit = statistics.y_center, statistics.y_unit
         if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit > 0):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
@@ -208,7 +268,7 @@ def _window_view(model: CrispSegmenter) -> WindowView:
     return WindowView(model.window, tuple(model.scales), seen_channels(model))
 
 
-def _take_up_preprocessing(model: TreeEstimator, preprocessing: Preprocessing) -> None:
+def _take_up_preprocessing(model: Estimator, preprocessing: Preprocessing) -> None:
     """Let the model take the tables that it was trained on; images and rows of numbers need nothing done to them."""
     if model.image_shape_ is None and (preprocessing.named or not preprocessing.keeps_numbers):
         take_up_encoder(model, TableEncoder.of(preprocessing))

@@ -186,6 +186,16 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape, holes=holes)
 
 
+def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:
+    """Which rows of a fit had some weight, of which there were so many.  (n,)"""
+    n_rows = len(y) if hasattr(y, "__len__") else n_kept
+    if n_rows == n_kept:
+        return np.ones(n_rows, dtype=bool)
+    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) * np.ones(n_rows)
+    factors = class_factors(getattr(estimator, "class_weight", None), np.asarray(y), weight)
+    return np.asarray(weight * factors > 0)
+
+
 def check_some_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Which rows have any weight; some must."""
     kept = weight > 0
@@ -195,15 +205,6 @@ def check_some_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
             "Leave sample_weight and class_weight None to weigh all rows alike."
         )
     return kept
-
-
-def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:
-    """Which rows of a fit had some weight, of which there were so many.  (n,)"""
-    n_rows = len(y) if hasattr(y, "__len__") else n_kept
-    if n_rows == n_kept:
-        return np.ones(n_rows, dtype=bool)
-    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) * np.ones(n_rows)
-    return np.asarray(weight * class_factors(estimator.class_weight, np.asarray(y), weight) > 0)
 
 
 def _encoder(estimator: Any, X: Any, sample_weight: Any, image_shape: Any, reset: bool) -> TableEncoder | None:

@@ -79,7 +79,10 @@ NB_MODULE(_router, m) {
           "__init__",
           [](Forest* self, nb::tuple kept, Array<double, 2> tables) {  // a tuple stays as it is, and keeps its trees
             std::vector<const Router*> trees;
-            for (const nb::handle tree : kept) trees.push_back(nb::cast<const Router*>(tree));
+            for (const nb::handle tree : kept) {
+              must(nb::isinstance<Router>(tree), "trees must be routers");
+              trees.push_back(nb::cast<const Router*>(tree));
+            }
             must(!trees.empty(), "there must be trees");
             size_t n_leaves = 0;
             for (const Router* tree : trees) {

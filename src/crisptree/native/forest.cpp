@@ -5,9 +5,13 @@
 namespace crisptree {
 namespace {
 
-// A block has about so many values: the weights of all trees are fetched once for each block, and the block once for each tree.
+// A block has about so many values: it stays in the second-level cache while all trees are walked, and their weights are fetched once for
+// each block.
 constexpr int64_t kValuesPerBlock = int64_t{1} << 18;
-constexpr int64_t kFewestRows = 32;
+constexpr int64_t kFewestRows = 256;
+
+// Fewer rows are not worth a bench of their own.
+constexpr int64_t kWorthABench = 16;
 
 }  // namespace
 
@@ -17,6 +21,7 @@ Forest::Forest(std::vector<const Router*> trees, const double* tables, int64_t n
   for (const Router* tree : trees_) {
     first_.push_back(n_leaves * n_outputs);
     n_leaves += static_cast<int64_t>(tree->n_splits()) + 1;
+    most_splits_ = std::max(most_splits_, tree->n_splits());
   }
   tables_.assign(tables, tables + n_leaves * n_outputs);
 }
@@ -24,14 +29,22 @@ Forest::Forest(std::vector<const Router*> trees, const double* tables, int64_t n
 bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kernel& kernel, const Found& found) const {
   const int64_t n = n_features(), block = std::max(kFewestRows, kValuesPerBlock / n);
   const int64_t work = rows.n_rows * n * static_cast<int64_t>(trees_.size());
-  return share_out(rows.n_rows, work, n_threads, block, [&](int64_t begin, int64_t end) {
+  return share_out(rows.n_rows, work, n_threads, std::min(block, (rows.n_rows + n_threads - 1) / n_threads), [&](int64_t begin, int64_t end) {
     RowBlock reader(rows, n);
-    std::vector<int64_t> leaves(std::min(block, end - begin));
-    for (int64_t first = begin; first < end; first += block) {
-      const int64_t number = std::min(block, end - first);
+    const int64_t at_once = std::min(block, end - begin);
+    std::vector<int64_t> leaves(at_once);
+    const bool together = at_once >= kWorthABench;
+    Bench bench(together ? at_once : 0, n, together ? most_splits_ : 0);
+    for (int64_t first = begin; first < end; first += at_once) {
+      const int64_t number = std::min(at_once, end - first);
       const Source source = reader.take(first, number);
+      if (together && !trees_.front()->take(source, number, bench, kernel) && check_finite) return false;
       for (size_t tree = 0; tree < trees_.size(); ++tree) {
-        if (!trees_[tree]->route_source(source, number, leaves.data(), check_finite && tree == 0, reader.desks(), kernel)) return false;
+        if (together) {
+          trees_[tree]->route_bench(bench, number, leaves.data(), kernel);
+        } else if (!trees_[tree]->route_source(source, number, leaves.data(), check_finite && tree == 0, reader.desks(), kernel)) {
+          return false;
+        }
         found(tree, first, number, leaves.data());
       }
     }

@@ -33,6 +33,7 @@ class Forest {
   std::vector<double> tables_;
   std::vector<int64_t> first_;  // of the tables of every tree
   int64_t n_outputs_;
+  size_t most_splits_ = 0;
 };
 
 }  // namespace crisptree

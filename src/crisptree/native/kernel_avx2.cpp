@@ -7,6 +7,6 @@ constexpr int kRowsAtOnce = 2;
 #include "kernel.inc"
 
 namespace crisptree {
-const Kernel avx2_kernel = {"avx2", route, take, score_at};
+const Kernel avx2_kernel = {"avx2", route, take, score_at, route_block};
 }
 #endif

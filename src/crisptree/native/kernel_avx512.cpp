@@ -7,6 +7,6 @@ constexpr int kRowsAtOnce = 4;
 #include "kernel.inc"
 
 namespace crisptree {
-const Kernel avx512_kernel = {"avx512", route, take, score_at};
+const Kernel avx512_kernel = {"avx512", route, take, score_at, route_block};
 }
 #endif

@@ -6,5 +6,5 @@ constexpr int kRowsAtOnce = 1;
 #include "kernel.inc"
 
 namespace crisptree {
-const Kernel scalar_kernel = {"scalar", route, take, score_at};
+const Kernel scalar_kernel = {"scalar", route, take, score_at, route_block};
 }

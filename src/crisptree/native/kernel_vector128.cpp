@@ -8,9 +8,9 @@ constexpr int kRowsAtOnce = 1;
 
 namespace crisptree {
 #if defined(__aarch64__)
-const Kernel vector128_kernel = {"neon", route, take, score_at};
+const Kernel vector128_kernel = {"neon", route, take, score_at, route_block};
 #else
-const Kernel vector128_kernel = {"sse2", route, take, score_at};
+const Kernel vector128_kernel = {"sse2", route, take, score_at, route_block};
 #endif
 }
 #endif

@@ -136,6 +136,17 @@ bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* 
   return true;
 }
 
+bool Router::take(const Source& source, int64_t n_rows, Bench& bench, const Kernel& kernel) const {
+  const TreeView tree = view();
+  bool finite = true;
+  for (int64_t i = 0; i < n_rows; ++i) finite &= kernel.take(tree, source, i, bench.rows.data() + i * padded_);
+  return finite;
+}
+
+void Router::route_bench(Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const {
+  kernel.route_block(view(), bench.rows.data(), n_rows, leaves, bench.first.data(), bench.next.data(), bench.waiting.data());
+}
+
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
   return share_out(rows.n_rows, rows.n_rows * n_features_, n_threads, kBlock, [&](int64_t begin, int64_t end) {
     return route_range(rows, begin, end, leaves, check_finite, kernel);

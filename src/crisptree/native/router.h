@@ -87,6 +87,12 @@ class Router {
     return kernel.route(view(), source, n_rows, leaves, check_finite, desks);
   }
 
+  // Copies rows to the bench; false where one of them is not finite.
+  bool take(const Source& source, int64_t n_rows, class Bench& bench, const Kernel& kernel) const;
+
+  // The leaves of rows on the bench, which is as wide as the widest of some trees needs.
+  void route_bench(class Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const;
+
   void route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const;
 
   // The same leaves as those of the rows with their zeros.
@@ -116,6 +122,15 @@ class Router {
   std::vector<int64_t> start_;
   std::vector<float> bias_, value_;
   AlignedFloats dense_;
+};
+
+// Room for some rows, padded, on their way through several trees, and for the lists in which they wait.
+class Bench {
+ public:
+  Bench(int64_t n_rows, int64_t n_features, size_t most_splits)
+      : rows(n_rows * ((n_features + kLanes - 1) / kLanes * kLanes), 0.0f), first(most_splits, -1), next(n_rows), waiting(most_splits) {}
+  AlignedFloats rows;
+  std::vector<int32_t> first, next, waiting;
 };
 
 // The kernels that this processor can run, the widest last.

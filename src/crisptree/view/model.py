@@ -245,7 +245,8 @@ def without_encoder(estimator: Any) -> Any:
     """A fitted estimator that takes the rows which its encoder makes, with the encoder's preprocessing beside it."""
     twin = copy.copy(estimator)
     twin.__dict__.pop("feature_names_in_", None)
-    twin.n_features_in_ = twin.tree_.n_features
+    trees = twin.__dict__.get("forest_") or twin.tree_  # all trees of a forest have the same features
+    twin.n_features_in_ = trees.n_features
     if "encoder_" in twin.__dict__:
         twin.__dict__["preprocessing_"] = twin.__dict__.pop("encoder_").preprocessing_
     return twin

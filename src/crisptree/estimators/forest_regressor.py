@@ -1,0 +1,175 @@
+"""The forest of regressors: many deterministic trees whose means are averaged, used like scikit-learn's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from crisptree.estimators import validation as checks
+from crisptree.estimators.forest_base import ForestEstimator
+from crisptree.estimators.forest_parameters import NumberForestParameters
+from crisptree.estimators.numbers import NumberScale, check_training_numbers, check_validation_numbers
+from crisptree.estimators.parameters import check_argument
+from crisptree.estimators.regressor import CrispTreeRegressor
+from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree
+
+if TYPE_CHECKING:
+    from crisptree.estimators.fitting_forest import OutOfBag
+    from crisptree.learning.problem import Part
+
+Doubles = npt.NDArray[np.float64]
+
+
+class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimator):
+    """Many crisp trees of numbers on rows drawn by chance, which predict the mean of their leaves' means.
+
+    Parameters
+    ----------
+    n_estimators, max_samples, max_features, max_depth, random_state, warm_start
+        As those of ``CrispForestClassifier``.
+    bootstrap : bool, default=True
+        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
+    **tree_parameters
+        All others are those of ``CrispTreeRegressor`` and mean the same for each tree. Those that say "auto" are
+        chosen once, by small forests on rows that are held out.
+
+    Attributes
+    ----------
+    forest_ : CrispForest
+        The deterministic trees.
+    estimators_ : list of CrispTreeRegressor
+        The same as estimators of their own, see ``tree``.
+    n_outputs_ : int
+        How many numbers a row has.
+    oob_score_ : float
+        1 − squared error / variance on the training rows, each judged by the trees that have not seen it.
+    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        What those trees predict; not numbers for a row that all trees have seen or that weighs nothing.
+    chosen_, path_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+        As those of ``CrispForestClassifier``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from crisptree import CrispForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = CrispForestRegressor(
+    ...     n_estimators=5, split="oblique", input_noise=0.7, l1=0.0, max_depth=3, epochs=5, random_state=0
+    ... ).fit(X, y)
+    >>> len(forest), bool(forest.oob_score_ > 0.3)
+    (5, True)
+    """
+
+    FITTED = (*ForestEstimator.FITTED, "n_outputs_", "oob_prediction_")
+
+    n_outputs_: int
+    oob_prediction_: Doubles
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Draw rows for every tree, grow all of them together and finetune each.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and numbers as ``CrispTreeRegressor.fit`` takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
+        validation : (X, y), default=None
+            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
+        """
+        return self._fit_forest(X, y, sample_weight, validation)
+
+    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
+        scale = None if earlier is None else NumberScale.of(earlier)
+        return check_training_numbers(twin, X, y, sample_weight, scale)
+
+    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
+        assert data.y_scale is not None
+        return check_validation_numbers(twin, validation, data.y_scale).part
+
+    def _take_up(self, data: TrainingData) -> None:
+        self.n_outputs_ = data.y.shape[1]
+
+    def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
+        means = np.full((len(kept), self.n_outputs_), np.nan)
+        means[kept] = judge.values[:, : self.n_outputs_]
+        self.oob_prediction_ = self._flat(means)
+
+    def predict(self, X: npt.ArrayLike) -> Doubles:
+        """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
+        return self._flat(self._values(X)[:, : self.n_outputs_])
+
+    def predict_std(self, X: npt.ArrayLike) -> Doubles:
+        """The spread of y by all trees together, in the shape of ``predict``.
+
+        It is that of the mixture of their normal distributions: what the leaves leave open, and how far they differ.
+        """
+        check_is_fitted(self, "forest_")
+        rows = checks.check_rows(self, X)
+        leaves = self.forest_.leaves(rows, self.n_jobs)
+        assert leaves is not None
+        first, second = np.zeros((2, len(leaves), self.n_outputs_))
+        for tree, leaf in zip(self.forest_, leaves.T, strict=True):
+            said = tree.leaf_values(leaf, rows)
+            mean, variance = said[:, : self.n_outputs_], said[:, self.n_outputs_ :]
+            first += mean
+            second += variance + mean**2
+        first /= len(self.forest_)
+        return self._flat(np.sqrt(np.maximum(second / len(self.forest_) - first**2, 0.0)))
+
+    def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
+        """From where to where y lies with a probability, by a normal distribution of that mean and spread.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            The probability, above 0 and below 1.
+        """
+        check_argument("coverage", coverage)
+        mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
+        return mean - reach, mean + reach
+
+    def tree(self, number: int) -> CrispTreeRegressor:
+        """One of the trees as a fitted ``CrispTreeRegressor``."""
+        check_is_fitted(self, "forest_")
+        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, self.forest_.trees[number]))
+
+    def to_tree(self, X: npt.ArrayLike, **parameters: Any) -> CrispTreeRegressor:
+        """One tree that answers as the forest does: fitted to what the forest predicts of some rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, usually those of the training.
+        **parameters
+            Those of the tree, such as ``max_depth``.
+        """
+        check_is_fitted(self, "forest_")
+        shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
+        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | parameters)
+        return tree.fit(X, self.predict(X))
+
+    def _flat(self, values: Doubles) -> Doubles:
+        """One number per row where there is one output."""
+        return values[:, 0] if self.n_outputs_ == 1 else values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = False
+        return tags

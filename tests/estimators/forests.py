@@ -1,0 +1,23 @@
+"""Small forests for tests."""
+
+from crisptree import CrispForestClassifier, CrispForestRegressor
+from crisptree.estimators.choices import closed
+from crisptree.estimators.classifier import CrispTreeClassifier
+
+QUICK = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 3, "random_state": 0, "device": "cpu"}
+PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature", **QUICK}
+"""Nothing is chosen."""
+
+
+def classifier(**changes):
+    return CrispForestClassifier(**PLAIN | {"n_estimators": 4} | changes)
+
+
+def regressor(**changes):
+    return CrispForestRegressor(**PLAIN | {"n_estimators": 4} | changes)
+
+
+def parameters(**changes):
+    """The parameters of one tree with nothing left open."""
+    model = CrispTreeClassifier(**PLAIN | {"shrinkage": 0.0} | changes)
+    return closed(model.get_params(deep=False), {}, None)

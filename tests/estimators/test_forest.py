@@ -1,0 +1,278 @@
+"""Forests: bags, what is said of rows out of them, and what many trees say together."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+
+import crisptree
+from crisptree import CrispForestClassifier, explain
+from crisptree.estimators.bags import Bagging, number_of
+from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
+
+X, y = load_wine(return_X_y=True)
+NUMBERS = X[:, 0] * 2 + (X[:, 1] > 2)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return classifier(n_estimators=6).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return regressor().fit(X, NUMBERS)
+
+
+def test_a_forest_says_the_mean_of_its_trees(forest):
+    each = np.stack([tree.predict_proba(X) for tree in forest.estimators_])
+    assert np.allclose(forest.predict_proba(X), each.mean(axis=0), atol=1e-15)
+    assert np.array_equal(forest.predict(X), forest.classes_[forest.predict_proba(X).argmax(axis=1)])
+    assert forest.score(X, y) > 0.9
+
+
+def test_sums_are_in_the_order_of_the_trees_on_any_number_of_threads_and_for_one_row(forest):
+    whole = forest.predict_proba(X)
+    in_order = sum(tree.tree_.leaf_values(tree.apply(X)) for tree in forest.estimators_) / len(forest)
+    assert np.array_equal(whole, in_order)
+    assert np.array_equal(whole[:1], forest.predict_proba(X[:1]))
+    assert np.array_equal(whole, forest.set_params(n_jobs=1).predict_proba(X.astype(np.float32).astype(float)))
+
+
+def test_rows_out_of_the_bag_are_judged_by_trees_that_have_not_seen_them(forest):
+    bagging = Bagging(len(y), len(y), True, forest.seed_)
+    said, trees = np.zeros((len(y), 3)), np.zeros(len(y))
+    for number, tree in enumerate(forest.estimators_):
+        unseen = bagging.times(number) == 0
+        said[unseen] += tree.predict_proba(X[unseen])
+        trees += unseen
+    known = trees > 0
+    assert np.allclose(forest.oob_decision_function_[known], said[known] / trees[known, None])
+    assert np.isnan(forest.oob_decision_function_[~known]).all()
+    assert forest.oob_score_ == pytest.approx(np.mean(said[known].argmax(axis=1) == y[known]))
+
+
+def test_a_tree_follows_from_the_seed_and_its_number_alone(forest):
+    fewer = classifier(n_estimators=2).fit(X, y)
+    assert all(np.array_equal(a.weight, b.weight) for a, b in zip(fewer.forest_, forest.forest_.trees[:2], strict=True))
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+def test_a_warm_start_adds_trees(random_state):
+    model = classifier(n_estimators=2, warm_start=True, random_state=random_state).fit(X, y)
+    first = model.forest_.trees
+    model.set_params(n_estimators=4).fit(X, y)
+    assert model.forest_.trees[:2] == first
+    assert len(model) == 4
+    if random_state == 0:
+        at_once = classifier(n_estimators=4).fit(X, y)
+        assert np.array_equal(at_once.predict_proba(X), model.predict_proba(X))
+        assert at_once.oob_score_ == model.oob_score_
+    with pytest.raises(ValueError, match="`n_estimators` must be at least 4"):
+        model.set_params(n_estimators=3).fit(X, y)
+    with pytest.raises(ValueError, match="must go on with the same rows, 178"):
+        model.set_params(n_estimators=5).fit(X[:-1], y[:-1])
+
+
+def test_auto_adds_trees_until_nothing_is_gained():
+    model = classifier(n_estimators="auto").fit(X, y)
+    assert len(model) % 10 == 0
+    assert 20 <= len(model) <= 100
+
+
+def test_without_rows_left_out_nothing_judges():
+    model = classifier(bootstrap=False).fit(X, y)
+    assert not hasattr(model, "oob_score_")
+    with pytest.raises(ValueError, match="`n_estimators` must be a number"):
+        classifier(bootstrap=False, n_estimators="auto").fit(X, y)
+
+
+def test_rows_of_no_weight_have_no_word_out_of_the_bag():
+    weight = np.ones(len(y))
+    weight[:20] = 0
+    model = classifier().fit(X, y, weight)
+    assert model.oob_decision_function_.shape == (len(y), 3)
+    assert np.isnan(model.oob_decision_function_[:20]).all()
+    assert np.isfinite(model.oob_decision_function_[20:]).any()
+
+
+@pytest.mark.parametrize("bootstrap", [True, False, "balanced"])
+def test_as_many_rows_are_drawn_as_asked_for(bootstrap):
+    times = Bagging(len(y), 60, bootstrap, 3, y).times(5)
+    assert times.sum() == 60
+    assert len(times) == len(y)
+    if bootstrap == "balanced":
+        assert np.bincount(y, weights=times).tolist() == [20, 20, 20]
+    if bootstrap is False:
+        assert times.max() == 1
+
+
+def test_shares_and_numbers_mean_what_they_say():
+    assert [number_of(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
+
+
+def test_proximity_is_the_share_of_trees_with_the_same_leaf(forest):
+    near, leaves = forest.proximity(X[:5], X[3:9]), forest.apply(X[:9])
+    assert near.shape == (5, 6)
+    assert near[4, 2] == pytest.approx(np.mean(leaves[4] == leaves[5]))
+    assert np.array_equal(np.diag(forest.proximity(X[:4])), np.ones(4))
+
+
+def test_margins_are_below_zero_where_the_forest_is_wrong(forest):
+    wrong = np.roll(y, 60)
+    margins = forest.margins(X, wrong)
+    assert np.array_equal(margins < 0, (forest.predict(X) != wrong) & (margins != 0))
+    assert (forest.margins(X) >= 0).all()
+
+
+def test_importances_sum_to_one_and_find_the_feature_that_matters():
+    rows = np.random.default_rng(0).normal(size=(200, 5))
+    model = classifier(epochs=10, finetune_epochs=10).fit(rows, rows[:, 3] > 0)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.feature_importances_.argmax() == 3
+
+
+def test_an_explanation_names_all_trees_and_their_splits(forest):
+    said = forest.explain(X[0], top=2)
+    assert len(said.paths) == len(forest)
+    assert said.predicted == forest.predict(X[:1])[0]
+    assert np.allclose(said.probabilities, forest.predict_proba(X[:1])[0])
+    assert str(said).count("tree ") == len(forest)
+    assert [way.leaf for way in said.paths] == forest.apply(X[:1])[0].tolist()
+    assert "<table" in said._repr_html_()
+    with pytest.raises(TypeError, match=r"must have a fitted crisp forest; got a CrispTreeClassifier"):
+        explain.votes(forest.tree(0), X[0])
+
+
+def test_a_forest_distills_into_one_tree(forest):
+    tree = forest.to_tree(X, copies=1, **QUICK | {"max_depth": 2})
+    assert tree.get_depth() <= 2
+    assert np.mean(tree.predict(X) == forest.predict(X)) > 0.8
+
+
+def test_tables_and_names_go_through_a_forest():
+    frame = load_iris(as_frame=True)
+    words = frame.data.assign(kind=["a", "b", None] * 50)
+    model = classifier(n_estimators=2).fit(words, frame.target)
+    assert model.feature_importances_.shape == (5,)
+    assert model.tree(0).predict(words).shape == (150,)
+    assert model.explain(words.iloc[[0]]).paths[0].steps[0].pushes[0].name
+
+
+def test_sparse_rows_are_taken():
+    from scipy import sparse
+
+    rows = sparse.csr_matrix(np.where(X.mean(axis=0) < X, X, 0))
+    model = classifier(n_estimators=2, scale="global").fit(rows, y)
+    assert np.array_equal(model.predict_proba(rows), model.predict_proba(rows.toarray()))
+
+
+def test_choices_are_made_once_by_small_forests():
+    quick = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2}
+    model = CrispForestClassifier(**quick, n_estimators=2).fit(X[::2], y[::2])
+    assert {"split", "max_depth"} <= model.chosen_.keys()
+    assert {trial.values["split"] for trial in model.path_} == {"oblique", "axis"}
+    assert model.chosen_ == max(model.path_, key=lambda trial: trial.score).values
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_estimators": 0}, "`n_estimators` must be 'auto' or a whole number from 1"),
+        ({"bootstrap": "yes"}, "`bootstrap` must be True, False or 'balanced'"),
+        ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
+        ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or None"),
+        ({"early_stopping": True}, "`early_stopping` must come with `validation` rows in a forest"),
+        ({"prune": "auto"}, "`prune` must be a number or None in a forest"),
+    ],
+)
+def test_what_cannot_be_is_said(changes, words):
+    with pytest.raises(ValueError, match=words):
+        classifier(**changes).fit(X, y)
+
+
+def test_an_unfitted_forest_says_so():
+    with pytest.raises(NotFittedError):
+        classifier().predict(X)
+
+
+def test_validation_rows_judge_epochs():
+    model = classifier(early_stopping=True).fit(X[::2], y[::2], validation=(X[1::2], y[1::2]))
+    assert any(record.validation_score is not None for record in model.history_)
+
+
+def test_a_forest_of_numbers_says_the_mean_of_its_trees(numbers):
+    assert np.allclose(numbers.predict(X), np.mean([tree.predict(X) for tree in numbers.estimators_], axis=0))
+    means, spreads = np.stack([(tree.predict(X), tree.predict_std(X)) for tree in numbers.estimators_]).transpose(
+        1, 0, 2
+    )
+    assert np.allclose(numbers.predict_std(X) ** 2, (spreads**2 + means**2).mean(axis=0) - means.mean(axis=0) ** 2)
+    known = ~np.isnan(numbers.oob_prediction_)
+    errors = np.mean((numbers.oob_prediction_[known] - NUMBERS[known]) ** 2)
+    assert numbers.oob_score_ == pytest.approx(1 - errors / np.var(NUMBERS))
+
+
+def test_a_forest_of_numbers_keeps_their_units(numbers):
+    shifted = regressor().fit(X, 1000 + 10 * NUMBERS)
+    assert np.allclose(shifted.predict(X), 1000 + 10 * numbers.predict(X), rtol=1e-4)
+    low, high = numbers.predict_interval(X)
+    assert (low <= high).all()
+    assert numbers.to_tree(X, **QUICK | {"max_depth": 2}).get_depth() == 2
+
+
+def test_several_outputs_are_predicted_together():
+    both = np.stack([NUMBERS, -NUMBERS], axis=1)
+    model = regressor(n_estimators=2).fit(X, both)
+    assert model.predict(X).shape == model.oob_prediction_.shape == (len(X), 2)
+    assert model.predict_std(X).shape == (len(X), 2)
+
+
+def test_a_callback_hears_of_all_trees_and_may_stop():
+    from crisptree import StopTraining
+
+    heard = []
+
+    def stop(record):
+        heard.append(record)
+        if record.level == 2:
+            raise StopTraining
+
+    model = CrispForestClassifier(**PLAIN, n_estimators=3, callbacks=[stop]).fit(X, y)
+    assert heard[0].n_splits == 3
+    assert model.get_depth() == 1
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_forest_comes_back_from_its_file(kind, tmp_path):
+    words = load_iris(as_frame=True).data.assign(kind=["a", "b", None] * 50)
+    model = classifier(n_estimators=3) if kind == "classes" else regressor(n_estimators=3)
+    model.fit(words, load_iris().target)
+    model.save(tmp_path / "forest.crisp")
+    again = crisptree.load(tmp_path / "forest.crisp")
+    assert type(again) is type(model)
+    assert np.array_equal(again.predict(words), model.predict(words))
+    assert (again.seed_, again.n_rows_, again.oob_score_) == (model.seed_, model.n_rows_, model.oob_score_)
+    assert np.array_equal(again.tree(1).tree_.weight, model.tree(1).tree_.weight)
+    more = again.set_params(warm_start=True, n_estimators=4).fit(words, load_iris().target)
+    at_once = model.set_params(n_estimators=4).fit(words, load_iris().target)
+    assert np.array_equal(more.predict(words), at_once.predict(words))
+
+
+def test_a_file_that_says_other_trees_than_it_holds_is_refused(tmp_path, forest):
+    from crisptree.estimators.loading import KNOWN
+    from crisptree.persistence.model_file import read, write
+
+    path = tmp_path / "forest.crisp"
+    forest.save(path)
+    for trees, words in ((7, "section 'member_6' is missing"), (0, "must hold 1 to 10,000 trees"), ("a", "how many")):
+        sections = dict(read(path, KNOWN).sections)
+        sections["estimator"].content["trees"] = trees
+        write(tmp_path / "other.crisp", sections)
+        with pytest.raises(crisptree.ModelFileError, match=words):
+            crisptree.load(tmp_path / "other.crisp")
+
+
+def test_a_report_is_about_the_tree_that_speaks_for_the_forest(forest, tmp_path):
+    page = forest.report(tmp_path / "wine.html", X, y).read_text()
+    agree = [np.mean(tree.predict(X) == forest.predict(X)) for tree in forest.estimators_]
+    assert f"Tree {int(np.argmax(agree))} of a forest (6 trees" in page

@@ -1,0 +1,98 @@
+"""All trees in one pass: the leaves of the single trees, bit for bit, on every instruction set."""
+
+import numpy as np
+import pytest
+
+from crisptree.inference import FlatTree, reference
+from crisptree.inference.forest import CrispForest
+from crisptree.inference.statistics import unsettled
+from crisptree.native import router
+from crisptree.scaling import Scaling
+from crisptree.structure import TreeStructure
+
+RNG = np.random.default_rng(0)
+
+
+def tree_of(structure, n_features, density=1.0):
+    weight = RNG.normal(size=(structure.n_splits, n_features)).astype(np.float32)
+    weight[RNG.random(weight.shape) > density] = 0
+    leaves = RNG.dirichlet(np.ones(3), structure.n_leaves)
+    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
+    bias = RNG.normal(size=structure.n_splits).astype(np.float32)
+    return FlatTree(structure, leaves, statistics, weight=weight, bias=bias)
+
+
+def chain(length):
+    return TreeStructure([*range(1, length), ~0], [~place for place in range(length, 0, -1)])
+
+
+def forest_of(n_features):
+    shapes = [TreeStructure.balanced(4), TreeStructure.single_leaf(), chain(7), TreeStructure.balanced(2)]
+    return CrispForest.of([tree_of(shape, n_features, density) for shape in shapes for density in (1.0, 0.02)])
+
+
+@pytest.mark.skipif(router is None, reason="needs the kernel")
+@pytest.mark.parametrize("instruction_set", router.instruction_sets() if router is not None else [])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1, 5), (15, 40), (16, 33), (700, 400), (9, 1)])
+def test_the_leaves_are_those_of_the_single_trees(instruction_set, n_rows, n_features):
+    forest = forest_of(n_features)
+    X = RNG.normal(size=(n_rows, n_features)).astype(np.float32)
+    wanted = np.stack([reference.route_rows(tree, X) for tree in forest], axis=1)
+    for rows in (X, X.astype(np.float64), np.asfortranarray(X), X[::-1][::-1]):
+        for n_threads in (1, 3):
+            leaves = np.empty((n_rows, len(forest)), dtype=np.int64)
+            assert forest.kernel.route(rows, leaves, n_threads, True, instruction_set)
+            assert np.array_equal(leaves, wanted)
+
+
+def test_the_mean_is_summed_in_the_order_of_the_trees():
+    forest = forest_of(6)
+    X = RNG.normal(size=(300, 6)).astype(np.float32)
+    sums = np.zeros((300, 3))
+    for tree in forest:
+        sums += tree.leaves[reference.route_rows(tree, X)]
+    for n_jobs in (1, 2, None):
+        assert np.array_equal(forest.values(X, n_jobs), sums / len(forest))
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_values_that_are_not_finite_are_found(n_rows):
+    forest = forest_of(6)
+    X = RNG.normal(size=(n_rows, 6)).astype(np.float32)
+    X[-1, 2] = np.nan
+    assert forest.values(X, check_finite=True) is None
+    assert forest.leaves(X, check_finite=True) is None
+    assert forest.values(X).shape == (n_rows, 3)
+
+
+def test_without_the_kernel_the_answers_are_the_same(monkeypatch):
+    forest = forest_of(6)
+    X = RNG.normal(size=(50, 6)).astype(np.float32)
+    said, leaves = forest.values(X), forest.leaves(X)
+    monkeypatch.setattr("crisptree.inference.forest.router", None)
+    slow = CrispForest.of(forest.trees)
+    assert np.array_equal(slow.values(X), said)
+    assert np.array_equal(slow.leaves(X), leaves)
+
+
+@pytest.mark.skipif(router is None, reason="needs the kernel")
+def test_what_python_gives_the_kernel_is_checked():
+    forest = forest_of(6)
+    one, other = forest.kernel, forest_of(5).kernel
+    rows = np.zeros((4, 6), dtype=np.float32)
+    with pytest.raises(ValueError, match="rows have another width"):
+        other.route(rows, np.empty((4, 8), dtype=np.int64), 1, False)
+    with pytest.raises(ValueError, match="one leaf per row and tree"):
+        one.route(rows, np.empty((4, 7), dtype=np.int64), 1, False)
+    with pytest.raises(ValueError, match="one sum per row and output"):
+        one.sum(rows, np.empty((4, 2)), 1, False)
+    with pytest.raises(ValueError, match="there must be trees"):
+        router.Forest((), np.zeros((1, 3)))
+    from crisptree.inference.compiled import prepared
+
+    with pytest.raises(ValueError, match="every leaf must have a table"):
+        router.Forest((prepared(forest.trees[0]),), np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="the same features"):
+        router.Forest((prepared(forest.trees[0]), prepared(forest_of(5).trees[0])), np.zeros((32, 3)))
+    with pytest.raises(ValueError, match="trees must be routers"):
+        router.Forest((1,), np.zeros((32, 3)))
