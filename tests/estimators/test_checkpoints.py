@@ -275,3 +275,11 @@ def test_a_fit_killed_while_it_writes_goes_on_to_the_same_tree(tmp_path):
 def test_a_fit_killed_at_twenty_random_moments_goes_on_to_the_same_tree(tmp_path):
     moments = np.random.default_rng().uniform(0.02, 1.0, 20).round(3)
     assert "20 kills, the same tree" in killed(tmp_path, "auto", moments.tolist()), moments
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("more", [{}, {"split": dropout, "max_depth": 2}], ids=["hyperplanes", "modules"])
+def test_a_fit_on_cuda_goes_on_to_the_same_tree(more, tmp_path, monkeypatch):
+    model = CrispTreeClassifier(**PLAIN | {"device": "cuda"} | more)
+    at_once = saved(model.fit(*rows()), tmp_path)
+    assert saved(interrupted(model, rows(), tmp_path / "parts", monkeypatch, [4, 5]), tmp_path) == at_once

@@ -17,7 +17,9 @@ def rows(n, seed, turned=False):
 
 
 def model(**more):
-    return plain_tree(**{"max_depth": 2, "epochs": 6, "finetune_epochs": 8, "random_state": 0} | more)
+    return plain_tree(
+        **{"max_depth": 2, "epochs": 4, "finetune_epochs": 6, "min_updates": 80, "random_state": 0} | more
+    )
 
 
 def arrays(tree):

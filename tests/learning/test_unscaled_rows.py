@@ -79,6 +79,7 @@ def test_a_file_that_is_mapped_for_reading_trains_without_a_copy(tmp_path, monke
         assert scale is None or np.array_equal(other.tree_.weight, plain.tree_.weight)
 
 
+@pytest.mark.slow
 def test_a_fit_takes_little_memory_beside_its_data(monkeypatch):
     X = np.random.default_rng(0).normal(size=(80_000, 100)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
