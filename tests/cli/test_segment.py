@@ -97,7 +97,7 @@ def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
     assert not (tmp_path / "out").exists()
     answer = run("predict", scans / "m.crisp", shop.csv)
     assert answer.code == 1
-    assert "must hold a classifier of rows; it holds a CrispSegmenter" in answer.notes
+    assert "must hold a model of rows; it holds a CrispSegmenter" in answer.notes
 
 
 def test_images_of_other_channels_are_refused_and_not_taken_for_a_stack(scans, tmp_path):

@@ -66,7 +66,7 @@ def evaluate(
         **_of_probabilities(estimator, rows),
         "classes": _by_class(rows.truth, predicted, estimator.classes_.tolist()),
         "confusion": _confusion(rows.truth, predicted, len(classes)),
-        "blamed": [] if estimator.tree_.is_linear else _blamed(estimator, rows),
+        "blamed": _blamed(estimator, rows),
     }
     _show(out, document, classes)
     out.finish(document)
@@ -104,9 +104,8 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
     from crisptree.explain import blame
 
-    if hasattr(model, "forest_"):
-        return []  # an error of many trees has no one split behind it
-
+    if hasattr(model, "forest_") or model.tree_.is_linear:
+        return []  # an error of many trees, or of a model in a leaf, has no one split behind it
     table = blame(model, *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 

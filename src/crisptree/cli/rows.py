@@ -40,9 +40,6 @@ class Labelled:
         return self.X[known], classes[self.truth[known]]
 
 
-TAKING_TABLES = (crisptree.CrispTreeClassifier, crisptree.CrispTreeRegressor, crisptree.CrispForestClassifier)
-
-
 def predicts_numbers(model: Any) -> bool:
     """Whether a model is a regressor."""
     return isinstance(model, crisptree.CrispTreeRegressor)
@@ -51,7 +48,8 @@ def predicts_numbers(model: Any) -> bool:
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if not isinstance(model, TAKING_TABLES):
+    of_rows = crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor | crisptree.CrispForestClassifier
+    if not isinstance(model, of_rows):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )

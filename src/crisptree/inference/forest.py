@@ -60,7 +60,7 @@ class CrispForest:
     @cached_property
     def kernel(self) -> Any:
         """All trees in the kernel's own form; None where it cannot walk them or is not there."""
-        if router is None or not all(type(tree) is FlatTree for tree in self.trees):
+        if router is None or not all(type(tree) is FlatTree and not tree.is_linear for tree in self.trees):
             return None
         tables = np.concatenate([tree.leaf_values() for tree in self.trees])
         return router.Forest(tuple(prepared(tree) for tree in self.trees if isinstance(tree, FlatTree)), tables)
