@@ -1,7 +1,10 @@
 import doctest
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_the_page_on_distilling_does_what_it_says():
     page = Path(__file__).parents[2] / "docs" / "distill.md"
     failed, tried = doctest.testfile(str(page), module_relative=False)

@@ -11,12 +11,12 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": DRAWN,
     "check_sample_weight_equivalence_on_sparse_data": DRAWN,
 }
-QUICK = {"n_estimators": 5, "epochs": 5, "min_updates": 20, "finetune_epochs": 5, "max_depth": 4}
+QUICK = {"n_estimators": 3, "epochs": 5, "min_updates": 20, "finetune_epochs": 5, "max_depth": 4}
 PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature"}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize("kind", [CrispForestClassifier, CrispForestRegressor])
+@pytest.mark.parametrize("kind", [CrispForestClassifier, pytest.param(CrispForestRegressor, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("choose", [pytest.param(True, marks=pytest.mark.slow), False], ids=["choosing", "plain"])
 def test_no_check_of_scikit_learn_fails(kind, choose):
     model = kind(**QUICK, **({} if choose else PLAIN))

@@ -13,11 +13,17 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeClassifier(epochs=5, min_updates=20, finetune_epochs=5),  # chooses as the defaults do, only quicker
-        CrispTreeClassifier(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+        CrispTreeClassifier(epochs=3, min_updates=12, finetune_epochs=3),  # chooses as the defaults do, only quicker
+        pytest.param(
+            CrispTreeClassifier(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
+            marks=pytest.mark.slow,
+        ),
         CrispTreeClassifier(grow="axis_aligned", max_depth=3, finetune_epochs=0),
-        CrispTreeClassifier(
-            grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20
+        pytest.param(
+            CrispTreeClassifier(
+                grow="co2", algorithm="non_greedy", max_depth=3, epochs=3, finetune_epochs=3, min_updates=20
+            ),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["default", "axis", "CART", "non-greedy"],

@@ -80,7 +80,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     >>> from sklearn.datasets import load_wine
     >>> from crisptree import CrispForestClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, epochs=5, random_state=0).fit(X, y)
+    >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+    >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, **given, random_state=0).fit(X, y)
     >>> len(forest), bool(forest.oob_score_ > 0.9)
     (5, True)
     """
@@ -170,7 +171,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_iris(return_X_y=True)
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, epochs=5, random_state=0).fit(X, y)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
         'iris.html'
@@ -217,7 +219,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_iris(return_X_y=True)
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, epochs=5, random_state=0).fit(X, y)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
         >>> forest.tree(2).get_depth()
         2
         """
@@ -232,7 +235,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> from sklearn.datasets import load_iris
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, epochs=5, random_state=0).fit(X, y)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
         >>> said = forest.explain(X.iloc[0], top=1)
         >>> said.n_for, len(said.paths)
         (3, 3)
@@ -258,7 +262,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         >>> from sklearn.datasets import load_wine
         >>> from crisptree import CrispForestClassifier
         >>> X, y = load_wine(return_X_y=True)
-        >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, epochs=5, random_state=0).fit(X, y)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=5, max_depth=3, **given, random_state=0).fit(X, y)
         >>> tree = forest.to_tree(X, max_depth=2, copies=1)
         >>> bool((tree.predict(X) == forest.predict(X)).mean() > 0.9)
         True

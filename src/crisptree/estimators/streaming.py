@@ -33,6 +33,7 @@ ONLY = {
     "algorithm": ("likelihood", "em"),
     "max_leaf_nodes": (None,),
     "early_stopping": (False,),
+    "leaves": ("constant",),
     "reanneal": (0,),
     "shifts": (0,),
     "image_shape": (None,),

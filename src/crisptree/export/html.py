@@ -45,7 +45,8 @@ def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: 
     --------
     >>> from sklearn.datasets import load_iris
     >>> from crisptree import CrispTreeClassifier, export
-    >>> model = CrispTreeClassifier(max_depth=2, split="axis", random_state=0).fit(*load_iris(return_X_y=True))
+    >>> model = CrispTreeClassifier(grow="axis_aligned", max_depth=2, finetune_epochs=0, random_state=0)
+    >>> model = model.fit(*load_iris(return_X_y=True))
     >>> export.html(model).startswith("<div")
     True
     """

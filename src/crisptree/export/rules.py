@@ -56,7 +56,7 @@ def text(
     >>> from crisptree import CrispTreeClassifier, export
     >>> iris = load_iris()
     >>> species = iris.target_names[iris.target]
-    >>> model = CrispTreeClassifier(max_depth=1, split="axis", shrinkage=0.0, random_state=0)
+    >>> model = CrispTreeClassifier(max_depth=1, split="axis", input_noise=0.0, l1=0.0, shrinkage=0.0, random_state=0)
     >>> model = model.fit(iris.data, species)
     >>> print(export.text(model, iris.feature_names))  # doctest: +ELLIPSIS
     split 0, 150 rows: -... * petal length (cm) > -...?

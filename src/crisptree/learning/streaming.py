@@ -243,7 +243,7 @@ class _Level:
     """The stumps of one level; each chunk has some rows for some of them."""
 
     is_whole_tree = False
-    zeros = signs = None
+    zeros = signs = models = None
     structure = TreeStructure.stump()
 
     def __init__(self, tree: Tree, open_leaves: list[int], splits: AbstractSplits, leaves: Tensor) -> None:
@@ -297,7 +297,7 @@ class _Whole:
     """A whole tree, trained on every chunk."""
 
     is_whole_tree = True
-    zeros = signs = None
+    zeros = signs = models = None
 
     def __init__(self, tree: Tree, shares: Tensor | None) -> None:
         self.tree, self.shares = tree, shares
