@@ -108,7 +108,15 @@ def start_section(all_results: Sequence[Results]) -> str:
         seeds = sorted({number for (name, _), number in results.choices.items() if name.endswith(ALGORITHMS)})
         chosen = f"trials of {_spoken(seeds)}" if seeds else "no trials"
         same = sum(one == other for one, other in both)
-        lines.append(f"* {results.config.title}: {chosen}; the same tree in {same} of {len(both)} cases.")
+        line = f"* {results.config.title}: {chosen}; the same tree in {same} of {len(both)} cases."
+        methods = [f"{stage}_{algorithm}" for stage in ("greedy", "finetuned") for algorithm in ALGORITHMS]
+        others = sum(results.is_by_other_epochs(name, depth) for name in methods for depth in results.config.depths)
+        if others:
+            line += (
+                f" In {others} of {len(methods) * len(results.config.depths)} cases of a method and a depth the cells "
+                "are still those of the epochs that the first seed alone had chosen; the next run replaces them."
+            )
+        lines.append(line)
     if not lines:
         return ""
     return (

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments import cells
 from experiments.configs import Config
-from experiments.methods import METHODS, SEARCHES, STAGES
+from experiments.methods import ALGORITHMS, METHODS, SEARCHES, STAGES
 from experiments.store import store_of
 
 MISSING, EARLIER = "—", "†"
@@ -57,13 +57,15 @@ class Summary:
 class Results:
     """The cells of one data set, and which of them there should be.
 
-    ``choices`` counts the seeds whose trials chose the epochs of a method and depth.
+    ``choices`` counts the seeds whose trials chose the epochs of a method and depth; ``chosen`` are those that the mean
+    over these seeds prefers, the fewest of those that tie.
     """
 
     config: Config
     done: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
     given_up: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
     choices: Counter[tuple[str, int]] = field(default_factory=Counter)
+    chosen: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: Config, records: Iterable[dict[str, Any]]) -> Results:
@@ -78,7 +80,9 @@ class Results:
                 kind = done if cell["status"] == cells.DONE else given_up
                 kind[cell["method"], cell["depth"]].append(cell)
         choices = Counter((trial["method"], trial["depth"]) for trial in trials)
-        return cls(config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices)
+        return cls(
+            config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices, _chosen(trials)
+        )
 
     @classmethod
     def read(cls, config: Config, folder: Path) -> Results:
@@ -119,6 +123,10 @@ class Results:
         """The epochs that a method was trained with at a depth."""
         group = self.done.get((method, depth))
         return group[0].get("epochs") if group else None
+
+    def is_by_other_epochs(self, method: str, depth: int) -> bool:
+        """Whether cells were trained before all seeds had chosen the epochs, and these are others."""
+        return self.chosen.get((method, depth)) not in (None, self.epochs(method, depth))
 
     def counted(self) -> tuple[int, int, int]:
         """How many cells are finished, ran into a time cap, and are asked for."""
@@ -173,3 +181,13 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
         depths = [depth for depth in config.depths if depth <= soft.max_depth]
         every += [("soft", depth, seed) for depth in depths for seed in soft.seeds]
     return every
+
+
+def _chosen(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
+    """The epochs that each of our methods and depths does best with, on the mean of the seeds that have tried all of them."""
+    found = defaultdict(list)
+    for trial in trials:
+        if trial["method"].endswith(ALGORITHMS) and trial.get("epochs") is not None and "validation_hard" in trial:
+            found[trial["method"], trial["depth"]].append(trial["validation_hard"])
+    means = {pair: {int(n): np.mean([one[n] for one in many]) for n in many[0]} for pair, many in found.items()}
+    return {pair: min(scores, key=lambda n: (-scores[n], n)) for pair, scores in means.items()}

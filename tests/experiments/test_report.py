@@ -203,6 +203,16 @@ def test_the_page_says_whether_finetuned_starts_from_the_greedy_line():
     assert "trials of 2 seeds; the same tree in 0 of 1 cases" in report.page([Results.of(config(), both + trials)], [])
 
 
+def test_the_page_says_where_cells_were_trained_with_other_epochs_than_all_seeds_chose():
+    cells = [cell("greedy_em", 2, seed, 0.8) | {"epochs": 35} for seed in (0, 1)]
+    cells += [cell("finetuned_em", 2, seed, 0.8) | {"epochs": 35} for seed in (0, 1)]
+    for scores, words in (((0.7, 0.8), False), ((0.7, 0.1), True)):
+        tried = [{"20": 0.6, "35": score} for score in scores]
+        trials = [cell("greedy_em", 2, n, 0.8) | {"kind": SELECTION, "validation_hard": tried[n]} for n in (0, 1)]
+        page = report.page([Results.of(config(), cells + trials)], [])
+        assert ("In 1 of 12 cases of a method and a depth the cells are still" in page) == words
+
+
 def test_the_figure_has_test_above_train_and_rivals_dashed():
     figure = draw([results(), results(data="connect4")])
     assert len(figure.axes) == 6
