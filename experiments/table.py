@@ -184,7 +184,7 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
 
 
 def _chosen(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
-    """The epochs that each of our methods and depths does best with, on the mean of the seeds that have tried all of them."""
+    """The epochs that each of our methods and depths does best with, on the mean of seeds that have tried them all."""
     found = defaultdict(list)
     for trial in trials:
         if trial["method"].endswith(ALGORITHMS) and trial.get("epochs") is not None and "validation_hard" in trial:

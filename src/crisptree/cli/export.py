@@ -13,7 +13,7 @@ from crisptree.cli import options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, load_model
+from crisptree.cli.rows import encoder_of, load_model, open_like_training
 from crisptree.cli.stdin import on_disk
 from crisptree.export import ExportError
 from crisptree.export.agreement import Rows
@@ -106,7 +106,7 @@ def _rows(estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop
     blocks = [np.zeros((0, preprocessing.n_features), np.float32)]
     columns: dict[str, list[Any]] = {column.name: [] for column in preprocessing.columns}
     with on_disk(data) as file, out.progress() as progress:
-        source = dialect.open(file, len(preprocessing.columns))
+        source = open_like_training(estimator, file, dialect, out)
         target = [preprocessing.target] if preprocessing.target in source.names else []
         encoder = encoder_of(estimator, source, out, missing=missing, drop=drop, without=target)
         n_rows = 0

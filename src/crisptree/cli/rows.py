@@ -51,7 +51,8 @@ def load_model(path: Path) -> Any:
     of_rows = crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor | crisptree.CrispForestClassifier
     if not isinstance(model, of_rows):
         raise crisptree.ModelFileError(
-            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
+            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use "
+            f"{'it from Python' if hasattr(model, 'forest_') else 'crisptree segment for that'}."
         )
     if predicts_numbers(model) and model.n_outputs_ > 1:
         raise crisptree.ModelFileError(

@@ -113,7 +113,8 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         for name, value in self.__dict__.items():
-            if name.endswith("_") and name not in ForestEstimator.FITTED and not name.startswith("oob_"):
+            is_own = name in ForestEstimator.FITTED and name != "preprocessing_"  # which all trees share
+            if name.endswith("_") and not is_own and not name.startswith("oob_"):
                 one.__dict__[name] = value
         return one
 

@@ -11,6 +11,8 @@ from crisptree.view import ModelView, view_of
 
 def as_one_tree(model: Any) -> Any:
     """The model, or, of a forest, alone or at the end of a Pipeline, the same with its first tree in its place."""
+    if hasattr(model, "best_estimator_"):
+        return as_one_tree(model.best_estimator_)
     if hasattr(model, "named_steps"):
         *earlier, (name, last) = model.steps
         one = as_one_tree(last)
@@ -23,10 +25,14 @@ def as_one_tree(model: Any) -> Any:
 
 
 def last_step(model: Any) -> Any:
-    """The estimator itself, at the end of a Pipeline or alone."""
-    while hasattr(model, "named_steps"):
-        model = model.steps[-1][1]
-    return model
+    """The estimator itself, alone, at the end of a Pipeline or the best of a search."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "named_steps"):
+            model = model.steps[-1][1]
+        else:
+            return model
 
 
 def first_view(model: Any, purpose: str) -> ModelView:

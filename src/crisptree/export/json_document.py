@@ -38,7 +38,7 @@ def json(model: Any) -> str:
     """
     Portable.of(model, "export.json")  # which refuses Pipelines with steps that a file cannot keep
     estimator = model
-    if hasattr(model, "named_steps"):
+    if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
         view = first_view(model, "export.json")
         estimator = copy.copy(last_step(model))
         stored = preprocessing_of(view)

@@ -181,6 +181,19 @@ def _check_names(portable: Portable, table: str) -> None:
                 f"columns of a database must differ in more than upper and lower case; got {other!r} and "
                 f"{column.name!r}. Rename one before training."
             )
+    labels = [label.lower() for label in map(str, portable.classes)]
+    if len(set(labels)) < len(labels):
+        raise ExportError(
+            f"classes must differ in more than upper and lower case, because columns of a database are called after "
+            f"them; got {list(portable.classes)}. Rename one before training."
+        )
+    taken = {f"probability of {label}" for label in labels} | ({"prediction"} if len(portable.trees) > 1 else set())
+    for column in portable.inputs:
+        if column.name.lower() in taken or column.name.lower().startswith("crisptree_"):
+            raise ExportError(
+                f"no column may be called like one of the statement's own; got {column.name!r}. Rename it before "
+                "training."
+            )
     if not isinstance(table, str) or not table:
         raise ExportError(f"`table` must be the name of a table; got {table!r}.")
 

@@ -359,6 +359,8 @@ def _refusal(model: Any, estimator: Any, purpose: str) -> Exception:
     if isinstance(estimator, CrispTree):
         return TypeError(f"{must}, which knows its classes; got its tree. Give the model.")
     kind = type(estimator).__name__
+    if "forest_" in getattr(estimator, "__dict__", {}):
+        return TypeError(f"{purpose} must have one tree; got a {kind}. Give one of its trees, tree(0), or to_tree(X).")
     got = f"a {kind}" if estimator is model else f"a {type(model).__name__} whose last step is a {kind}"
     if not any(base.__module__.startswith("crisptree.") for base in type(estimator).__mro__):
         return TypeError(f"{must}, or a Pipeline that ends in one; got {got}.{_held(estimator)}")
