@@ -33,6 +33,7 @@ extensions = [
 ]
 exclude_patterns = [
     "results/segmentation",
+    "results/forests",
     "auto_examples/**/*.ipynb",
     "auto_examples/*.py.md5",
 ]

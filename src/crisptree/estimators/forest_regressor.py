@@ -107,6 +107,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         means[kept] = judge.values[:, : self.n_outputs_]
         self.oob_prediction_ = self._flat(means)
 
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
+        return float(super().score(X, y, sample_weight))
+
     def predict(self, X: npt.ArrayLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
         return self._flat(self._values(X)[:, : self.n_outputs_])

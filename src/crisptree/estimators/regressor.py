@@ -218,6 +218,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
     def _take_up(self, data: TrainingData) -> None:
         self.n_outputs_ = data.y.shape[1]
 
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
+        return float(super().score(X, y, sample_weight))
+
     def predict(self, X: npt.ArrayLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs) for several outputs
 
