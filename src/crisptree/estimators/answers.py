@@ -13,7 +13,7 @@ from crisptree.tables.array_values import is_hole
 
 def check_as_many(X: Any, y: Any) -> None:
     """Refuse an X and a y that are not of one length."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) > 1 and hasattr(y, "__len__") and len(y) != shape[0]:
         raise ValueError(
             f"X and y must be of one length; got {shape[0]} rows of X and {len(y)} of y (Found "

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from crisptree.estimators import soft_labels
 from crisptree.estimators.answers import check_as_many, check_classes, check_labels_present
+from crisptree.estimators.constraints import preprocessing_of_rows
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
 from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
@@ -161,10 +162,10 @@ def check_fit_rows(
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},
             multi_output=multi_output,
         )
-    holes = {}
     if encoder is not None:
         take_up_encoder(estimator, encoder)
-        holes = encoder.preprocessing_.holes
+    table = preprocessing_of_rows(estimator)
+    holes = {} if table is None or table.n_features != X.shape[1] else table.holes
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])

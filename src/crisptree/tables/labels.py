@@ -58,7 +58,7 @@ def _are_many(kinds: Sequence[str], labels: Labels) -> bool:
 
 def read_numbers(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """A finite number for every row.  (n,)"""
-    blocks = [np.zeros(0)]
+    blocks: list[Any] = [np.zeros(0)]
     for values in _values(source, name, missing):
         wrong = _wrong_number(values, source.n_read + source.first_row)
         if wrong is not None:
@@ -134,7 +134,7 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
 
 def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """A weight of at least 0 for every row.  (n,)"""
-    blocks = [np.zeros(0)]
+    blocks: list[Any] = [np.zeros(0)]
     for values in _values(source, name, missing):
         wrong = _wrong_number(values, source.n_read + source.first_row, least=0.0)
         if wrong is not None:
