@@ -213,9 +213,9 @@ def test_parameters_name_columns_by_their_labels_where_these_are_numbers():
         TableEncoder(drop=[0]).fit(whole)
 
 
-def test_levels_that_differ_in_a_line_break_only_are_told_apart_in_every_text():
+def test_levels_that_differ_in_a_line_break_only_are_told_apart_in_every_text(tmp_path):
     X, y = churn()
-    X = X.assign(plan=X["plan"].replace({"basic": "pl\nus", "plus": "pl us"}), paperless=X["paperless"])
+    X = X.assign(plan=X["plan"].replace({"basic": "pl\nus", "plus": "pl us"}))
     X = X.rename(columns={"months": "mon\nths"})
     levels = sorted(set(X["plan"]))
     assert {"pl\nus", "pl us"} < set(levels)
@@ -226,3 +226,5 @@ def test_levels_that_differ_in_a_line_break_only_are_told_apart_in_every_text():
     assert r"plan is pl\nus" in said or r"plan is not pl\nus" in said
     assert "mon ths = " in said
     assert "\\n" not in said.replace(r"pl\nus", "")
+    page = data_of(write_report(model, tmp_path / "r.html", X[:20], y[:20]).read_text(encoding="utf-8"))
+    assert page["samples"]["what_if"]["columns"][0]["categories"] == [r"pl\nus", "pl us", "premium"]
