@@ -17,6 +17,7 @@ from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, re
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
+from crisptree.cli.spool import spooling
 from crisptree.cli.stdin import on_disk
 from crisptree.cli.training import (
     Request,
@@ -65,6 +66,14 @@ def fit(
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     id_name: options.Id = None,
     choices: Choices,
+    stream: Annotated[
+        bool | None,
+        option(
+            "--stream/--no-stream",
+            help="Keep encoded rows on disk and train in batches; by default where they would fill half the memory.",
+            panel=TRAINING,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None, option(help="A folder from which a training that was killed can go on.", panel=TRAINING)
     ] = None,
@@ -114,17 +123,32 @@ def fit(
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
         return model, train_on(table, model, out, progress, **more)
 
-    with out.progress() as progress, on_disk(data) as path:
+    not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
+    not_in_batches["--image-shape"] = "image_shape" in parameters
+    forbids = [flag for flag, given in not_in_batches.items() if given]
+    if stream and forbids:
+        raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
+
+    with (
+        out.progress() as progress,
+        on_disk(data) as path,
+        spooling(False if forbids else stream) as spool,
+    ):
         request = Request(path, target, weights, choices, dialect, seed, task)
         columns = check_columns(request)
         options.check_free([output], force)
         rows = read_training(columns, progress)
         if task == "auto":
             out.note_all(says_task(rows))
+        if rows.has_numbers or rows.source.image_shape:
+            if stream:
+                what = "the target holds numbers" if rows.has_numbers else "the rows are images"
+                raise typer.BadParameter(f"--stream is for classes and rows of a table; {what}. Leave it away.")
+            spool = None
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress)
+        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
         others = {"validation": judges, "held out": table.held_out}
@@ -135,7 +159,7 @@ def fit(
             scores = scores_of(model, table, others)
             out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more

@@ -75,14 +75,19 @@ class Encoder:
     def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
         """All rows of the file at once.  (n, n_features)"""
         size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
-        blocks = [np.zeros((0, width), dtype=np.float32)]
+        blocks, n_rows = [np.zeros((0, width), dtype=np.float32)], 0
+        for block in self.blocks(on_batch):
+            n_rows += len(block)
+            most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def blocks(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
+        """All rows of the file, some at a time."""
         with reading(self.source.path, TableError, self.source.kind):
             for batch in self.source.batches(self.names):
-                n_rows = self.source.n_read + batch.num_rows
-                most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
-                blocks.append(self.encode(batch, self.source.n_read))
+                yield self.encode(batch, self.source.n_read)
                 on_batch()
-        return np.concatenate(blocks)
 
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
