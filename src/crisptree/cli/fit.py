@@ -180,7 +180,8 @@ def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds
     else:
         _show_accuracies(out, table, scores)
     out.show(_what_was_judged(scores, len(table.y)))
-    out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
+    n_leaves = model.get_n_leaves()
+    out.show(f"depth {model.get_depth()} · {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'} · {output}")
     names = [column.name for column in columns]
     document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
     judged = {"scores": scores} if table.has_numbers else {"classes": model.classes_.tolist(), "accuracy": scores}

@@ -106,7 +106,9 @@ class Encoder:
         if found is None:
             found = values.numbers()
         if found is None and values.kind != "text":
-            raise TableError(f"{shown} must hold numbers, as in training; it holds dates.")
+            raise TableError(
+                f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
+            )
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
@@ -127,7 +129,7 @@ class Encoder:
         if not_finite.any():
             raise TableError(
                 f"{shown} must hold finite numbers that single precision can hold; "
-                f"row {start + int(not_finite.argmax())} does not."
+                f"row {start + int(not_finite.argmax())} does not. Correct it, or leave the row out."
             )
 
     def _remedy(self, column: Column, value: str) -> str:
