@@ -280,8 +280,10 @@ class CrispTreeClassifier(
             have come to at once, bit for bit. Data, parameters and versions must be the same.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
-        batches = as_batches(X) if y is None else None
+        batches = as_batches(X)
         if batches is not None:
+            if y is not None:
+                raise ValueError("`y` must be None for rows in batches, whose second part it is; got both.")
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
