@@ -236,7 +236,7 @@ def test_files_that_are_not_there_or_not_alike_are_named(tmp_path):
     X, y = rows(600)
     table = pa.table(dict(zip("abcd", X.T, strict=True)) | {"y": y})
     with pytest.raises(
-        StreamError, match=r"none\.parquet must be a Parquet file or a folder of them; there is no such"
+        StreamError, match=r"none\.parquet must be a Parquet file or a folder of them; there is no"
     ):
         Batches.from_parquet(tmp_path / "none.parquet", "y")
     with pytest.raises(StreamError, match=r"\(\*\.parquet\); there are none"):
@@ -247,7 +247,7 @@ def test_files_that_are_not_there_or_not_alike_are_named(tmp_path):
     second = tmp_path / "1.parquet"
     pq.write_table(table.rename_columns([*"abce", "y"]), second)
     with pytest.raises(
-        StreamError, match=r"1\.parquet must have the columns of the first file \(a, b, c, d, y\); it has a"
+        StreamError, match=r"1\.parquet must have the columns of the first file \(a, b, c, d, y\); it"
     ):
         model().fit(Batches.from_parquet(tmp_path, "y"))
     pq.write_table(table, second, row_group_size=100)
@@ -360,7 +360,6 @@ def test_a_stream_fits_into_a_fraction_of_its_size(n_batches, n_rows, more, valu
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     size, taken, score = map(float, done.stdout.split())
-    print(f"{size / 10**6:,.0f} MB of rows in {taken / 10**6:,.0f} MB of addresses")
     assert size == 400 * n_rows * n_batches >= 2 * more
     assert taken <= more
     assert score > 0.9
