@@ -54,7 +54,7 @@ def is_together() -> bool:
 def check_alone(what: str) -> None:
     """Refuse what several processes cannot do together: each would do it by itself, and nobody would notice."""
     if is_together():
-        raise NotImplementedError(
-            f"{what} is not for several processes: in a process group only fit of CrispTreeClassifier is, on arrays "
-            "of numbers. Fit with `crisptree.distributed.alone()` to let each process do it by itself."
+        raise ValueError(
+            f"{what} cannot be done by several processes together, only fit of CrispTreeClassifier can, on arrays of "
+            "numbers; but this process is in a group. Do it inside `crisptree.distributed.alone()`, each by itself."
         )

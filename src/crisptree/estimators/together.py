@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES, row_blocks
+from crisptree.blocks import CORES
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.checkpoints import digest, told
 from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.consistency import check_parameters
-from crisptree.estimators.constraints import are_constrained
+from crisptree.estimators.constraints import are_constrained, by_number
 from crisptree.estimators.finishing import finished, is_judged
 from crisptree.estimators.fitting import TrainedRows
 from crisptree.estimators.images import image_shape_of
@@ -31,9 +31,9 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sharded.fitting import fit_shards
 from crisptree.learning.sharded.journal import keeping_together
 from crisptree.learning.sharded.rows import Shards, joined
+from crisptree.learning.sharded.survey import Survey
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.spec import Spec
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.targets import Classes
 
 ONLY: dict[str, tuple[Any, ...]] = {
@@ -91,9 +91,11 @@ def fit_together(
     seed = team.by_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
     given = team.agreed(lambda: _own_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(team, given)
-    classes, part = _agree_on_classes(team, given, parameters["class_weight"])
+    estimator.n_features_in_, estimator.image_shape_ = given.X.shape[1], image_shape  # a process may have no rows
+    parameters = by_number(parameters, estimator)
+    classes, part = _agree_on_classes(team, given)
     judges = _judges(team, estimator, validation, classes, given, n_shards)
-    shards = Shards.of(part, team, n_shards)
+    shards = _weighted(team, Shards.of(part, team, n_shards), classes, parameters["class_weight"])
     known = _fingerprint(team, shards, judges, classes, n_shards, sums)
     with _kept(team, checkpoints, parameters, known, seed) as seed:
         trained = _trained(team, parameters, shards, judges, len(classes), image_shape, seed)
@@ -130,8 +132,7 @@ def _trained(
 
         chosen, path = team.by_first(choice)
     values = closed(parameters, chosen, image_shape)
-    numbers = {"reach": survey.n_features, "mean_weight": survey.mean_weight, "image_shape": image_shape}
-    spec = Spec.of(values, **numbers, seed=seed)
+    spec = Spec.of(values, reach=survey.n_features, mean_weight=survey.mean_weight, image_shape=image_shape, seed=seed)
     nothing = Part(np.zeros((0, survey.n_features), np.float32), np.zeros(0, np.int64), np.zeros(0))
     problem = Problem(nothing, survey.scaling(values["scale"]), target)
     listens = (parameters["verbose"], parameters["callbacks"]) if team.is_first else (0, None)
@@ -154,9 +155,7 @@ def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: An
             words = " or ".join(map(repr, allowed))
             raise ValueError(f"`{name}` must be {words} for a fit by several processes; got {parameters[name]!r}.")
     if are_constrained(parameters):
-        raise ValueError(
-            "`signs`, `max_features_per_split` and `apart` must be None for a fit by several processes."
-        )
+        raise ValueError("`signs`, `max_features_per_split` and `apart` must be None for a fit by several processes.")
     if is_judged({**parameters, "shrinkage": 0.0}):
         raise ValueError("`prune` must be a number or None for a fit by several processes; got 'auto'.")
 
@@ -225,23 +224,31 @@ def _more(values: list[Any]) -> str:
     return ", …" if len(values) > 8 else ""
 
 
-def _agree_on_classes(team: Team, given: Given, class_weight: Any) -> tuple[npt.NDArray[Any], Part]:
+def _agree_on_classes(team: Team, given: Given) -> tuple[npt.NDArray[Any], Part]:
     """The classes of all processes, and the rows of this one with their numbers among them."""
-    own = np.unique(given.y)
-    there = [labels for labels in team.each(own) if len(labels)]
-    kinds = sorted({"numbers" if labels.dtype.kind in "biuf" else "text" for labels in there})
-    if len(kinds) > 1:
+    there = [labels for labels in team.each(np.unique(given.y)) if len(labels)]
+    if len({labels.dtype.kind in "biuf" for labels in there}) > 1:
         raise ValueError("labels must be numbers in all processes, or text in all; got both.")
     classes = np.unique(np.concatenate(there))
     team.agreed(lambda: label_type(classes))
-    numbers = class_numbers(given.y, classes) if len(given.y) else np.zeros(0, dtype=np.int64)
-    weights = team.total([np.bincount(numbers, given.weight, len(classes))], (len(classes),))
-    factors = team.agreed(lambda: class_weights(class_weight, classes, weights))
-    weight = given.weight * factors[numbers]
-    kept = weight > 0
-    if not team.total([float(kept.sum())]):
+    numbers = class_numbers(given.y, classes) if len(given.y) else np.zeros(0)
+    return classes, Part(given.X, numbers.astype(np.int64), given.weight)
+
+
+def _weighted(team: Team, shards: Shards, classes: npt.NDArray[Any], class_weight: Any) -> Shards:
+    """The rows with the weights of their classes; those without any weight are left out."""
+    weights = [np.bincount(part.y, part.weight, len(classes)) for part in shards.parts]
+    factors = class_weights(class_weight, classes, team.total(weights, (len(classes),)))
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
+    parts = []
+    for part in shards.parts:
+        weight = part.weight * factors[part.y]
+        kept = slice(None) if (weight > 0).all() else weight > 0
+        parts.append(Part(part.X[kept], part.y[kept], weight[kept]))
+    if not team.total([float(len(part.y)) for part in parts]):
         raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
-    return classes, Part(given.X[kept], numbers[kept].astype(np.int64), weight[kept])
+    return Shards(parts, shards.first, shards.n_shards)
 
 
 def _judges(
@@ -254,60 +261,12 @@ def _judges(
     def own() -> Part:
         if validation is None or not len(validation[1]):
             return Part(given.X[:0], np.zeros(0, np.int64), np.zeros(0))
-        estimator.n_features_in_, estimator.image_shape_ = given.X.shape[1], given.image_shape
         return checks.check_validation(estimator, validation, classes).part
 
     part = team.agreed(own)
     if not team.total([float(len(part.y))]):
         raise ValueError("`validation` must have rows in some process; all are without.")
     return Shards.of(part, team, n_shards)
-
-
-class Survey(NamedTuple):
-    """What is known of the features of all rows."""
-
-    n_rows: int
-    mean_weight: float
-    mean: npt.NDArray[np.float64]
-    spread: npt.NDArray[np.float64]
-    varies: npt.NDArray[np.bool_]
-
-    @property
-    def n_features(self) -> int:
-        return len(self.mean)
-
-    def scaling(self, kind: str | None) -> Scaling:
-        """How rows are scaled, as ``Scaling.learn`` has it."""
-        return Scaling(*SCALES[kind](self.mean, self.spread, self.varies), self.mean, self.spread)
-
-    @classmethod
-    def of(cls, team: Team, shards: Shards) -> Survey:
-        """One look at the ranges of the features, and one at their mean and spread."""
-        parts = [part for part in shards.parts if len(part.y)]
-        n_rows, weight = team.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
-        n = shards.parts[0].X.shape[1] if shards.parts else 0
-        n = int(team.extremes(np.array([float(n)]))[0])
-        ends = np.full((2, n), -np.inf)
-        for part in parts:
-            ends = np.maximum(ends, np.stack([-part.X.min(axis=0), part.X.max(axis=0)]).astype(np.float64))
-        low, high = team.extremes(ends)
-        low = -low
-        varies = high - low > SMALLEST_SPREAD
-        middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
-        first, second = team.total([_moments(part, middle, half) for part in parts], (2, n)) / weight
-        spread = half * np.sqrt(np.maximum(second - first**2, 0.0))
-        varies &= spread > SMALLEST_SPREAD
-        return cls(int(n_rows), float(weight / n_rows), middle + half * first, spread, varies)
-
-
-def _moments(part: Part, middle: npt.NDArray[np.float64], half: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Σ w u and Σ w u² of the scaled features; without products of matrices, whose threads would change bits."""
-    sums = np.zeros((2, len(middle)))
-    for rows in row_blocks(len(part.y), 1024):
-        unit = (part.X[rows] - middle) / half
-        weighted = unit * part.weight[rows][:, None]
-        sums += weighted.sum(axis=0), (weighted * unit).sum(axis=0)
-    return sums
 
 
 def _at_first(team: Team, shards: Shards, n_rows: int, seed: int) -> Part | None:

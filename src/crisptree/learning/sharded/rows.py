@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Shards:
         first, last = (n_shards * rank // team.size for rank in (team.rank, team.rank + 1))
         low = lows[team.rank]
         cuts = [n * shard // n_shards - low for shard in range(first, last + 1)]
-        parts = [_rows(part, slice(*pair)) for pair in zip(cuts, cuts[1:], strict=False)]
+        parts = [_rows(part, slice(*pair)) for pair in pairwise(cuts)]
         return cls(parts, first, n_shards)
 
     def drawn(self, most: int, n_rows: int, seed: int) -> Part:
@@ -84,7 +85,8 @@ def moved(part: Part, team: Team, starts: npt.NDArray[np.int64], lows: npt.NDArr
         return [int(max(0, min(high, theirs[r + 1]) - max(low, theirs[r]))) for r in range(team.size)]
 
     to, come = common(starts, lows), common(lows, starts)
-    return Part(*(team.exchange(values, to, come) for values in (part.X, part.y, part.weight)))
+    arrays: tuple[Any, ...] = (part.X, part.y, part.weight)
+    return Part(*(team.exchange(values, to, come) for values in arrays))
 
 
 def joined(parts: list[Part]) -> Part:

@@ -119,7 +119,7 @@ class Team:
         result, error = found[0]
         if error is not None:
             _raise(error, 0)
-        return result  # type: ignore[no-any-return]
+        return result
 
     def exchange(self, values: npt.NDArray[Any], to: Sequence[int], come: Sequence[int]) -> npt.NDArray[Any]:
         """Rows given away and got: the first ``to[0]`` go to process 0, and so on; ``come`` says how many come."""

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import torch
 
 from crisptree.learning.backends import Trainee
+from crisptree.learning.batches import NoOrders
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.gradients import Rows, units_of
 from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
 from crisptree.learning.sharded.team import Team
-from crisptree.learning.batches import NoOrders
 from crisptree.learning.spec import Spec
 from crisptree.learning.train import ALGORITHMS, EpochEnd, Judge, train
 from crisptree.splits import SplitKind
