@@ -111,6 +111,7 @@ LIBRARIES = {
         "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
+        "cli/processes.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {

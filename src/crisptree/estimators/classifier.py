@@ -312,33 +312,26 @@ class CrispTreeClassifier(
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
-            fitted, classes, n_features = fit_batches(parameters, batches, seed, checkpoints)
-            twin._forget()
-            for name in ("encoder_", "feature_names_in_", "nu_"):
-                twin.__dict__.pop(name, None)
-            twin.image_shape_, twin.classes_, twin.n_features_in_ = None, classes, n_features
-            if batches.columns is not None:
-                twin.feature_names_in_ = np.array(batches.columns, dtype=object)
-            twin.history_, twin.chosen_, twin.path_ = fitted.history, fitted.chosen, fitted.path
-            twin.greedy_tree_, twin.tree_ = fitted.fitted.greedy, fitted.fitted.tree
+            twin._take_up_found(*fit_batches(parameters, batches, seed, checkpoints), batches.columns)
         return self
 
-    def _fit_together(
-        self, rows: tuple[Any, Any, Any], validation: Any, checkpoints: Checkpoints, shards: int, sums: str
-    ) -> Self:
+    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
         from crisptree.estimators.together import fit_together
 
         with self._fitting() as twin:
-            found = fit_together(copy.copy(self), rows, validation, checkpoints, shards, sums)
-            twin._forget()
-            for name in ("encoder_", "feature_names_in_", "nu_"):
-                twin.__dict__.pop(name, None)
-            twin.image_shape_, twin.classes_, twin.n_features_in_ = found.image_shape, found.classes, found.n_features
-            if found.names is not None:
-                twin.feature_names_in_ = found.names
-            fitted, twin.history_, twin.chosen_, twin.path_ = found.trained
-            twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
+            twin._take_up_found(*fit_together(copy.copy(self), rows, validation, checkpoints, *how))
         return self
+
+    def _take_up_found(self, found: Any, classes: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
+        """Keep what was learned of rows that were not all here."""
+        self._forget()
+        for name in ("encoder_", "feature_names_in_", "nu_"):
+            self.__dict__.pop(name, None)
+        self.image_shape_, self.classes_, self.n_features_in_ = image_shape, classes, n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        fitted, self.history_, self.chosen_, self.path_ = found
+        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
