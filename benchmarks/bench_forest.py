@@ -52,6 +52,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "depth 8": {"max_depth": 8},
     "depth 12": {"max_depth": 12},
     "depth 14": {"max_depth": 14},
+    "depth 14, no noise": {"max_depth": 14, "input_noise": 0.0},
+    "depth 14, twice the noise": {"max_depth": 14, "input_noise": 1.0},
     "no noise": {"input_noise": 0.0},
     "less noise": {"input_noise": 0.2},
     "more noise": {"input_noise": 0.8},
