@@ -2,7 +2,8 @@
 
 Settings are tried on rows that are held out, in stages: first the width of the noise on the inputs at the full depth;
 then, for tables, shallower trees, sparse ones, and thresholds instead of hyperplanes. The simplest within one standard
-error of the best is refitted on all rows.
+error of the best is refitted on all rows; for numbers the best itself, each judged as the fit would leave it, its leaves
+shrunk or with the penalty of their models chosen.
 """
 
 from __future__ import annotations
@@ -19,10 +20,17 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.holdout import and_copies, hold_out, own_rows
-from crisptree.inference import FlatTree
 from crisptree.inference.shrinking import chosen_strength
-from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
-from crisptree.learning.linear_leaves import PLAIN_PENALTY, chosen_penalty
+from crisptree.learning.choosing import (
+    Fold,
+    Trial,
+    shortened,
+    simplest_of_the_best,
+    try_depths,
+    try_out,
+    with_penalty,
+    with_shrinkage,
+)
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 
@@ -39,6 +47,21 @@ SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1":
 little: without any the full training overfits where the short one of a trial did not. Such trees are shallow."""
 
 SHALLOW = 4
+LOWER_DEPTHS = {("classes", "constant"): (4,), ("classes", "linear"): (4,), ("gaussians", "constant"): (4, 6)}
+LOWER_DEPTHS["gaussians", "linear"] = (2, 4)
+"""Depths that are tried beside the full one and the least, by what a leaf predicts and how: a linear leaf does the work
+of many constant ones."""
+
+FIRST_DEPTH = {"constant": 6, "linear": 4}
+"""A tree of numbers is tried at this depth first, and then with the best noise at others: full ones take the longest
+and are seldom best."""
+
+ERRORS = {"classes": 1.0, "gaussians": 0.0}
+"""So many standard errors below the best a simpler tree is taken. Squared errors of a few rows make that error large."""
+
+MOST_FOR_PENALTIES = 64
+"""Features up to which every trial of linear leaves is judged with its own best penalty: models of many take long."""
+
 FEWEST_ROWS = 60
 FEWEST_JUDGES = 20
 """Fewer validation rows than these say nothing; the training rows are cross-validated then."""
@@ -123,7 +146,6 @@ def closed(
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
     plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0, "shrinkage": PLAIN_SHRINKAGE}
-    plain["leaf_penalty"] = PLAIN_PENALTY
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
@@ -205,6 +227,7 @@ class Search:
         self.by_scale = {self.scale: folds}
         self.depth = parameters["max_depth"]
         self.fixed = {"max_depth": self.depth}
+        self.leaves = parameters.get("leaves", "constant")
 
     def _folds(self, values: Mapping[str, Any]) -> list[Fold]:
         """The folds with their rows scaled as the values say."""
@@ -242,7 +265,19 @@ class Search:
 
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
         """What becomes of one setting."""
-        return try_out(values, spec, folds)
+        return self._finished(try_out(values, spec, folds), folds)
+
+    def _finished(self, trial: Trial, folds: list[Fold]) -> Trial:
+        """Trees of numbers as the fit would leave them, because leaves that are too small may be mended then."""
+        n_jobs = self.parameters["n_jobs"]
+        if self.target.name != "gaussians":
+            return trial
+        if self.parameters.get("leaves") == "linear":
+            few = folds[0].problem.training.X.shape[1] <= MOST_FOR_PENALTIES
+            return with_penalty(trial, folds, n_jobs)[0] if few and _chooses_penalty(self.parameters) else trial
+        if not _auto(self.parameters, "shrinkage"):
+            return trial
+        return with_shrinkage(trial, folds, self.parameters["leaf_prior"], n_jobs)
 
     def _add(self, *trials: Trial) -> None:
         self.trials += trials
@@ -259,12 +294,20 @@ class Search:
     def widths(self) -> None:
         """Two widths of noise, and a third beyond the better one."""
         none, less, more, most = WIDTHS if self.image_shape is None else IMAGE_WIDTHS
+        first = {"max_depth": self._first_depth()}
         for l2 in PENALTIES if self._is_free("l2") else (0.0,):
             for width in (less, more):
-                self._try(split="oblique", input_noise=width, l1=0.0, l2=l2)
+                self._try(**first, split="oblique", input_noise=width, l1=0.0, l2=l2)
         if self._is_free("input_noise"):
             values = self.best.values
             self._try(**(values | {"input_noise": most if values["input_noise"] == more else none}))
+
+    def _first_depth(self) -> int | None:
+        """The depth at which noise is chosen; images are as deep as they may be."""
+        if self.target.name != "gaussians" or self.image_shape is not None:
+            return self.depth
+        low = FIRST_DEPTH[self.leaves]
+        return low if self.depth is None else min(low, self.depth)
 
     def one_scale(self) -> None:
         """One spread for all columns, where they may have one unit; for sparse ones each its own."""
@@ -278,28 +321,37 @@ class Search:
             self._try(**(self.best.values | {"scale": "global"}))
 
     def shallow(self) -> None:
-        """Shallower trees with the best noise: a tree of one split is a linear model."""
+        """Shallower trees with the best noise, as a tree of one split is a linear model; and the full one."""
         least = max(1, math.ceil(math.log2(self.target.fewest_leaves)))
         values = self.best.values
-        for depth in sorted({least, SHALLOW}):
+        for depth in sorted({least, *LOWER_DEPTHS[self.target.name, self.leaves]}):
             if (self.depth is None or depth < self.depth) and depth >= least:
                 self._try(**(values | {"max_depth": depth}))
+        self._try(**(values | {"max_depth": self.depth}))
 
     def sparse(self) -> None:
         if self._is_free("l1"):
-            depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
+            depth = self._sparse_depth()
             noise = {"input_noise": max(self.best.values.get("input_noise", 0.0), PLAIN_WIDTH)}
             for values in SPARSE:
                 self._try(**(self.best.values | noise | values | {"max_depth": depth}))
                 if self.trials[-1].score < self.best.score - HOPELESS[self.target.name]:
                     break
 
+    def _sparse_depth(self) -> int:
+        """Shallow ones; of numbers as deep as the best so far, but for the deepest."""
+        low, deep = SHALLOW, self.depth
+        if self.target.name == "gaussians":
+            low, deep = FIRST_DEPTH[self.leaves], self.best.values["max_depth"]
+        return low if deep is None else min(low, deep)
+
     def thresholds(self) -> None:
         """CART's splits at every depth, and trained together at the best one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             as_found = values | {"finetune_epochs": 0}
-            trials = try_depths(as_found, self._spec(as_found), self._folds(values))
+            folds = self._folds(values)
+            trials = [self._finished(trial, folds) for trial in try_depths(as_found, self._spec(as_found), folds)]
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
@@ -325,7 +377,7 @@ class Search:
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        chosen = simplest_of_the_best(list(best.values()))
+        chosen = simplest_of_the_best(list(best.values()), ERRORS[self.target.name])
         if self.parameters.get("leaves") == "linear":
             return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
@@ -344,15 +396,11 @@ class Search:
         return chosen.values | {"shrinkage": float(np.median(strengths))}
 
     def _penalty(self, chosen: Trial) -> dict[str, float]:
-        """That of the linear models, the median where there are several folds; they need no other shrinkage."""
+        """That of the linear models, the best for all folds together; they need no other shrinkage."""
         values = {"shrinkage": 0.0} if _auto(self.parameters, "shrinkage") else {}
         if not _chooses_penalty(self.parameters):
             return values
-        found = []
-        for tree, fold in zip(chosen.trees, self._folds(chosen.values), strict=True):
-            assert isinstance(tree, FlatTree)
-            found.append(chosen_penalty(tree, fold.problem, fold.held, self.parameters["n_jobs"]))
-        return values | {"leaf_penalty": float(np.exp(np.median(np.log(found))))}
+        return values | {"leaf_penalty": with_penalty(chosen, self._folds(chosen.values), self.parameters["n_jobs"])[1]}
 
 
 def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None) -> list[Fold]:

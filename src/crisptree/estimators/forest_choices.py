@@ -86,6 +86,9 @@ class ForestSearch(Search):
                 depth = LOW if self.depth is None else min(LOW, self.depth)
                 self._try(**THRESHOLDS | {"max_depth": depth}, max_features=None)
 
+    def _first_depth(self) -> int | None:
+        return self.depth
+
     def sparse(self) -> None:
         """Sparse trees as for one, shallow and as deep as the others; the best so far with fewer features a split."""
         super().sparse()
