@@ -42,6 +42,10 @@ better of them."""
 PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
+PLAIN_STEP, LARGE_STEP = 0.1, 1.0
+"""Steps of γ where they are left open: the small one, and a trial of the large one. Leaves of numbers that are small
+beside the width of a soft turn need a harder tree while they train."""
+
 SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
 """Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, or a
 little: without any the full training overfits where the short one of a trial did not. Such trees are shallow."""
@@ -71,6 +75,9 @@ ROWS_FOR_ONE_FOLD = 4000
 
 FEW_ROWS = 1000
 """Below this three folds judge, from here on two."""
+
+VERY_FEW_ROWS, MORE_FOLDS = 500, 5
+"""Fewer numbers than these are judged by five folds: a squared error of few rows is told by chance."""
 
 HOPELESS = {"classes": 0.04, "gaussians": 0.1}
 """A kind of tree that is so much worse at its first trial gets no further one: in accuracy, or in R²."""
@@ -146,6 +153,7 @@ def closed(
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
     plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0, "shrinkage": PLAIN_SHRINKAGE}
+    plain["steepness_step"] = PLAIN_STEP
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
@@ -195,6 +203,7 @@ def choose(
         search.one_scale()
         search.shallow()
         search.sparse()
+        search.harder()
         search.thresholds()
     chosen = search.choice()
     return chosen, [replace(trial, trees=()) for trial in search.trials]
@@ -338,6 +347,11 @@ class Search:
                 if self.trials[-1].score < self.best.score - HOPELESS[self.target.name]:
                     break
 
+    def harder(self) -> None:
+        """The best hyperplanes so far with a larger step of γ."""
+        if self._is_free("steepness_step"):
+            self._try(**(self.best.values | {"steepness_step": LARGE_STEP}))
+
     def _sparse_depth(self) -> int:
         """Shallow ones; of numbers as deep as the best so far, but for the deepest."""
         low, deep = SHALLOW, self.depth
@@ -412,7 +426,7 @@ def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = 
     own = own_rows(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = 3 if n_rows < FEW_ROWS else 2
+    n_folds = _n_folds(n_rows, problem.target.name)
     counts = counts[counts > 0]
     if n_rows < FEWEST_ROWS or len(counts) < 2:
         return []
@@ -427,6 +441,12 @@ def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = 
         for kept, held in pairs
     ]
     return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
+
+
+def _n_folds(n_rows: int, target: str) -> int:
+    if target == "gaussians" and n_rows < VERY_FEW_ROWS:
+        return MORE_FOLDS
+    return 3 if n_rows < FEW_ROWS else 2
 
 
 def _at_most(rows: Any, most: int, seed: int) -> Any:
