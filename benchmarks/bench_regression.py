@@ -1,10 +1,10 @@
-"""Root mean squared errors of trees of numbers: constant and linear leaves and forests, beside scikit-learn's and LightGBM.
+"""Root mean squared errors of trees of numbers: constant and linear leaves and forests, beside those of others.
 
 Each data set also comes rotated: its standardised columns turned by a random orthogonal matrix, after which no
 threshold on one column follows what made the numbers. Every seed draws rows, rotation and split anew. Ours are plain
-defaults with the depth of the column. scikit-learn's tree is tuned by 5-fold cross-validation over the rows in a leaf at
-the same largest depth, and over the depths. LightGBM's tree of linear leaves (one tree, its learning rate 1,
-leaves and penalty tuned) takes part where lightgbm is installed; where it is not, its cells say so.
+defaults with the depth of the column. scikit-learn's tree is tuned by 5-fold cross-validation over the rows in a leaf
+at the same largest depth. LightGBM's tree of linear leaves (one tree, its learning rate 1, leaves and penalty tuned)
+takes part where lightgbm is installed; where it is not, its cells say so.
 
     python -m benchmarks.bench_regression run --out FOLDER --jobs 16            # 5 seeds, depths 2 to 10, all sets
     python -m benchmarks.bench_regression run --out FOLDER --sets diabetes,friedman1 --depths 4,8 --seeds 0,1 --rows 250
@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.regression_data import NAMES, parts
+from benchmarks.regression_page import write_page
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
-from benchmarks.regression_data import NAMES, parts
-from benchmarks.regression_page import write_page
 from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
 
 LEAF_SIZES = [1, 5, 20]
@@ -108,7 +108,9 @@ def done(task: Task, n_made: int, n_houses: int) -> dict[str, Any]:
 
 
 def tasks_of(names: list[str], depths: list[int], seeds: list[int], models: list[str]) -> list[Task]:
-    found = [Task(name, model, depth, seed) for seed in seeds for name in names for depth in depths for model in BY_DEPTH]
+    found = [
+        Task(name, model, depth, seed) for seed in seeds for name in names for depth in depths for model in BY_DEPTH
+    ]
     found += [Task(name, model, None, seed) for seed in seeds for name in names for model in ONCE]
     return sorted((task for task in found if task.model in models), key=lambda task: -task.size)
 

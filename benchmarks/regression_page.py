@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks.regression_data import NAMES
 from benchmarks.timing import table
 
@@ -108,7 +107,10 @@ def against(errors: Lines, columns: list[str]) -> str:
         found = [_of(errors, name, model) for model in columns]
         if not found[0]:
             continue
-        cells = [_said(list(one.values())) if one else missing.get(model, "—") for one, model in zip(found, columns)]
+        cells = [
+            _said(list(one.values())) if one else missing.get(model, "—")
+            for one, model in zip(found, columns, strict=True)
+        ]
         ratios = []
         for other in found[1:]:
             ours, theirs = _common(found[0], other)
@@ -124,15 +126,19 @@ Root mean squared errors on rows that no model saw, made by
     python -m benchmarks.bench_regression run --out FOLDER --jobs 16
     python -m benchmarks.bench_regression page --out FOLDER
 
-Half of diabetes and of each of Friedman's functions trains, and four fifths of 100,000 made house prices. "Rotated" tables have their standardised columns turned by a random orthogonal matrix. Every seed draws rows,
-rotation and split anew; means are over seeds, and a spread is that of one seed. Ours are plain defaults: what they choose, they choose by held-out training rows.
+Half of diabetes and of each of Friedman's functions trains, and four fifths of 100,000 made house prices. "Rotated"
+tables have their standardised columns turned by a random orthogonal matrix. Every seed draws rows, rotation and split
+anew; means are over seeds, and a spread is that of one seed. Ours are plain defaults: what they choose, they choose by
+held-out training rows.
 """
 
-BY_DEPTH = """Crisp / scikit-learn's tree with the same largest depth, its fewest rows in a leaf tuned by 5-fold cross-validation. Bold where ours is no better.
+BY_DEPTH = """Crisp / scikit-learn's tree with the same largest depth, its fewest rows in a leaf tuned by 5-fold
+cross-validation. Bold where ours is no better.
 
 """
 
-LINEAR = """`leaves="linear"` at the default depth; LightGBM grows one tree with `linear_tree`, its number of leaves and `linear_lambda` tuned by 3-fold cross-validation. A negative number is an error of ours that is smaller.
+LINEAR = """`leaves="linear"` at the default depth; LightGBM grows one tree with `linear_tree`, its number of leaves and
+`linear_lambda` tuned by 3-fold cross-validation. A negative number is an error of ours that is smaller.
 
 """
 
@@ -140,8 +146,8 @@ FOREST = """`CrispForestRegressor` of 25 trees beside `RandomForestRegressor` of
 
 """
 
-TIME = """CPU time of a fit of numbers over that of the same rows with y cut into five classes, medians of fits in turn, nothing chosen, one thread, native steps:
-`python -m benchmarks.bench_regression time --out FOLDER`.
+TIME = """CPU time of a fit of numbers over that of the same rows with y cut into five classes, medians of fits in turn,
+nothing chosen, one thread, native steps: `python -m benchmarks.bench_regression time --out FOLDER`.
 
 """
 

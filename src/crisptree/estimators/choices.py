@@ -2,8 +2,8 @@
 
 Settings are tried on rows that are held out, in stages: first the width of the noise on the inputs at the full depth;
 then, for tables, shallower trees, sparse ones, and thresholds instead of hyperplanes. The simplest within one standard
-error of the best is refitted on all rows; for numbers the best itself, each judged as the fit would leave it, its leaves
-shrunk or with the penalty of their models chosen.
+error of the best is refitted on all rows; for numbers in constant leaves the best itself. Trees of numbers are judged as
+the fit would leave them, their leaves shrunk or with the penalty of their models chosen.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ FIRST_DEPTH = {"constant": 6, "linear": 4}
 """A tree of numbers is tried at this depth first, and then with the best noise at others: full ones take the longest
 and are seldom best."""
 
-ERRORS = {"classes": 1.0, "gaussians": 0.0}
-"""So many standard errors below the best a simpler tree is taken. Squared errors of a few rows make that error large."""
+ERRORS = {("classes", "constant"): 1.0, ("classes", "linear"): 1.0, ("gaussians", "linear"): 1.0}
+ERRORS["gaussians", "constant"] = 0.0
+"""So many standard errors below the best a simpler tree is taken. Squared errors of few rows make that error large, and
+the simplest tree of constant leaves, one split, is then far from the best; of linear leaves it is a linear model."""
 
 MOST_FOR_PENALTIES = 64
 """Features up to which every trial of linear leaves is judged with its own best penalty: models of many take long."""
@@ -82,7 +84,7 @@ VERY_FEW_ROWS, MORE_FOLDS = 500, 5
 HOPELESS = {"classes": 0.04, "gaussians": 0.1}
 """A kind of tree that is so much worse at its first trial gets no further one: in accuracy, or in R²."""
 
-MOST_ROWS = 50_000
+MOST_ROWS = {"classes": 50_000, "gaussians": 25_000}
 """A choice looks at no more rows than these."""
 
 HELD_OUT = 0.2
@@ -194,7 +196,7 @@ def choose(
     """
     if not is_chosen_for(parameters):
         return {}, []
-    folds = folds_of(problem, seed, source)
+    folds = folds_of(problem, seed, source, more=True)
     if not folds:
         return {}, []
     search = Search(parameters, folds, image_shape, seed, on_trial)
@@ -391,7 +393,7 @@ class Search:
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        chosen = simplest_of_the_best(list(best.values()), ERRORS[self.target.name])
+        chosen = simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
         if self.parameters.get("leaves") == "linear":
             return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
@@ -417,16 +419,21 @@ class Search:
         return values | {"leaf_penalty": with_penalty(chosen, self._folds(chosen.values), self.parameters["n_jobs"])[1]}
 
 
-def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None) -> list[Fold]:
-    """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
-    part = problem.training
+def folds_of(
+    problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None, *, more: bool = False
+) -> list[Fold]:
+    """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn.
+
+    ``more`` takes more parts where very few numbers are to tell single trees apart; forests tell with fewer.
+    """
+    part, most = problem.training, MOST_ROWS[problem.target.name]
     if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:
-        kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
+        kept = _at_most(np.arange(len(part.y)), most, seed)
         return [Fold(_only(problem, kept), problem.validation)]
     own = own_rows(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = _n_folds(n_rows, problem.target.name)
+    n_folds = _n_folds(n_rows, more=more and problem.target.name == "gaussians")
     counts = counts[counts > 0]
     if n_rows < FEWEST_ROWS or len(counts) < 2:
         return []
@@ -437,14 +444,13 @@ def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = 
         kind = StratifiedKFold if counts.min() >= n_folds else KFold
         pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
     with_copies = [
-        (_at_most(and_copies(own[kept], source), MOST_ROWS, seed), _at_most(own[held], MOST_ROWS, seed))
-        for kept, held in pairs
+        (_at_most(and_copies(own[kept], source), most, seed), _at_most(own[held], most, seed)) for kept, held in pairs
     ]
     return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
 
 
-def _n_folds(n_rows: int, target: str) -> int:
-    if target == "gaussians" and n_rows < VERY_FEW_ROWS:
+def _n_folds(n_rows: int, *, more: bool) -> int:
+    if more and n_rows < VERY_FEW_ROWS:
         return MORE_FOLDS
     return 3 if n_rows < FEW_ROWS else 2
 

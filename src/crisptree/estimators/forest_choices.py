@@ -43,7 +43,7 @@ def choose_for_forest(
     folds = folds_of(problem, seed, data.source)
     if not folds:
         return {}, []
-    search = ForestSearch(with_depth(parameters), folds, data.image_shape, seed, on_trial)
+    search = ForestSearch(with_depth(parameters, problem.target), folds, data.image_shape, seed, on_trial)
     search.deep = parameters["max_depth"] == "auto"
     search.widths()
     if data.image_shape is None:
