@@ -2,8 +2,8 @@
 
 Settings are tried on rows that are held out, in stages: first the width of the noise on the inputs at the full depth;
 then, for tables, shallower trees, sparse ones, and thresholds instead of hyperplanes. The simplest within one standard
-error of the best is refitted on all rows; for numbers in constant leaves the best itself. Trees of numbers are judged as
-the fit would leave them, their leaves shrunk or with the penalty of their models chosen.
+error of the best is refitted on all rows; for numbers in constant leaves the best itself. Trees of numbers are judged
+as the fit would leave them, shrunk or with the penalty of their models chosen.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.holdout import and_copies, hold_out, own_rows
+from crisptree.estimators.folds import folds_of
 from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import (
     Fold,
@@ -31,7 +30,7 @@ from crisptree.learning.choosing import (
     with_penalty,
     with_shrinkage,
 )
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.problem import Problem
 from crisptree.learning.spec import Spec
 
 WIDTHS = (0.0, 0.3, 0.7, 1.4)
@@ -68,26 +67,9 @@ the simplest tree of constant leaves, one split, is then far from the best; of l
 MOST_FOR_PENALTIES = 64
 """Features up to which every trial of linear leaves is judged with its own best penalty: models of many take long."""
 
-FEWEST_ROWS = 60
-FEWEST_JUDGES = 20
-"""Fewer validation rows than these say nothing; the training rows are cross-validated then."""
-
-ROWS_FOR_ONE_FOLD = 4000
-"""With so many rows a single part judges; fewer are cross-validated."""
-
-FEW_ROWS = 1000
-"""Below this three folds judge, from here on two."""
-
-VERY_FEW_ROWS, MORE_FOLDS = 500, 5
-"""Fewer numbers than these are judged by five folds: a squared error of few rows is told by chance."""
-
 HOPELESS = {"classes": 0.04, "gaussians": 0.1}
 """A kind of tree that is so much worse at its first trial gets no further one: in accuracy, or in R²."""
 
-MOST_ROWS = {"classes": 50_000, "gaussians": 25_000}
-"""A choice looks at no more rows than these."""
-
-HELD_OUT = 0.2
 EPOCHS = 0.3
 """The share of the epochs that a trial gets."""
 
@@ -113,7 +95,7 @@ PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 
 def is_open(parameters: Mapping[str, Any]) -> bool:
     """Whether a parameter is left to the fit."""
-    names = ("split", "input_noise", "l1", "l2", "shrinkage")
+    names = "split", "input_noise", "l1", "l2", "shrinkage"
     return any(_auto(parameters, name) for name in names) or _chooses_penalty(parameters)
 
 
@@ -283,12 +265,11 @@ class Search:
         n_jobs = self.parameters["n_jobs"]
         if self.target.name != "gaussians":
             return trial
-        if self.parameters.get("leaves") == "linear":
+        if self.leaves == "linear":
             few = folds[0].problem.training.X.shape[1] <= MOST_FOR_PENALTIES
             return with_penalty(trial, folds, n_jobs)[0] if few and _chooses_penalty(self.parameters) else trial
-        if not _auto(self.parameters, "shrinkage"):
-            return trial
-        return with_shrinkage(trial, folds, self.parameters["leaf_prior"], n_jobs)
+        is_open, prior = _auto(self.parameters, "shrinkage"), self.parameters["leaf_prior"]
+        return with_shrinkage(trial, folds, prior, n_jobs) if is_open else trial
 
     def _add(self, *trials: Trial) -> None:
         self.trials += trials
@@ -417,51 +398,3 @@ class Search:
         if not _chooses_penalty(self.parameters):
             return values
         return values | {"leaf_penalty": with_penalty(chosen, self._folds(chosen.values), self.parameters["n_jobs"])[1]}
-
-
-def folds_of(
-    problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None, *, more: bool = False
-) -> list[Fold]:
-    """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn.
-
-    ``more`` takes more parts where very few numbers are to tell single trees apart; forests tell with fewer.
-    """
-    part, most = problem.training, MOST_ROWS[problem.target.name]
-    if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:
-        kept = _at_most(np.arange(len(part.y)), most, seed)
-        return [Fold(_only(problem, kept), problem.validation)]
-    own = own_rows(len(part.y), source)
-    strata = problem.target.strata(part.y)
-    n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = _n_folds(n_rows, more=more and problem.target.name == "gaussians")
-    counts = counts[counts > 0]
-    if n_rows < FEWEST_ROWS or len(counts) < 2:
-        return []
-    if n_rows >= ROWS_FOR_ONE_FOLD:
-        pairs = [hold_out(strata[own], HELD_OUT, seed)]
-    else:
-        # A class with fewer rows than folds cannot be in all of them.
-        kind = StratifiedKFold if counts.min() >= n_folds else KFold
-        pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
-    with_copies = [
-        (_at_most(and_copies(own[kept], source), most, seed), _at_most(own[held], most, seed)) for kept, held in pairs
-    ]
-    return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
-
-
-def _n_folds(n_rows: int, *, more: bool) -> int:
-    if more and n_rows < VERY_FEW_ROWS:
-        return MORE_FOLDS
-    return 3 if n_rows < FEW_ROWS else 2
-
-
-def _at_most(rows: Any, most: int, seed: int) -> Any:
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
-
-
-def _only(problem: Problem, rows: Any) -> Problem:
-    return Problem(_rows(problem.training, rows), problem.scaling, problem.target)
-
-
-def _rows(part: Part, rows: Any) -> Part:
-    return Part(part.X[rows], part.y[rows], part.weight[rows])

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.choices import THRESHOLDS, Search, folds_of, is_chosen_for
+from crisptree.estimators.choices import THRESHOLDS, Search, is_chosen_for
 from crisptree.estimators.fitting_forest import as_in_forest, with_depth
+from crisptree.estimators.folds import folds_of
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
@@ -49,6 +50,7 @@ def choose_for_forest(
     if data.image_shape is None:
         search.one_scale()
         search.sparse()
+        search.harder()
         search.thresholds()
     return search.best.values, search.trials
 

@@ -26,6 +26,9 @@ AXES, DIRECTIONS = 16, 8
 QUANTILES = (0.2, 0.35, 0.5, 0.65, 0.8)
 """Where along a direction a hyperplane may stand, as shares of the rows."""
 
+OFF_THE_MIDDLE = 0.37
+"""Rows are picked at no round share of all weights, where rounding would tell one row from its copy."""
+
 VALUES_AT_ONCE = 2**21
 
 
@@ -50,19 +53,21 @@ def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generato
     for nodes in torch.arange(n_nodes, device=weight.device).split(at_once):
         own = (weight[nodes] / length[nodes, None].clamp_min(1e-30))[:, None]
         directions = torch.cat([own, tried.expand(len(nodes), -1, -1)], dim=1)
-        found.append(_best_of(directions, samples, _some_rows(groups, nodes)))
+        found.append(_best_of(directions, samples, _some_rows(groups, nodes, samples)))
     directions, thresholds, statistics = zip(*found, strict=True)
     direction, threshold = torch.cat(directions), torch.cat(thresholds)
     turned = {"weight": direction * length[:, None], "bias": -threshold * length}
     return Start(splits.replaced(turned), torch.cat(statistics, dim=1))
 
 
-def _some_rows(groups: Groups, nodes: Tensor) -> Tensor:
-    """Rows of some nodes, evenly picked; those of small ones several times.  (n_nodes, ROWS)"""
-    sizes = groups.sizes[nodes]
-    begins = (groups.sizes.cumsum(0) - groups.sizes)[nodes]
-    steps = torch.arange(ROWS, device=nodes.device)
-    return groups.rows[begins[:, None] + steps * sizes[:, None] // ROWS]
+def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
+    """Rows of some nodes, evenly picked by their weights; heavy ones several times.  (n_nodes, ROWS)"""
+    ends = groups.sizes.cumsum(0)
+    heights = torch.cat([samples.weight.new_zeros(1).double(), samples.weight[groups.rows].double().cumsum(0)])
+    low, high = heights[(ends - groups.sizes)[nodes]], heights[ends[nodes]]
+    steps = (torch.arange(ROWS, device=nodes.device) + OFF_THE_MIDDLE) / ROWS
+    places = torch.searchsorted(heights, low[:, None] + steps * (high - low)[:, None]) - 1
+    return groups.rows[places.clamp(max=len(groups.rows) - 1)]
 
 
 def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -72,13 +77,13 @@ def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor
     """
     m, n = rows.shape
     x = samples.batch(rows.reshape(-1)).reshape(m, n, -1)
-    y, w = samples.y[rows].to(x), samples.weight[rows].to(x)
+    y = samples.y[rows].to(x)
     scores = x @ directions.transpose(1, 2)
     limits = scores.quantile(torch.tensor(QUANTILES).to(scores), dim=1)  # (q, m, k)
-    right = (scores > limits[:, :, None]).to(x) * w[:, :, None]  # (q, m, n, k)
+    right = (scores > limits[:, :, None]).to(x)  # (q, m, n, k)
     each = torch.cat([torch.ones_like(y[..., :1]), y, y * y], dim=2)
     on_right = right.transpose(2, 3) @ each  # (q, m, k, n_statistics)
-    everyone = (each * w[:, :, None]).sum(dim=1)[None, :, None]
+    everyone = each.sum(dim=1)[None, :, None]
     k = y.shape[2]
     gains = sum(
         (side[..., 1 : k + 1] ** 2).sum(-1) / side[..., 0].clamp_min(1e-30) for side in (on_right, everyone - on_right)
