@@ -39,7 +39,7 @@ from crisptree.tree import Tree
 SEARCHED = (*SEARCHES, "cart")
 """Ways of growing that look for hyperplanes and train none."""
 
-FEW_VALUES = 1_000_000
+FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
 
