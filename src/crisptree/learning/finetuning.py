@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.linear_leaves import LeafModels, can_train
+from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -151,10 +151,11 @@ def finetune(
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
+    judge = judge_of(leaf_penalty, row_weight)
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
-    best = None if validation is None else Best(start, trainee.tree, samples, validation)
+    best = None if validation is None else Best(start, trainee.tree, samples, validation, judge)
 
     def report(end: EpochEnd) -> None:
         if on_epoch is not None:
@@ -189,20 +190,39 @@ def finetune(
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
 
 
+Judge = Callable[[Tree, Samples, Samples], float]
+"""How good a deterministic tree, whose leaves come from the first rows, is on the second."""
+
+
+def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
+    """By its tables, or by the linear models that its leaves would have."""
+    if leaf_penalty is None:
+        return hard_score
+    return partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
+
+
 class Best:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
     The start is among them; ``now`` gives the tree as it stands.
     """
 
-    def __init__(self, start: TrainedTree, now: Callable[[], Tree], samples: Samples, validation: Samples) -> None:
+    def __init__(
+        self,
+        start: TrainedTree,
+        now: Callable[[], Tree],
+        samples: Samples,
+        validation: Samples,
+        judge: Judge | None = None,
+    ) -> None:
         self.tree, self.now, self.samples, self.validation = start, now, samples, validation
-        self.score = hard_score(start.tree, samples, validation)
+        self.judge = judge or hard_score
+        self.score = self.judge(start.tree, samples, validation)
         self.is_start = True
 
     def __call__(self, steepness: float) -> float:
         now = self.now()
-        score = hard_score(now, self.samples, self.validation)
+        score = self.judge(now, self.samples, self.validation)
         if score > self.score:
             self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
         return score
