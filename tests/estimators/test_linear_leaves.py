@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
-from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
+from crisptree.equations.linear_leaves import ROOT_SHARE, log_softmax, tree_ridge, working_response
 from crisptree.learning.linear_leaves import LeafRows, Members
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -92,7 +92,7 @@ def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
         for node in FIGURE_1.nodes_to(leaf):
             design[20 * leaf : 20 * (leaf + 1), q * node : q * (node + 1)] = x[leaf]
     strength = np.full(q * FIGURE_1.n_nodes, penalty)
-    strength[:q] = [1.0, 1.0, 1e-9]
+    strength[:q] = np.array([ROOT_SHARE, ROOT_SHARE, 1e-9]) * 20 * n_leaves
     parts = np.linalg.solve(design.T @ design + np.diag(strength), design.T @ np.concatenate(y)).reshape(-1, q, 1)
     sums = np.stack([parts[FIGURE_1.nodes_to(leaf)].sum(axis=0) for leaf in range(n_leaves)])
     np.testing.assert_allclose(found[FIGURE_1.n_splits :], sums, atol=1e-8)

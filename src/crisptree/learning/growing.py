@@ -127,8 +127,8 @@ def grow(
 ) -> Tree:
     """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
 
-    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps of
-    numbers back that training has taken to where they gain little, which is where constant leaves had better end.
+    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
+    of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
     """
     find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
     return grow_with(find, tree, samples, limits)
