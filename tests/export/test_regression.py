@@ -86,3 +86,9 @@ def test_what_knows_classes_only_refuses_numbers():
 def axis_rows():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     return X, X[:, 0]
+
+
+def test_scikit_learns_tree_of_classes_says_first_that_it_holds_no_numbers():
+    model, _ = regressor()
+    with pytest.raises(ExportError, match="cannot hold regression: it is a tree of classes"):
+        export.sklearn_tree(model)
