@@ -119,7 +119,6 @@ TARGETS = {
             refuses={
                 "module": "of modules it knows split='conv' only. Export yours with torch.onnx, or train hyperplanes.",
                 "segmenter": IMAGES_STAY,
-                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(
@@ -128,7 +127,7 @@ TARGETS = {
             (".mjs", ".js"),
             "javascript",
             "Node.js",
-            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY, "linear": MODELS_STAY},
+            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
         ),
         ExportTarget(
             "sql",
