@@ -6,6 +6,8 @@ import pytest
 
 from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor, export
 from crisptree.export import ExportError, Portable
+from crisptree.export.c99.writing import Costs, pieces_of
+from tests.export import programs
 from tests.export.models import QUICK, table
 
 MODELS = QUICK | {"leaves": "linear", "max_depth": 2}
@@ -59,7 +61,7 @@ def test_the_plain_values_of_linear_leaves_are_what_the_model_predicts(kind):
     np.testing.assert_allclose(total / len(portable.trees), told, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("to", ["js", "onnx", "json"])
+@pytest.mark.parametrize("to", ["c", "js", "onnx", "json"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
     if to == "js" and shutil.which("node") is None:
@@ -73,8 +75,20 @@ def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
     assert found.largest_difference < 1e-6
 
 
-def test_targets_without_arithmetic_refuse_linear_leaves():
+def test_where_linear_leaves_cannot_go_they_are_refused():
     model, _ = made("three classes")
-    for to in ("sql", "c"):
+    for to, options in (("sql", {}), ("c", {"integer": "int8"})):
         with pytest.raises(ExportError, match="leaves='constant'"):
-            export.write(model, to)
+            export.write(model, to, **options)
+
+
+def test_linear_leaves_compile_without_a_warning_and_fit_where_the_exporter_says(tmp_path):
+    if programs.shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("needs arm-none-eabi-gcc")
+    model, X = made("three classes")
+    assert "warns" not in str(export.check(model, X, "c"))
+    portable = Portable.of(model)
+    flash, stack, _ = programs.sizes(export.c(model), tmp_path)
+    costs = Costs.of(portable, pieces_of(portable, "model", None, "auto")[0])
+    assert flash <= costs.flash
+    assert stack <= costs.stack

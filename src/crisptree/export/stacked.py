@@ -86,6 +86,11 @@ class Stacked:
         """The place of the largest number of every leaf's table, the first of equal ones.  (n_leaves,)"""
         return self.tables.argmax(axis=1)
 
+    @property
+    def model_cost(self) -> int:
+        """Multiply-adds of the linear models of one leaf of every tree."""
+        return 0 if self.linear is None else self.n_trees * int(np.prod(self.linear[0].shape[1:]))
+
     def arrivals(self, right: Any, n_rows: int) -> npt.NDArray[np.int64]:
         """Where rows arrive in every tree; ``right(split, rows)`` says who turns right.  (n_trees, n_rows)"""
         found = np.empty((self.n_trees, n_rows), dtype=np.int64)

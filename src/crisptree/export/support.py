@@ -106,7 +106,6 @@ TARGETS = {
                 "conv": NOT_IN_C,
                 "module": MODULES_STAY,
                 "segmenter": IMAGES_STAY,
-                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(

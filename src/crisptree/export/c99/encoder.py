@@ -16,9 +16,9 @@ DECLARATIONS = """\
 int32_t ${name}_category(int32_t column, const char *text);
 
 /* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
- * number of a category. Not a number (NaN), and -2 for a category, is a missing value: the mean of training stands in. The result is 0, or the
- * number of the first column that cannot be used, counted from 1: its value is too large for single precision, or is
- * missing where the model keeps nothing to stand in.
+ * number of a category. Not a number (NaN), or -2 for a category, is a missing value: the mean of training stands in.
+ * The result is 0, or the number of the first column that cannot be used, counted from 1: its value is too large for
+ * single precision, or is missing where the model keeps nothing to stand in.
  */
 int32_t ${name}_encode(const double *columns, float *row);
 """
