@@ -17,8 +17,8 @@ LEVELS_AT_ONCE = 10
 """Databases limit how deeply expressions nest; a deeper tree goes on in another step."""
 
 MOST_TERMS = 15_000
-"""Weights that a statement may have. SQLite compares every number in it with all others before it reads a row: measured,
-12,000 take most of a minute, and the time grows with their square."""
+"""Weights that a statement may have: 12,000 take SQLite most of a minute before it reads a row, measured, and that time
+grows with their square."""
 
 ROW, LEAF = "crisptree_row", "crisptree_leaf"
 
@@ -209,9 +209,9 @@ def _check_size(portable: Portable) -> None:
     if terms > MOST_TERMS:
         splits = sum(tree.structure.n_splits for tree in portable.trees)
         raise ExportError(
-            f"a statement may have at most {MOST_TERMS:,} weights, because databases take hours to read longer ones; this "
-            f"model has {terms:,}. Simplify it first: model.simplified(X, y, max_terms={max(MOST_TERMS // splits, 1)}), "
-            "train with split='axis', or export to C, ONNX or JavaScript."
+            f"a statement may have at most {MOST_TERMS:,} weights, because databases take hours to read longer ones; "
+            f"this model has {terms:,}. Simplify it first, model.simplified(X, y, max_terms="
+            f"{max(MOST_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
         )
 
 
