@@ -88,7 +88,9 @@ IMAGES_STAY = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 
-MODELS_STAY = "its leaves say more than one table each. Train with leaves='constant', or export to C, ONNX, JavaScript or JSON."
+MODELS_STAY = (
+    "its leaves say more than one table each. Train with leaves='constant', or export to C, ONNX, JavaScript or JSON."
+)
 
 NOT_IN_C = "a network of several layers is no table. Export to ONNX, or train with split='oblique' or 'axis'."
 
