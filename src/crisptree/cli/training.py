@@ -15,6 +15,7 @@ import typer
 import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
+from crisptree.cli.processes import ALONE, Processes
 from crisptree.cli.spool import Spool
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
@@ -207,10 +208,12 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     return X, truth
 
 
-def train_on(table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, **more: Any) -> float:
-    """Fit a model, which keeps how its rows were made; the seconds that it took."""
+def train_on(
+    table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, crew: Processes = ALONE, **more: Any
+) -> float:
+    """Fit a model on this process's part of the rows, which keeps how they were made; the seconds that it took."""
     model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
-    rows = (table.X, table.y, table.weight)
+    rows = tuple(map(crew.part, (table.X, table.y, table.weight)))
     seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if table.on_disk else rows), **more)
     model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
     return seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.linear_leaves import LeafModels, can_train
+from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -39,6 +39,7 @@ class WholeTree:
         zeros: Tensor | None = None,
         signs: Tensor | None = None,
         leaf_penalty: float | None = None,
+        row_weight: float = 1.0,
     ) -> None:
         self.zeros, self.signs = zeros, signs
         self.models: Models | None = None
@@ -50,7 +51,7 @@ class WholeTree:
         self.samples = self.rows = samples
         self.tables = tree.leaves  # where leaves are constant, or were before they had models
         if leaf_penalty is not None:
-            models = LeafModels(tree.structure, samples, leaf_penalty)
+            models = LeafModels(tree.structure, samples, leaf_penalty, row_weight)
             pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
             leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
             self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf.cpu().numpy())
@@ -116,6 +117,7 @@ def finetune(
     signs: Tensor | None = None,
     remembered: Tensor | None = None,
     leaf_penalty: float | None = None,
+    row_weight: float = 1.0,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -143,14 +145,19 @@ def finetune(
         What the leaves have counted before, beside what these rows add in every epoch.
     leaf_penalty : float, optional
         λ of linear models in the leaves, which are then trained in turn with the splits.
+    row_weight : float, default=1.0
+        What a row of the mean weight weighs beside λ.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
+    judge = judge_of(leaf_penalty, row_weight)
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
-    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty)
-    best = None if validation is None else Best(start, trainee.tree, samples, validation)
+    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
+    best = None
+    if validation is not None:
+        best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation))
 
     def report(end: EpochEnd) -> None:
         if on_epoch is not None:
@@ -185,20 +192,31 @@ def finetune(
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
 
 
+Judge = Callable[[Tree, Samples, Samples], float]
+"""How good a deterministic tree, whose leaves come from the first rows, is on the second."""
+
+
+def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
+    """By its tables, or by the linear models that its leaves would have."""
+    if leaf_penalty is None:
+        return hard_score
+    return partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
+
+
 class Best:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
-    The start is among them; ``now`` gives the tree as it stands.
+    The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one.
     """
 
-    def __init__(self, start: TrainedTree, now: Callable[[], Tree], samples: Samples, validation: Samples) -> None:
-        self.tree, self.now, self.samples, self.validation = start, now, samples, validation
-        self.score = hard_score(start.tree, samples, validation)
+    def __init__(self, start: TrainedTree, now: Callable[[], Tree], scored: Callable[[Tree], float]) -> None:
+        self.tree, self.now, self.scored = start, now, scored
+        self.score = scored(start.tree)
         self.is_start = True
 
     def __call__(self, steepness: float) -> float:
         now = self.now()
-        score = hard_score(now, self.samples, self.validation)
+        score = self.scored(now)
         if score > self.score:
             self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
         return score
