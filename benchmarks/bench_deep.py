@@ -1,4 +1,4 @@
-"""What deep trees cost while they are soft: whole fits of depth 16 against depth 4, at γ ≤ 3, and how well they predict.
+"""What deep trees cost while they are soft: whole fits of depth 16 against depth 4, and how well they predict.
 
     CRISPTREE_DATA=/folder/with/connect4 python benchmarks/bench_deep.py [seeds] [rows]
 
@@ -24,9 +24,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "depth 4": {"max_depth": 4},
     "depth 16": {},
     "`mass_threshold=0.01`": {"mass_threshold": 0.01},
-    "`mass_threshold=0.05`": {"mass_threshold": 0.05},
     '`finetune_steepness="continue"`': {"finetune_steepness": "continue"},
-    "both, 0.01": {"finetune_steepness": "continue", "mass_threshold": 0.01},
 }
 
 COMMON = {"max_depth": 16, "epochs": 10, "finetune_epochs": 10, "batch_size": 200, "n_jobs": 1}
