@@ -155,7 +155,8 @@ def finetune(
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
-    best = None if validation is None else Best(start, trainee.tree, samples, validation, judge)
+    scored = None if validation is None else partial(judge, samples=samples, validation=validation)
+    best = None if scored is None else Best(start, trainee.tree, scored)
 
     def report(end: EpochEnd) -> None:
         if on_epoch is not None:
@@ -190,12 +191,8 @@ def finetune(
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
 
 
-Judge = Callable[[Tree, Samples, Samples], float]
-"""How good a deterministic tree, whose leaves come from the first rows, is on the second."""
-
-
-def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
-    """By its tables, or by the linear models that its leaves would have."""
+def judge_of(leaf_penalty: float | None, row_weight: float) -> Callable[..., float]:
+    """``hard_score``, or the same for trees whose leaves would have linear models."""
     if leaf_penalty is None:
         return hard_score
     return partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
@@ -204,25 +201,17 @@ def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
 class Best:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
-    The start is among them; ``now`` gives the tree as it stands.
+    The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one.
     """
 
-    def __init__(
-        self,
-        start: TrainedTree,
-        now: Callable[[], Tree],
-        samples: Samples,
-        validation: Samples,
-        judge: Judge | None = None,
-    ) -> None:
-        self.tree, self.now, self.samples, self.validation = start, now, samples, validation
-        self.judge = judge or hard_score
-        self.score = self.judge(start.tree, samples, validation)
+    def __init__(self, start: TrainedTree, now: Callable[[], Tree], scored: Callable[[Tree], float]) -> None:
+        self.tree, self.now, self.scored = start, now, scored
+        self.score = scored(start.tree)
         self.is_start = True
 
     def __call__(self, steepness: float) -> float:
         now = self.now()
-        score = self.judge(now, self.samples, self.validation)
+        score = self.scored(now)
         if score > self.score:
             self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
         return score
