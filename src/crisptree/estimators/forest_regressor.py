@@ -32,7 +32,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     Parameters
     ----------
     n_estimators, max_samples, max_features, max_depth, random_state, warm_start
-        As those of ``CrispForestClassifier``.
+        As those of ``CrispForestClassifier``; the depth "auto" is 8 for hyperplanes.
     bootstrap : bool, default=True
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
     **tree_parameters
