@@ -38,7 +38,6 @@ class Team:
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         has_cpu = "cpu:" in str(dist.get_backend_config(group))
         self.device = torch.device("cpu") if has_cpu else torch.device("cuda", torch.cuda.current_device())
-        self.n_sums = self.n_bytes = 0
 
     @property
     def is_first(self) -> bool:
@@ -46,7 +45,6 @@ class Team:
 
     def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
         """The sum (or what else) of all processes' values, in the place of this one's."""
-        self.n_sums, self.n_bytes = self.n_sums + 1, self.n_bytes + values.nbytes
         if self.size == 1:
             return
         with _telling():
