@@ -97,15 +97,18 @@ def some_tree(p: int) -> Tree:
         return Tree.soft(model.fit(X, y).tree_)
 
 
-def fastest(epoch: Callable[[], object]) -> float:
-    """Seconds of the fastest of some epochs: by the clock, or the processor's where there is nobody to wait for."""
-    clock = time.process_time if dist.get_world_size() == 1 else time.perf_counter
+def fastest(epoch: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the fastest of some epochs, of the processor and by the clock; of the slowest process."""
+    clocks = (time.process_time, time.perf_counter)
     seconds = []
     for _ in range(EPOCHS):
-        started = clock()
+        started = [clock() for clock in clocks]
         epoch()
-        seconds.append(clock() - started)
-    return min(seconds)
+        seconds.append([clock() - before for clock, before in zip(clocks, started, strict=True)])
+    everywhere: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everywhere, np.min(seconds, axis=0).tolist())
+    processor, clock = np.max(everywhere, axis=0).tolist()
+    return processor, clock
 
 
 class Counted(Team):
@@ -130,7 +133,7 @@ def leaf_groups(tree: Tree, samples: Samples) -> Groups:
     return group_rows(torch.cat([leaf, torch.tensor([tree.structure.n_leaves])]), list(range(tree.structure.n_leaves)))
 
 
-def by_processes(run: Run, tree: Tree, sums: str) -> dict[str, float]:
+def by_processes(run: Run, tree: Tree, sums: str) -> dict[str, Any]:
     """Epochs of the whole tree and of stumps at its leaves, by the processes of the group."""
     team = Counted(exact=sums == "exact")
     n_shards = SHARDS if team.exact else team.size
@@ -141,7 +144,7 @@ def by_processes(run: Run, tree: Tree, sums: str) -> dict[str, float]:
     random, kind = torch.Generator().manual_seed(0), kind_of("oblique", (run.p,))
     none: Any = None
     work = Work(none, kind, Classes(CLASSES), shards, samples_of(X[:0], y[:0]), first, n_shards, team, random, none)
-    plan, found = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3), dict[str, float]()
+    plan, found = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3), dict[str, Any]()
     own = [leaf_groups(tree, shard) for shard in shards]
     groups = ShardedGroups.of(own, tree.structure.n_leaves, n_shards, first, team)
     trainees = {"tree": Whole(work, tree), "stumps": Level(work, groups, *stumps_at(tree, run.p))}
@@ -153,7 +156,7 @@ def by_processes(run: Run, tree: Tree, sums: str) -> dict[str, float]:
     return found
 
 
-def ordinarily(run: Run, tree: Tree) -> dict[str, float]:
+def ordinarily(run: Run, tree: Tree) -> dict[str, Any]:
     """The same epochs by the ordinary steps of one process."""
     samples = samples_of(*data(run.n, run.p))
     plan = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3)
@@ -212,16 +215,27 @@ def ran(size: int, folder: Path) -> dict[str, Any]:
     return found
 
 
-def scaling(one: dict[str, Any], two: dict[str, Any]) -> str:
+def processor_table(one: dict[str, Any], two: dict[str, Any]) -> str:
     rows = []
     for place, run in enumerate(RUNS):
         for what in ("tree", "stumps"):
-            exact, plain = ([found[f"{place} {sums}"][what] for found in (one, two)] for sums in SUMS)
-            numbers = (one[f"{place} ordinary"][what], *plain, *exact)
+            plain, exact = ([found[f"{place} {sums}"][what][0] for found in (one, two)] for sums in SUMS[::-1])
+            numbers = (one[f"{place} ordinary"][what][0], *plain, *exact)
             ratios = (plain[0] / plain[1], exact[0] / exact[1], exact[0] / plain[0], exact[1] / plain[1])
             rows.append([*run.name, what, *(f"{x:.3f}" for x in numbers), *(f"{x:.2f}" for x in ratios)])
     header = ["rows", "batch", "epoch of", "ordinary, s", "plain 1, s", "plain 2, s", "exact 1, s", "exact 2, s"]
     return table([*header, "plain 1/2", "exact 1/2", "exact/plain 1", "exact/plain 2"], rows)
+
+
+def clock_table(one: dict[str, Any], two: dict[str, Any]) -> str:
+    rows = []
+    for place, run in enumerate(RUNS):
+        for what in ("tree", "stumps"):
+            plain, exact = ([found[f"{place} {sums}"][what][1] for found in (one, two)] for sums in SUMS[::-1])
+            ratios = plain[0] / plain[1], exact[0] / exact[1]
+            rows.append([*run.name, what, *(f"{x:.3f}" for x in (*plain, *exact)), *(f"{x:.2f}" for x in ratios)])
+    header = ["rows", "batch", "epoch of", "plain 1, s", "plain 2, s", "exact 1, s", "exact 2, s"]
+    return table([*header, "plain 1/2", "exact 1/2"], rows)
 
 
 def traffic(two: dict[str, Any]) -> str:
@@ -238,7 +252,7 @@ def traffic(two: dict[str, Any]) -> str:
 
 def costs(one: dict[str, Any]) -> tuple[float, float]:
     """Seconds for a row in an epoch of the tree, and for a shard in a step, from batches of two sizes."""
-    small, large = (one[f"{place} exact"]["tree"] for place in (0, 1))
+    small, large = (one[f"{place} exact"]["tree"][0] for place in (0, 1))
     steps = [SHARDS * math.ceil(run.n / run.batch) for run in RUNS[:2]]
     per_shard = max((small - large) / (steps[0] - steps[1]), 0.0)
     return (large - steps[1] * per_shard) / RUNS[1].n, per_shard
@@ -273,26 +287,32 @@ def page(one: dict[str, Any], two: dict[str, Any]) -> str:
     """The page of the results."""
     per_row, per_shard = costs(one)
     weak = one["weak"]["tree"], two["1 exact"]["tree"]
+    load = max(os.getloadavg())
     return f"""# One tree by several processes
 
 Made by `python benchmarks/bench_scale.py`: {os.cpu_count()} cores, each process on one thread, gloo between processes
-of one machine, which others used at the same time. Seconds are the fastest of {EPOCHS} epochs, for one process those of
-its processor, for two by the clock, which is to their disadvantage where others compute too: ratios are rough. Epochs
-are of one complete tree of depth {DEPTH}, γ = {PACE.steepness:g}, and of stumps at its leaves, the same in all runs;
-{CLASSES} classes, and {SHARDS} shards where sums are exact.
+of one machine. Seconds are the fastest of {EPOCHS} epochs, of one complete tree of depth {DEPTH} at γ =
+{PACE.steepness:g} and of stumps at its leaves, the same in all runs; {CLASSES} classes, and {SHARDS} shards where sums
+are exact.
 
 ## Strong scaling: the same rows, 1 and 2 processes
 
-{scaling(one, two)}
-"ordinary" are the steps of a fit without processes, on one thread. With plain sums a process is one shard. A step with
-exact sums computes its batch in {SHARDS} parts, which costs time even without a second process ("exact/plain 1"), and
-sends twice the bytes ("exact/plain 2" is the price of equal bits with two). Small batches do not scale: every step
-waits for all processes.
+Seconds of the processor, of the busier process: what there is to compute, without the waiting.
 
+{processor_table(one, two)}
+"ordinary" are the steps of a fit without processes. With plain sums a process is one shard. A step with exact sums
+computes its batch in {SHARDS} parts and turns their gradients into whole units, which costs time even without a second
+process ("exact/plain 1"), and sends twice the bytes.
+
+Seconds by the clock. The load was {load:.1f} on {os.cpu_count()} cores when this was written; where others compute at
+the same time, every step waits for the process that is given a core last, and these numbers say little.
+
+{clock_table(one, two)}
 ## Weak scaling
 
-An epoch of the tree, exact sums, batches of {WEAK.batch:,}: {weak[0]:.3f} s for {WEAK.n:,} × {WEAK.p} by 1 process, and
-{weak[1]:.3f} s for twice the rows by 2, {weak[0] / weak[1]:.0%} of what two processes for nothing would give.
+An epoch of the tree, exact sums, batches of {WEAK.batch:,}, {WEAK.n:,} × {WEAK.p} for each process: {weak[0][0]:.3f} s
+of the processor by 1 process, {weak[1][0]:.3f} s for each of 2 ({weak[0][0] / weak[1][0]:.0%} of what a second process
+for nothing would give); {weak[0][1]:.3f} s and {weak[1][1]:.3f} s by the clock.
 
 ## Bytes
 
@@ -309,9 +329,9 @@ Accuracy on 30 % of the rows held out, mean and spread of 5 seeds, both with `in
 {qualities(one["quality"])}
 ## A model of {PROCESSES:,} processes and 10¹⁰ rows
 
-Not measured: computed (`modelled` in the same file) from what 1 process needs for an epoch of the tree with exact sums
-and batches of two sizes, {1e9 * per_row:,.0f} ns for a row of {NARROW} features and {1e6 * per_shard:,.0f} µs for a
-shard in a step. Assumptions:
+Not measured: computed (`modelled` in the same file) from the processor's seconds for an epoch of the tree by 1 process
+with exact sums and batches of two sizes, {1e9 * per_row:,.0f} ns for a row of {NARROW} features and
+{1e6 * per_shard:,.0f} µs for a shard in a step. Assumptions:
 
 * `shards={PROCESSES}`, one for each process, one core for each; 10⁷ rows each, in memory
   ({10**7 * NARROW * 4 / 1e9:.1f} GB for {NARROW} features, and as much again for the scaled copy below 256 MB a shard).

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispForestClassifier, CrispTreeClassifier, StopTraining
+from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, StopTraining
 from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import Part
@@ -215,10 +215,41 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = CrispTreeClassifier(**PLAIN, split="oblique", max_depth=3, epochs=8, finetune_epochs=8).fit(X, y)
+    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 100}
+    model = CrispTreeClassifier(**PLAIN, **short).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.feature_names_in_.tolist() == X.columns.tolist()
 
 
 def test_the_number_of_shards_is_part_of_the_model():
     assert digest(fitted("level by level")) != digest(fitted("level by level", shards=5))
+
+
+@pytest.fixture
+def talkative(monkeypatch):
+    """A process that asks the group even where it is alone in it."""
+    begin = Team.__init__
+
+    def begun(self, *given, **named):
+        begin(self, *given, **named)
+        self.talks = True
+
+    monkeypatch.setattr(Team, "__init__", begun)
+
+
+def test_what_goes_through_the_group_comes_back_as_it_was(talkative, tmp_path):
+    given = {"checkpoint": tmp_path / "folder", "resume": True}
+    spoken = digest(fitted("weights and early stopping", **given))
+    assert digest(fitted("weights and early stopping", **given)) == spoken
+
+
+def test_a_group_of_one_need_not_ask(talkative, monkeypatch):
+    spoken = digest(fitted("best first, em"))
+    monkeypatch.undo()
+    assert digest(fitted("best first, em")) == spoken
+
+
+def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
+    fitted("level by level", checkpoint=tmp_path / "folder")
+    with pytest.raises(CheckpointError, match="differs in rows, shards"):
+        fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
