@@ -17,7 +17,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 from choose_data import DATA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
+from threadpoolctl import threadpool_limits
 from timing import medians, table
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier
@@ -51,6 +52,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "depth 8": {"max_depth": 8},
     "depth 12": {"max_depth": 12},
     "depth 14": {"max_depth": 14},
+    "depth 14 without noise": {"max_depth": 14, "input_noise": 0.0},
+    "depth 14 with twice the noise": {"max_depth": 14, "input_noise": 1.0},
     "no noise": {"input_noise": 0.0},
     "less noise": {"input_noise": 0.2},
     "more noise": {"input_noise": 0.8},
@@ -112,7 +115,7 @@ def forest_line(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_
         line["oob"] = 100 * getattr(model, "oob_score_", np.nan)
         line["chosen"] = model.chosen_
         some = X_test[:1000]
-        line["splits a row"] = sum(tree.decision_path(some).sum() / len(some) - 1 for tree in model.estimators_)
+        line["splits a row"] = sum(float(tree.decision_path(some).sum()) / len(some) - 1 for tree in model.estimators_)
         line["leaves"] = model.get_n_leaves() / len(model)
     return line
 
@@ -150,16 +153,16 @@ def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
 
 
 def run_all(results: Results, work: Callable[[Any], list[Any]], tasks: list[Any], key: str, jobs: int) -> None:
-    """Every task that is not in the results yet, in some processes."""
+    """Every task that is not in the results yet, in some processes of one thread each; written down as they end."""
     missing = [task for task in tasks if not results.has(set=task[0], seed=task[2], **{key: task[1]})]
     if jobs == 1:
         for task in missing:
             for line in work(task):
                 results.add(**line)
         return
-    with ProcessPoolExecutor(jobs) as pool:
-        for lines in pool.map(work, missing):
-            for line in lines:
+    with ProcessPoolExecutor(jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
+        for ended in as_completed([pool.submit(work, task) for task in missing]):
+            for line in ended.result():
                 results.add(**line)
 
 

@@ -18,7 +18,8 @@ from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, re
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
-from crisptree.cli.processes import is_silent, together
+from crisptree.cli.processes import is_silent, started, together
+from crisptree.cli.spool import spooling
 from crisptree.cli.stdin import on_disk
 from crisptree.cli.training import (
     Request,
@@ -68,6 +69,14 @@ def fit(
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     id_name: options.Id = None,
     choices: Choices,
+    stream: Annotated[
+        bool | None,
+        option(
+            "--stream/--no-stream",
+            help="Keep encoded rows on disk and train in batches; by default where they would fill half the memory.",
+            panel=TRAINING,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None, option(help="A folder from which a training that was killed can go on.", panel=TRAINING)
     ] = None,
@@ -132,17 +141,33 @@ def fit(
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
         return model, train_on(table, model, out, progress, crew, **more)
 
-    with together(parameters.get("device", "auto"), data) as crew, out.progress() as progress, on_disk(data) as path:
+    not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
+    not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started() is not None}
+    forbids = [flag for flag, given in not_in_batches.items() if given]
+    if stream and forbids:
+        raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
+
+    with (
+        together(parameters.get("device", "auto"), data) as crew,
+        out.progress() as progress,
+        on_disk(data) as path,
+        spooling(False if forbids else stream) as spool,
+    ):
         request = Request(path, target, weights, choices, dialect, seed, task)
         columns = check_columns(request)
         options.check_free([output], force)
         rows = read_training(columns, progress)
         if task == "auto":
             out.note_all(says_task(rows))
+        if rows.has_numbers or rows.source.image_shape:
+            if stream:
+                what = "the target holds numbers" if rows.has_numbers else "the rows are images"
+                raise typer.BadParameter(f"--stream is for classes and rows of a table; {what}. Leave it away.")
+            spool = None
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress)
+        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
         others = {"validation": judges, "held out": table.held_out}
@@ -155,7 +180,7 @@ def fit(
             scores = scores_of(model, table, others)
             out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more
@@ -178,7 +203,8 @@ def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds
     else:
         _show_accuracies(out, table, scores)
     out.show(_what_was_judged(scores, len(table.y)))
-    out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
+    n_leaves = model.get_n_leaves()
+    out.show(f"depth {model.get_depth()} · {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'} · {output}")
     names = [column.name for column in columns]
     document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
     judged = {"scores": scores} if table.has_numbers else {"classes": model.classes_.tolist(), "accuracy": scores}

@@ -123,7 +123,7 @@ class CrispTreeClassifier(
     categorical : "auto", None, list of columns or TableEncoder, default="auto"
         What is done to an X that is not all numbers. "auto" encodes text, categories and missing values by a
         ``TableEncoder``, and leaves rows of finite numbers as they are. A list names columns of numbers that are
-        categories, by name or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
+        categories, by label or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
         but finite numbers. See docs/tables.md.
     signs : dict or None, default=None
         Columns, by name or number, and 1 or -1: in every split their weight has that sign or is zero. What that says

@@ -71,7 +71,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     chosen_ : dict
         What the fit chose for the parameters that say "auto".
     path_ : list of Trial
-        Everything that was tried for that.
+        Everything that was tried for that; on few rows the best of every kind once more with many trees, which then
+        decide.
     image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispTreeClassifier``; ``history_`` has the growth of all trees, then each tree's finetuning.
 

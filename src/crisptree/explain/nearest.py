@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from crisptree.view import html
 from crisptree.view.checks import whole_number
 from crisptree.view.columns import RawColumn, columns_of, row_of_table
 from crisptree.view.model import ModelView, linear, view_of
+from crisptree.view.names import on_one_line
 from crisptree.view.paths import Push, largest_pushes
 
 Singles = npt.NDArray[np.float32]
@@ -45,9 +46,9 @@ class Change:
         The same by the columns of the table: numbers, levels of a category, or None for a level that training did not
         know.
     row : dict or None
-        The changed row by the columns of the table, in its own words and units, which ``predict`` takes as a table of
-        one row; columns that the model leaves out are not there. None for images, and behind steps of a Pipeline
-        that cannot be undone.
+        The changed row by the labels of the table's columns, in its own words and units, which ``predict`` takes as a
+        table of one row; columns that the model leaves out are not there. None for images, and behind steps of a
+        Pipeline that cannot be undone.
     proven : bool
         Whether no row is nearer. False where so many whole numbers and categories came into question that the search
         took the next one it could find.
@@ -60,26 +61,29 @@ class Change:
     changes: tuple[Push, ...]
     columns: tuple[tuple[str, Any, Any], ...] = ()
     proven: bool = True
-    row: dict[str, Any] | None = None
+    row: dict[Any, Any] | None = None
 
     def __str__(self) -> str:
-        near = "" if self.proven else "; there may be a nearer one"
-        lines = [f"{self.predicted} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"]
-        return "\n".join(lines + [f"    {name}: {_in_words(before, after)}" for name, before, after in self.columns])
+        said = [f"    {name}: {' -> '.join(_now_and_then(before, after))}" for name, before, after in self.columns]
+        return "\n".join([self._title, *said])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        near = "" if self.proven else "; there may be a nearer one"
-        title = f"{self.predicted} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
-        rows = [(name, *_in_words(before, after).partition(" -> ")[::2]) for name, before, after in self.columns]
-        return html.table(("column", "now", "then"), rows, title)
+        rows = [(name, *_now_and_then(before, after)) for name, before, after in self.columns]
+        return html.table(("column", "now", "then"), rows, self._title)
+
+    @property
+    def _title(self) -> str:
+        (label,), near = on_one_line([self.predicted]), "" if self.proven else "; there may be a nearer one"
+        return f"{label} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
 
 
-def _in_words(before: Any, after: Any) -> str:
+def _now_and_then(before: Any, after: Any) -> tuple[str, str]:
     """A change in a few words."""
     if isinstance(before, float) and isinstance(after, float):
-        return f"{before:.5g} -> {after:.5g} ({after - before:+.3g})"
-    return f"{'not known' if before is None else before} -> {'not known' if after is None else after}"
+        return f"{before:.5g}", f"{after:.5g} ({after - before:+.3g})"
+    shown = on_one_line("not known" if value is None else value for value in (before, after))
+    return shown[0], shown[1]
 
 
 def nearest_other(
@@ -87,7 +91,7 @@ def nearest_other(
     x: Any,
     *,
     to: Any = None,
-    by: float | None = None,
+    by: float | Sequence[float] | None = None,
     top: int = 5,
     fixed: Iterable[Any] = (),
     only: Iterable[Any] | None = None,
@@ -111,17 +115,19 @@ def nearest_other(
         the change is one of the features that leave them, in their units, and ``Change.x`` is a row of these.
     to : class label, default=None
         The class to reach; None for any but the predicted one. The predicted one itself needs no change.
-    by : float, default=None
+    by : float or sequence of float, default=None
         For a model of numbers, which needs it: how much higher the prediction is to be at least, below zero how much
-        lower; the first of several outputs counts.
+        lower. Of several outputs one number means the first; a sequence has one for each, 0 where it may be anything.
     top : int, default=5
         How many changes to name.
     fixed : list of columns, default=()
-        Columns that must not change, by their names or numbers; all features of a category are one column.
+        Columns that must not change, by their labels in the table, or counted from 0 where those are text; all features
+        of a category are one column.
     only : list of columns, default=None
         The columns that may change; None for all but the fixed ones.
     costs : dict, default=None
-        What a change of a column costs in proportion to others, by its name or number: with 3 it is three times as far.
+        What a change of a column costs in proportion to others, by its label or number: with 3 it is three times as
+        far.
     as_in_training : bool, default=None
         Whether every value must be such as training has seen: between the smallest and the largest one, whole where all
         were whole, one level of a category at a time; what is missing stays missing. A value that is none of these
@@ -153,9 +159,7 @@ def nearest_other(
     if to is not None and (np.ndim(to) or to not in labels):
         there = "None for a model of numbers" if view.predicts_numbers else f"one of the classes {labels}"
         raise ValueError(f"`to` must be {there}; got {to!r}.")
-    if view.predicts_numbers != (by is not None) or (by is not None and not (np.isfinite(by) and by != 0)):
-        must = "a number that is not zero, for example 10.0 or -10.0, for a model of numbers and None for classes"
-        raise ValueError(f"`by` must be {must}; got {by!r}.")
+    rises = _rises(view, by)
     tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     allowed = Allowed.of(
         tree,
@@ -165,7 +169,21 @@ def nearest_other(
         costs=costs_of(columns, costs),
         as_in_training=view.image_shape is None if as_in_training is None else bool(as_in_training),
     )
-    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=by)
+    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=rises)
+
+
+def _rises(view: ModelView, by: Any) -> npt.NDArray[np.float64] | None:
+    """How much every output is to rise at least, 0 where it may do what it likes; None for classes."""
+    if by is None and not view.predicts_numbers:
+        return None
+    n_outputs = len(view.class_names)
+    given = np.atleast_1d(np.asarray(by, dtype=np.float64)) if view.predicts_numbers and by is not None else np.empty(0)
+    is_right = given.shape == (n_outputs,) or np.ndim(by) == 0
+    if not (len(given) and is_right and np.isfinite(given).all() and given.any()):
+        must = "a number that is not zero, for example 10.0 or -10.0, for a model of numbers and None for classes"
+        several = f"; or one for each of {n_outputs} outputs, not all of them zero" if n_outputs > 1 else ""
+        raise ValueError(f"`by` must be {must}{several}; got {by!r}.")
+    return np.concatenate([given, np.zeros(n_outputs - len(given))])
 
 
 def nearest_row(
@@ -176,15 +194,14 @@ def nearest_row(
     top: int,
     patience: int = MOST_SOLVED,
     *,
-    by: float | None = None,
+    by: npt.NDArray[np.float64] | None = None,
 ) -> Change | None:
     """The same for a row as the tree sees it; ``to`` is the number of a class, ``patience`` how long to go on."""
     tree = linear(view.tree, "explain.nearest_other")
     answers = tree.labels()
     now = answers[view.leaves(row[None])[0]]
     if by is not None:
-        higher = answers[:, 0] - now[0]
-        wanted = higher >= by if by > 0 else higher <= by
+        wanted = (((answers - now) * np.sign(by)) >= np.abs(by)).all(axis=1)
     else:
         wanted = answers != now if to is None else answers == to
     search = Search(tree, row, wanted, allowed, patience)
