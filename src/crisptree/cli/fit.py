@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from crisptree import CrispTreeClassifier
 from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
@@ -135,7 +134,7 @@ def fit(
         model = forest_of(trees, table, paper, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
         rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
-        if is_together() and isinstance(model, CrispTreeClassifier):
+        if is_together() and not trees and not table.has_numbers:
             more |= {"shards": shards, "sums": sums}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
