@@ -277,6 +277,21 @@ def test_a_fit_killed_at_twenty_random_moments_goes_on_to_the_same_tree(tmp_path
     assert "20 kills, the same tree" in killed(tmp_path, "auto", moments.tolist()), moments
 
 
+def test_a_deep_tree_whose_batches_go_in_pieces_goes_on_to_the_same_bits(tmp_path):
+    """How large a piece is hangs on the rows before it, which a resumed fit has not seen."""
+
+    def crash(record):
+        if record.epoch == 2:
+            raise Crash
+
+    deep = PLAIN | {"grow": "balanced", "max_depth": 11, "finetune_epochs": 3, "min_updates": 0, "batch_size": 300}
+    data, folder = rows(300), tmp_path / "folder"
+    with pytest.raises(Crash):
+        CrispTreeClassifier(**deep, callbacks=[crash]).fit(*data, checkpoint=folder, checkpoint_every=0)
+    resumed = CrispTreeClassifier(**deep).fit(*data, checkpoint=folder, resume=True)
+    assert saved(resumed, tmp_path) == saved(CrispTreeClassifier(**deep).fit(*data), tmp_path)
+
+
 @pytest.mark.gpu
 def test_a_fit_on_cuda_goes_on_to_the_same_tree(tmp_path, monkeypatch):
     model = CrispTreeClassifier(**PLAIN | {"device": "cuda"})

@@ -134,7 +134,7 @@ def fit(
         model = forest_of(trees, table, paper, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
         rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
-        if is_together():
+        if is_together() and not trees and not table.has_numbers:
             more |= {"shards": shards, "sums": sums}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
