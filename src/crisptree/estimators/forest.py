@@ -95,7 +95,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     def fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> Self:

@@ -74,7 +74,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     def fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> Self:
