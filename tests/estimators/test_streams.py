@@ -360,7 +360,6 @@ def test_a_stream_fits_into_a_fraction_of_its_size(n_batches, n_rows, more, valu
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     size, taken, score = map(float, done.stdout.split())
-    print(f"{size / 10**6:,.0f} MB of rows in {taken / 10**6:,.0f} MB of addresses")
     assert size == 400 * n_rows * n_batches >= 2 * more
     assert taken <= more
     assert score > 0.9
