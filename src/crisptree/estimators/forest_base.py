@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,10 +14,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import KnowsColumns, TreeEstimator
+from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
-from crisptree.estimators.forest_checks import check_forest, check_more_trees
+from crisptree.estimators.forest_checks import (
+    check_forest,
+    check_more_trees,
+    check_same_rows,
+    check_tree_number,
+    digest_of,
+)
 from crisptree.estimators.parameters import Parameter
 from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
@@ -25,6 +32,7 @@ from crisptree.inference.forest import CrispForest
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
+    from crisptree.explain import ForestPath
     from crisptree.learning.history import EpochRecord
     from crisptree.learning.problem import Part
     from crisptree.persistence.model_file import Sections
@@ -38,9 +46,13 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "preprocessing_", "oob_score_"),
+        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "preprocessing_"),
+        "oob_score_",
     )
     """What a fit leaves behind, and the next one forgets first."""
+
+    SCORE: ClassVar[tuple[str, str]]
+    """What ``score`` measures, and how it is written."""
 
     forest_: CrispForest
     image_shape_: tuple[int, ...] | None
@@ -50,6 +62,7 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     oob_score_: float
     seed_: int
     n_rows_: int
+    rows_digest_: str
 
     if TYPE_CHECKING:
         PARAMETERS: ClassVar[dict[str, Parameter]]
@@ -58,6 +71,8 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         random_state: Any
         n_jobs: int | None
         warm_start: bool
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     _fitting = TreeEstimator._fitting
     _forget = TreeEstimator._forget
@@ -78,7 +93,7 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         """Keep what trees say of rows that they have not seen; ``kept`` are the rows with some weight."""
 
-    def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
+    def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit: checks, rows, choices, trees; the estimator is as it was if any of it fails."""
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -88,16 +103,22 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            rows = digest_of(data)
             if earlier is not None:
                 check_more_trees(parameters, len(earlier), self.n_rows_, len(data.y))
+                check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
             chosen = self.__dict__.get("chosen_", {})
             from crisptree.estimators.fitting_forest import fit_forest_rows
 
-            trained = fit_forest_rows(by_number(parameters, twin), data, held_out, earlier, chosen, seed)
+            parameters = by_number(parameters, twin)
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": [*(earlier or [])]}
+            with checkpoints.kept(parameters, given, seed) as seed:
+                trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
             twin._take_up(data)
-            twin.seed_, twin.n_rows_ = seed, len(data.y)
+            twin.seed_, twin.n_rows_, twin.rows_digest_ = seed, len(data.y), rows
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
             if trained.out_of_bag is not None:
@@ -105,8 +126,9 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
                 twin._take_up_unseen(trained.out_of_bag, checks.kept_rows(self, y, sample_weight, len(data.y)))
         return self
 
-    def _as_tree(self, kind: type[Any], tree: CrispTree) -> Any:
+    def _as_tree(self, kind: type[Any], number: int) -> Any:
         """One of the trees as a fitted estimator of that kind."""
+        tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
         own = {name: getattr(self, name) for name in kind.PARAMETERS}
         depth = {} if self.max_depth != "auto" else {"max_depth": None}
         one = kind(**own | depth | {"warm_start": False, "random_state": None})
@@ -125,6 +147,14 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         """How many trees there are."""
         check_is_fitted(self, "forest_")
         return len(self.forest_)
+
+    @abstractmethod
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """What the forest answers."""
+
+    @abstractmethod
+    def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
+        """How far two predictions are apart."""
 
     @abstractmethod
     def tree(self, number: int) -> Any:
@@ -202,6 +232,67 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         """The number of leaves of all trees together."""
         check_is_fitted(self, "forest_")
         return sum(tree.structure.n_leaves for tree in self.forest_)
+
+    def report(
+        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
+    ) -> Path:
+        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        X, y : array-like, default=None
+            Rows and their classes, or numbers.
+        number : int, default=None
+            Which tree; None takes the one that answers most as the forest does on X, or the first.
+        **options
+            As the ``report`` of one tree takes them.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
+        'iris.html'
+        """
+        check_is_fitted(self, "forest_")
+        trees, said = self.estimators_, [f"{len(self)} trees"]
+        name, form = self.SCORE
+        if X is not None:
+            if number is None:
+                answers = self.predict(X)
+                number = int(np.argmin([self._difference(tree.predict(X), answers) for tree in trees]))
+            if y is not None:
+                said.append(f"{name} {self.score(X, y):{form}}")
+        if np.isfinite(getattr(self, "oob_score_", np.nan)):
+            said.append(f"out of bag {self.oob_score_:{form}}")
+        number = check_tree_number(number or 0, len(self))
+        title = f"Tree {number} of a forest ({', '.join(said)})"
+        return trees[number].report(path, X, y, **{"title": title} | options)
+
+    def explain(self, x: Any, *, top: int = 5) -> ForestPath:
+        """What every tree says of one row and on which way, and which features pushed it most; see ``explain.votes``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispForestClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
+        >>> said = forest.explain(X.iloc[0], top=1)
+        >>> said.n_for, len(said.paths)
+        (3, 3)
+        """
+        from crisptree.explain import votes
+
+        return votes(self, x, top=top)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forest to a file that ``crisptree.load`` reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import NumberForestParameters
 from crisptree.estimators.numbers import NumberScale, check_training_numbers, check_validation_numbers
@@ -67,6 +69,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     """
 
     FITTED = (*ForestEstimator.FITTED, "n_outputs_", "oob_prediction_")
+    SCORE = ("R²", ".3f")
 
     n_outputs_: int
     oob_prediction_: Doubles
@@ -77,6 +80,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
     ) -> Self:
         """Draw rows for every tree, grow all of them together and finetune each.
 
@@ -88,8 +95,12 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
             Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
         validation : (X, y), default=None
             Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
+        checkpoint, checkpoint_every, resume
+            As ``CrispTreeRegressor.fit`` takes them: a folder in which the fit keeps what it has done. Such a fit
+            finetunes one tree after the other.
         """
-        return self._fit_forest(X, y, sample_weight, validation)
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        return self._fit_forest(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)
@@ -114,6 +125,14 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     def predict(self, X: npt.ArrayLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
         return self._flat(self._values(X)[:, : self.n_outputs_])
+
+    def _difference(self, one: Doubles, other: Doubles) -> float:
+        return float(np.mean((one - other) ** 2))
+
+    def soft_predict(self, X: npt.ArrayLike, steepness: float | None = None) -> Doubles:
+        """The mean of what the probabilistic trees predict, which visit every leaf; for study."""
+        check_is_fitted(self, "forest_")
+        return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
     def predict_std(self, X: npt.ArrayLike) -> Doubles:
         """The spread of y by all trees together, in the shape of ``predict``.
@@ -150,7 +169,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     def tree(self, number: int) -> CrispTreeRegressor:
         """One of the trees as a fitted ``CrispTreeRegressor``."""
         check_is_fitted(self, "forest_")
-        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, self.forest_.trees[number]))
+        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
 
     def to_tree(self, X: npt.ArrayLike, **parameters: Any) -> CrispTreeRegressor:
         """One tree that answers as the forest does: fitted to what the forest predicts of some rows.
