@@ -52,6 +52,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "depth 8": {"max_depth": 8},
     "depth 12": {"max_depth": 12},
     "depth 14": {"max_depth": 14},
+    "depth 14, no noise": {"max_depth": 14, "input_noise": 0.0},
+    "depth 14, twice the noise": {"max_depth": 14, "input_noise": 1.0},
     "no noise": {"input_noise": 0.0},
     "less noise": {"input_noise": 0.2},
     "more noise": {"input_noise": 0.8},
@@ -173,11 +175,11 @@ def accuracy(results: Results, sets: list[str], seeds: int, device: str, jobs: i
     run_all(results, accuracy_of, tasks, "model", jobs)
 
 
-def clocked(work: Callable[[], Any]) -> tuple[Any, np.ndarray]:
-    """What comes out, and how long it took: by the clock, and in seconds of all processors together."""
+def time_of_fit(model: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Seconds by the clock, and those of all processors together."""
     started = np.array([time.perf_counter(), time.process_time()])
-    found = work()
-    return found, np.array([time.perf_counter(), time.process_time()]) - started
+    model.fit(X, y, sample_weight=weight)
+    return np.array([time.perf_counter(), time.process_time()]) - started
 
 
 def speed(results: Results, sets: list[str], device: str) -> None:
@@ -193,18 +195,15 @@ def speed(results: Results, sets: list[str], device: str) -> None:
         shared = {"scale": "global" if image_shape(name) else "feature"}
         one = {**values, **shared, "l1": 0.0, "shrinkage": 0.0}
         CrispForestClassifier(n_estimators=2, random_state=0, **values, **shared).fit(X, y)  # compiles what it needs
-        rng = np.random.default_rng(0)
-
-        def alone(seed: int) -> np.ndarray:
+        rng, n_alone, alone = np.random.default_rng(0), TREES if device == "cpu" else 5, []
+        forest = CrispForestClassifier(n_estimators=TREES, random_state=0, **values, **shared)
+        for seed in range(n_alone):
+            if seed == n_alone // 2:  # in between, because the machine may be busier before than after
+                together = time_of_fit(forest, X, y)
             times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
-            return clocked(lambda: CrispTreeClassifier(random_state=seed, **one).fit(X, y, sample_weight=times))[1]
-
-        n_alone = TREES if device == "cpu" else 5
-        first = [alone(seed) for seed in range(n_alone // 2)]  # half before and half after: the machine may change
-        many = CrispForestClassifier(n_estimators=TREES, random_state=0, **values, **shared)
-        forest, together = clocked(lambda: many.fit(X, y))
-        each = np.median([*first, *(alone(seed) for seed in range(n_alone // 2, n_alone))], axis=0)
-        whole = clocked(lambda: CrispTreeClassifier(random_state=0, **one).fit(X, y))[1]
+            alone.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y, times))
+        each = np.median(alone, axis=0)
+        whole = time_of_fit(CrispTreeClassifier(random_state=0, **one), X, y)
         results.add(
             what="training",
             set=name,

@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/bench_tables.py
 
 10,000 rows of 20 columns: ten of numbers, of which three have holes, two of booleans, eight of text. Both sides predict
-the same classes; the times are the best of several rounds, taken in turn, in one thread.
+the same classes; the times are medians of many rounds, taken in turn, in one thread. The last column is the range of
+the ratio between the quarters of the rounds, which tells how steady the machine was.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pandas as pd
 from crisptree import CrispTreeClassifier
 from crisptree.view.model import without_encoder
 
-N_ROWS, ROUNDS = 10_000, 30
+N_ROWS, ROUNDS = 10_000, 60
 TYPES = {"text": "str", "objects": object, "categories": "category"}
 
 
@@ -43,20 +44,27 @@ def by_pandas(frame: pd.DataFrame, names: list[str], means: pd.Series) -> Any:
     return pd.concat([dummies, holes], axis=1).reindex(columns=names, fill_value=0).to_numpy(dtype=np.float32)
 
 
-def in_turn(*tasks: Callable[[], Any]) -> list[float]:
-    """The best seconds of each task."""
-    best = [np.inf] * len(tasks)
-    for _ in range(ROUNDS):
+def in_turn(*tasks: Callable[[], Any]) -> Any:
+    """Seconds of each task in every round.  (ROUNDS, n_tasks)"""
+    seconds = np.empty((ROUNDS, len(tasks)))
+    for round_ in range(ROUNDS):
         for number, task in enumerate(tasks):
             start = time.perf_counter()
             task()
-            best[number] = min(best[number], time.perf_counter() - start)
-    return best
+            seconds[round_, number] = time.perf_counter() - start
+    return seconds
+
+
+def ratio(seconds: Any) -> float:
+    """The median time of a DataFrame to those of array and conversion together."""
+    ours, array, pandas = np.median(seconds, axis=0)
+    return float(ours / (array + pandas))
 
 
 def main() -> None:
     """Print a line of Markdown for each type of text column."""
-    print("| text columns as | DataFrame | array | pandas' conversion | ratio |\n| --- | --- | --- | --- | --- |")
+    print("| text columns as | DataFrame | array | pandas' conversion | ratio | in quarters |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for said, dtype in TYPES.items():
         frame, y = table()
         frame = frame.astype({name: dtype for name in frame.columns if name.startswith("c")})
@@ -66,13 +74,14 @@ def main() -> None:
         means = pd.Series({c.name: c.mean for c in model.encoder_.preprocessing_.columns if c.missing})
         bare, rows = without_encoder(model), by_pandas(frame, names, means)
         assert np.array_equal(model.predict(frame), bare.predict(rows))
-        ours, array, pandas = in_turn(
+        seconds = in_turn(
             lambda model=model, frame=frame: model.predict(frame),
             lambda bare=bare, rows=rows: bare.predict(rows),
             lambda frame=frame, names=names, means=means: by_pandas(frame, names, means),
         )
-        times = " | ".join(f"{1e3 * seconds:.1f} ms" for seconds in (ours, array, pandas))
-        print(f"| {said} | {times} | {ours / (array + pandas):.2f} |")
+        times = " | ".join(f"{1e3 * median:.1f} ms" for median in np.median(seconds, axis=0))
+        quarters = [ratio(part) for part in np.split(seconds, 4)]
+        print(f"| {said} | {times} | {ratio(seconds):.2f} | {min(quarters):.2f} to {max(quarters):.2f} |")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from experiments.methods import ALGORITHMS, SEARCHES, SOFT, STAGES
 from experiments.progress import spoken
 from experiments.session import Filter
 from experiments.store import Record, store_of
-from experiments.table import expected
+from experiments.table import chosen_epochs, expected, is_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -106,13 +106,15 @@ class Estimate:
 def estimate(unit: Unit, results: Path, known: Sequence[Record]) -> Estimate:
     """A rough guess, from cells of the same method and depth; None where there is none of the method.
 
-    A tree is grown once for all its depths; choices take as long as their trials' cells. Whether a choice will change
-    what a cell is trained with cannot be known before.
+    A tree is grown once for all its depths; choices take as long as their trials' cells. Cells of other epochs than the
+    recorded choices prefer are missing; what a choice still to be made will change cannot be known before.
     """
+    records = store_of("paper", results, unit.config.data).records()
+    chosen = chosen_epochs(record for record in records if record["kind"] == cells.SELECTION)
     there = {
         (record["kind"], record["method"], record["depth"], record["seed"])
-        for record in store_of("paper", results, unit.config.data).records()
-        if _is_current(record)
+        for record in records
+        if _is_current(record, chosen)
     }
     kind = cells.SELECTION if unit.stage == "choose" else cells.CELL
     asked = expected(unit.config) if kind == cells.CELL else None
@@ -147,8 +149,16 @@ def _seconds(data: str, name: str, depth: int, known: Sequence[Record]) -> tuple
     return statistics.median(growing), statistics.median(rest)
 
 
-def _is_current(record: Record) -> bool:
-    """Whether a record is of a rival's present set-up; one that was given up at a time cap counts."""
+def _is_current(record: Record, chosen: Mapping[tuple[str, int], int]) -> bool:
+    """Whether a record is of a rival's present set-up, a choice is whole, and a cell has the epochs that were chosen.
+
+    A cell that was given up at a time cap counts.
+    """
+    if record["kind"] == cells.SELECTION and not is_whole(record):
+        return False
+    epochs = chosen.get((record["method"], record["depth"]))
+    if record["kind"] == cells.CELL and epochs not in (None, record.get("epochs")):
+        return False
     return bool(record["config"].get("search") == SEARCHES.get(record["method"]))
 
 

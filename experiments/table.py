@@ -79,9 +79,9 @@ class Results:
             if (cell["method"], cell["depth"], cell["seed"]) in wanted:
                 kind = done if cell["status"] == cells.DONE else given_up
                 kind[cell["method"], cell["depth"]].append(cell)
-        choices = Counter((trial["method"], trial["depth"]) for trial in trials)
+        choices = Counter((trial["method"], trial["depth"]) for trial in trials if is_whole(trial))
         return cls(
-            config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices, _chosen(trials)
+            config, {key: _alike(group) for key, group in done.items()}, dict(given_up), choices, chosen_epochs(trials)
         )
 
     @classmethod
@@ -183,11 +183,16 @@ def expected(config: Config) -> list[tuple[str, int, int]]:
     return every
 
 
-def _chosen(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
+def is_whole(trial: dict[str, Any]) -> bool:
+    """Whether a choice has tried all it has to try: one of ours that was broken off names no epochs yet."""
+    return not trial["method"].endswith(ALGORITHMS) or trial.get("epochs") is not None
+
+
+def chosen_epochs(trials: Iterable[dict[str, Any]]) -> dict[tuple[str, int], int]:
     """The epochs that each of our methods and depths does best with, on the mean of seeds that have tried them all."""
     found = defaultdict(list)
     for trial in trials:
-        if trial["method"].endswith(ALGORITHMS) and trial.get("epochs") is not None and "validation_hard" in trial:
+        if trial["method"].endswith(ALGORITHMS) and is_whole(trial) and "validation_hard" in trial:
             found[trial["method"], trial["depth"]].append(trial["validation_hard"])
     means = {pair: {int(n): np.mean([one[n] for one in many]) for n in many[0]} for pair, many in found.items()}
     return {pair: min(scores, key=lambda n: (-scores[n], n)) for pair, scores in means.items()}

@@ -21,6 +21,7 @@ ALLOWED = {
     "holdout": set(),
     "limits": set(),
     "streams": set(),
+    "distributed": set(),
     "visible": set(),
     "files": {"limits"},
     "npz": {"files", "limits"},
@@ -37,7 +38,7 @@ ALLOWED = {
     "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks", "one_thread"},
     "learning": {
         *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
-        *("scaling", "blocks", "native", "warning", "one_thread"),
+        *("scaling", "blocks", "native", "warning", "one_thread", "distributed"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
@@ -50,7 +51,7 @@ ALLOWED = {
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
-        *("persistence", "tables", "targets", "warning", "files", "limits", "visible", "streams"),
+        *("persistence", "tables", "targets", "warning", "files", "limits", "visible", "streams", "distributed"),
     },
     "cli": None,
 }
@@ -79,6 +80,7 @@ EXCEPTIONS = {
     "estimators/forest_base.py": {"explain"},
     "estimators/simplifying.py": {"learning"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
+    "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
@@ -109,6 +111,7 @@ LIBRARIES = {
         "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
+        "cli/processes.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {

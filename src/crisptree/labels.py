@@ -32,8 +32,8 @@ def label_type(classes: npt.NDArray[Any]) -> str:
     if not known:
         found = type(classes.tolist()[0]).__name__ if kind == "object" else classes.dtype
         raise ValueError(
-            f"class labels must be numbers, booleans or strings; got values of type {found}. Make text of them first, "
-            "for example with y.astype(str)."
+            f"the class labels in y must be numbers, booleans or strings; got values of type {found}. Make text of "
+            "them first, for example with y.astype(str)."
         )
     return kind
 

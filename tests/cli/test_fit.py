@@ -3,6 +3,7 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.cli.app import app
+from crisptree.datasets import make_churn
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
@@ -293,3 +295,15 @@ def test_every_command_has_help_with_examples(command):
     answer = done(command, "--help")
     assert "Example" in answer.said
     assert f"crisptree {command} " in answer.said.split("Example")[1]
+
+
+def test_what_stands_in_for_holes_is_no_value_that_training_has_seen(tmp_path):
+    frame = pd.DataFrame(make_churn(120)).drop(columns=["customer_id", "joined"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done("fit", tmp_path / "t.csv", "--target", "churned", "-o", tmp_path / "m.crisp", *QUICK)
+    model = crisptree.load(tmp_path / "m.crisp")
+    seen = model.tree_.statistics
+    feature = model.encoder_.preprocessing_.features_of("satisfaction")[0]
+    assert frame["satisfaction"].isna().any()
+    assert seen.whole[feature]
+    assert (seen.lowest[feature], seen.highest[feature]) == (frame["satisfaction"].min(), frame["satisfaction"].max())

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
+from crisptree import CrispTreeRegressor
 from crisptree.learning.train import DivergenceError
 from tests.toys import clouds, plain_tree
 
@@ -274,3 +275,42 @@ def test_early_stopping_needs_rows_to_hold_out():
     with pytest.raises(ValueError, match="at least 2 rows"):
         fit(X=X[:1], y=Y[:1], early_stopping=True)
     assert fit(X=X[:5], y=Y[:5], early_stopping=True).get_n_leaves() >= 1
+
+
+DAYS = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (DAYS, r"y must hold numbers; it holds dates or durations \(datetime64\[D\]\)\. Make numbers"),
+        (DAYS - DAYS[0], r"y must hold numbers; it holds dates or durations \(timedelta64"),
+        (["low", "high"] * 30, r"y must hold numbers; row 0 has 'low' \(str\)\. .*use CrispTreeClassifier"),
+        (np.array([1.5] * 59 + ["?"], dtype=object), r"y must hold numbers; row 59 has '\?'"),
+        ([1.0] * 7 + [None] * 53, "y must have a number in every row; row 7 has none"),
+        ([[1.0, 2.0]] * 7 + [[np.nan, 1.0]] * 53, "y must have a number in every row; row 7 has none"),
+        ([1.0] * 9 + [np.inf] * 51, "y must be finite; row 9 is not"),
+        ([1.0] * 9, "got 60 rows of X and 9 of y"),
+    ],
+)
+def test_a_regressor_says_what_is_wrong_with_y(y, message):
+    with pytest.raises(ValueError, match=message):
+        CrispTreeRegressor(max_depth=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (
+            DAYS[np.arange(60) % 3],
+            r"the class labels in y must be .*got values of type datetime64\[D\]. Make text of them",
+        ),
+        (X[:, 0], r"y must hold classes; it holds numbers with fractions, such as .* in row 0\. .* CrispTreeRegressor"),
+        (np.array([1.5] * 59 + ["?"], dtype=object), r"y must hold classes: .* holds float, str\. Make text of them"),
+        ([1.0] * 9 + [np.inf] * 51, "y must be finite; row 9 is not"),
+        ([0, 1] * 9, "got 60 rows of X and 18 of y"),
+    ],
+)
+def test_a_classifier_says_what_is_wrong_with_y(y, message):
+    with pytest.raises(ValueError, match=message):
+        fit(y=y)

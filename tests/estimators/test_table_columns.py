@@ -196,3 +196,35 @@ def test_the_name_of_y_and_the_notes_are_kept(tmp_path, model):
 def test_the_report_counts_the_columns_of_the_table(tmp_path, model):
     page = write_report(model, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "7 columns (encoded: 14 features)" in page
+
+
+def test_parameters_name_columns_by_their_labels_where_these_are_numbers():
+    X, y = clouds(80, n_features=3, n_classes=2)
+    frame = pd.DataFrame(X, columns=[3, 2, 1])
+    for sign in (1, -1):
+        model = plain_tree(**SMALL, signs={3: sign}).fit(frame, y)
+        assert (sign * model.tree_.weight[:, 0] >= 0).all()
+    with pytest.raises(ValueError, match=r"`signs` must name columns of X; got 0\. They are 3, 2, 1\."):
+        plain_tree(**SMALL, signs={0: 1}).fit(frame, y)
+    whole = frame.round().astype(int)
+    assert TableEncoder(categorical=[3]).fit(whole).preprocessing_.columns[0].kind == "category"
+    assert plain_tree(**SMALL, categorical=[1]).fit(whole, y).encoder_.preprocessing_.columns[2].kind == "category"
+    with pytest.raises(TableError, match=r"`drop` must name columns of X, '?3'?, '?2'?, '?1'?; got 0"):
+        TableEncoder(drop=[0]).fit(whole)
+
+
+def test_levels_that_differ_in_a_line_break_only_are_told_apart_in_every_text(tmp_path):
+    X, y = churn()
+    X = X.assign(plan=X["plan"].replace({"basic": "pl\nus", "plus": "pl us"}))
+    X = X.rename(columns={"months": "mon\nths"})
+    levels = sorted(set(X["plan"]))
+    assert {"pl\nus", "pl us"} < set(levels)
+    model = plain_tree(**SMALL).fit(X, y)
+    assert r"plan=pl\nus" in export.text(model, terms=None)
+    assert "plan=pl us" in export.text(model, terms=None)
+    said = str(model.explain(X.iloc[[0]], top=99))
+    assert r"plan is pl\nus" in said or r"plan is not pl\nus" in said
+    assert "mon ths = " in said
+    assert "\\n" not in said.replace(r"pl\nus", "")
+    page = data_of(write_report(model, tmp_path / "r.html", X[:20], y[:20]).read_text(encoding="utf-8"))
+    assert page["samples"]["what_if"]["columns"][0]["categories"] == [r"pl\nus", "pl us", "premium"]

@@ -327,7 +327,7 @@ def test_columns_may_be_named_by_their_place():
     table = {"area": [1, 2, 3] * 20, "age": [1.0, 2.0, 2.5] * 20}
     names = TableEncoder(categorical=[0]).fit(table).get_feature_names_out().tolist()
     assert names == ["area=1", "area=2", "area=3", "age"]
-    with pytest.raises(ValueError, match="columns from 0 to 1; got 2"):
+    with pytest.raises(ValueError, match="columns of X, from 0 to 1; got 2"):
         TableEncoder(categorical=[2]).fit(table)
 
 

@@ -54,6 +54,24 @@ def test_a_dry_run_makes_nothing_and_guesses_from_records(tiny, capsys):
     assert "with 4 at a time" in said
 
 
+def test_a_dry_run_sees_broken_off_choices_and_cells_of_other_epochs(tiny, capsys):
+    names = ("--methods", "greedy_em", "--depths", "1")
+    tiny(*names)
+    capsys.readouterr()
+    assert tiny(*names, "--dry-run") == 0
+    assert "records to make" not in capsys.readouterr().out
+    choices = [tiny.store.get(cells.SELECTION, "greedy_em", 1, seed) for seed in (3, 5)]
+    used = tiny.store.get(cells.CELL, "greedy_em", 1, 3)["epochs"]
+    better = {str(epochs): float(epochs != used) for epochs in (1, 2)}
+    for choice in choices:
+        tiny.store.put(choice | {"validation_hard": better})
+    tiny(*names, "--dry-run")
+    assert capsys.readouterr().out.count("1 records to make") == 2, "a cell of each seed was trained with the loser"
+    tiny.store.put(choices[0] | {"validation_hard": {"1": 0.5}, "epochs": None})
+    tiny(*names, "--dry-run")
+    assert "choices of greedy_em, seed 3, depth 1: 1 records to make" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_several_processes_make_the_records_of_one(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crisptree import explain, load
@@ -12,7 +13,7 @@ from crisptree.explain.projection import nearest_in_box
 from crisptree.structure import TreeStructure
 from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.explain.models import fitted, written
-from tests.toys import random_structure
+from tests.toys import clouds, plain_tree, random_structure
 
 COLUMNS = (
     Column("calls", "number"),
@@ -210,3 +211,40 @@ def test_the_nearest_point_of_a_box_is_the_one_that_brute_force_finds():
         inside = grid[(grid @ normals.T >= distances).all(axis=1) & (grid <= high).all(axis=1)]
         best = np.linalg.norm(inside, axis=1).min(initial=np.inf)
         assert (np.linalg.norm(found) if found is not None else np.inf) == pytest.approx(best, abs=0.03)
+
+
+def test_the_changed_row_holds_the_levels_and_names_as_the_table_has_them():
+    columns = (replace(COLUMNS[0], name="ca\nlls"), replace(COLUMNS[1], categories=("ba\nsic", "ba sic", "go\tld")))
+    model, X = table_model(3)
+    model.preprocessing_ = Preprocessing((*columns, *COLUMNS[2:]))
+    seen = set()
+    for row in X[::31]:
+        change = explain.nearest_other(model, row, only=["plan"])
+        if change is not None:
+            assert list(change.row) == ["ca\nlls", "plan", "paid", "age", "city"]
+            seen |= {change.row["plan"], *change.columns[0][1:]}
+            assert len(str(change).splitlines()) == 2
+    assert seen == {"ba\nsic", "ba sic", "go\tld"}
+    assert explain.nearest_other(model, X[0], only=["ca\nlls"]) == explain.nearest_other(model, X[0], only=["ca lls"])
+
+
+@pytest.mark.parametrize("labels", [[3, 2, 1], [("a", 1), ("a", 2), ("b", 1)]])
+@pytest.mark.parametrize("with_text", [False, True])
+def test_columns_that_are_labelled_by_numbers_or_tuples_are_named_by_these(labels, with_text):
+    X, y = clouds(80, n_features=3, n_classes=2)
+    frame = pd.DataFrame(dict(enumerate(X.T)))
+    if with_text:
+        frame[1] = np.where(X[:, 1] > 0, "high", "low")
+    frame.columns = pd.Index(labels, tupleize_cols=False)
+    model = plain_tree(max_depth=2, epochs=5, min_updates=10, random_state=0).fit(frame, y)
+    change = explain.nearest_other(model, frame.iloc[[0]])
+    assert list(change.row) == labels
+    assert model.predict(pd.DataFrame([change.row])) == change.predicted
+    alone = [explain.nearest_other(model, frame.iloc[[0]], only=[label]) for label in labels]
+    by_name = [explain.nearest_other(model, frame.iloc[[0]], only=[f"x{place}"]) for place in range(3)]
+    assert any(alone)
+    for label, moved, same in zip(labels, alone, by_name, strict=True):
+        assert str(moved) == str(same)
+        assert moved is None or moved.row[label] != frame[label].tolist()[0]
+    with pytest.raises(ValueError, match=r"`fixed` must name columns of the table, .*; got 0\."):
+        explain.nearest_other(model, frame.iloc[[0]], fixed=[0])

@@ -9,10 +9,14 @@ from crisptree.learning.backends.base import penalty_shares
 from crisptree.learning.backends.torch_steps import add_penalty_gradient
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard_score
+from crisptree.learning.fitting import FEW_VALUES, device_of
 from crisptree.learning.plan import Plan
+from crisptree.learning.problem import Part, Problem
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
+from crisptree.scaling import Scaling
 from crisptree.splits import AxisCandidates, ObliqueSplits
+from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tree
 
 CENTERS = torch.zeros(3, 5, dtype=torch.float64)
@@ -201,3 +205,20 @@ def test_a_stump_has_its_penalties_to_itself():
     groups = Groups(torch.arange(120), torch.tensor([100, 20]))
     stumps = Stumps(ObliqueSplits.initial(CENTERS[:2], generator()), stump_tables(2).reshape(2, -1), groups)
     assert stumps.penalty_shares.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "target", "split", "device"),
+    [
+        (100, Classes(2), "oblique", "cpu"),
+        (FEW_VALUES // 2, Classes(2), "oblique", "cuda"),
+        (FEW_VALUES // 2, Gaussians(1), "oblique", "cpu"),
+        (100, Classes(2), torch.nn.Linear, "cuda"),
+    ],
+    ids=["few rows", "many rows", "numbers", "modules"],
+)
+def test_auto_is_the_device_that_is_quicker(n_rows, target, split, device, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    X = np.broadcast_to(np.float32(0), (n_rows, 2))
+    part = Part(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
+    assert device_of("auto", Problem(part, Scaling.none(2), target), split).type == device

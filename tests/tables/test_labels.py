@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from crisptree.tables.errors import TableError
-from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_weights
+from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_numbers, read_weights
 from crisptree.tables.reading import open_table
 from tests.tables.writers import text
 
@@ -73,5 +73,21 @@ def test_weights_must_be_numbers_of_at_least_zero(tmp_path):
     good = text(tmp_path / "t.csv", "w,y", "1,a", "0,b", "2.5,a")
     assert read_weights(open_table(good), "w").tolist() == [1, 0, 2.5]
     for value in ("-1", "", "x", "inf"):
-        with pytest.raises(TableError, match=r"the weights 'w' must be finite numbers of at least 0.*rows 1 and 2"):
+        with pytest.raises(TableError, match=r"the weights 'w' must be finite numbers of at least 0.*; row 2 has"):
             read_weights(open_table(text(tmp_path / "u.csv", "w,y", "1,a", f"{value},b")), "w")
+
+
+@pytest.mark.parametrize(
+    ("third", "said"),
+    [
+        ("", "row 3 has none"),
+        ("inf", "row 3 has 'inf'"),
+        ("n.a.", "row 3 has 'n.a.'"),
+        ("2020-01-01", "row 3 has '2020"),
+    ],
+)
+def test_a_target_or_weight_that_is_no_number_is_named_with_its_row(tmp_path, third, said):
+    (tmp_path / "t.csv").write_text(f"y,x\n1.5,1\n2,1\n{third},1\n4,1\n")
+    for read, what in ((read_numbers, "the target 'y' must be a finite number"), (read_weights, "the weights 'y'")):
+        with pytest.raises(TableError, match=f"{what}.*; {said}"):
+            read(open_table(tmp_path / "t.csv"), "y")

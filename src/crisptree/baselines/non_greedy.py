@@ -8,6 +8,7 @@ its path reversed. Which rows belong to which leaf, and so the leaf tables, is s
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
 from crisptree.learning.backends.native_leaves import best_entries
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
-from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, hard_counts
+from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, hard_counts, hard_score
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
@@ -110,7 +111,9 @@ class _Run:
     def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
         steepness = self.plan.steepness_at(0)
         start, tree = TrainedTree(self.start, steepness), self.start
-        best = None if self.validation is None else Best(start, lambda: tree, self.samples, self.validation)
+        held = self.validation
+        scored = None if held is None else partial(hard_score, samples=self.samples, validation=held)
+        best = None if scored is None else Best(start, lambda: tree, scored)
         ends, progress = Ends(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
         parts: list[Keepsake] = [Memory("splits", self.splits.parameters), ends, Chance([self.generator])]
         parts += [] if best is None else [best]

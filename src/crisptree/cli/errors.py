@@ -12,9 +12,11 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from crisptree.cli.output import PLAIN, with_flags
+from crisptree.cli.processes import is_silent
+from crisptree.distributed import ProcessGroupError
 from crisptree.visible import visible
 
-EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError)
+EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
 
 
@@ -40,6 +42,8 @@ class CommandGroup(TyperGroup):
 
 
 def _print(text: str) -> None:
+    if is_silent():
+        return
     Console(stderr=True).print(visible(text), style="red", **PLAIN)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -17,6 +17,8 @@ from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, re
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
+from crisptree.cli.processes import is_silent, started, together
+from crisptree.cli.spool import spooling
 from crisptree.cli.stdin import on_disk
 from crisptree.cli.training import (
     Request,
@@ -30,6 +32,7 @@ from crisptree.cli.training import (
     says_task,
     train_on,
 )
+from crisptree.distributed import is_together
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.tables.errors import counted
@@ -65,6 +68,14 @@ def fit(
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     id_name: options.Id = None,
     choices: Choices,
+    stream: Annotated[
+        bool | None,
+        option(
+            "--stream/--no-stream",
+            help="Keep encoded rows on disk and train in batches; by default where they would fill half the memory.",
+            panel=TRAINING,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None, option(help="A folder from which a training that was killed can go on.", panel=TRAINING)
     ] = None,
@@ -74,6 +85,17 @@ def fit(
     resume: Annotated[
         bool, option("--resume", help="Go on from --checkpoint, if there is one.", panel=TRAINING)
     ] = False,
+    shards: Annotated[
+        int, option(min=1, help="Parts of the rows, under torchrun.", panel=TRAINING, show_default=True)
+    ] = 8,
+    sums: Annotated[
+        Literal["exact", "plain"],
+        option(
+            help="How processes add up, under torchrun: to the same bits for any number of them, or plainly.",
+            panel=TRAINING,
+            show_default=True,
+        ),
+    ] = "exact",
     dialect: Dialect,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -94,11 +116,13 @@ def fit(
       crisptree fit digits.npz --image-shape 8x8 --roughness 0.01 -o digits.crisp
 
       crisptree fit train.parquet -t label --trees 25 -o forest.crisp
+
+      torchrun --nproc-per-node 4 -m crisptree fit train.parquet -t label -o model.crisp
     """
     options.check_output(output, (".crisp",))
     options.check_share(holdout)
     choices = replace(choices, id=id_name, keep_constant="image_shape" in parameters)
-    out, seed = Output(as_json), parameters["random_state"]
+    out, seed = Output(as_json, silent=is_silent()), parameters["random_state"]
 
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
@@ -107,37 +131,59 @@ def fit(
     def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
         kind, chosen = estimator_of(table, parameters)
         model = forest_of(trees, table, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
-        rows = None if judges is None else (judges[0], table.labels(judges[1]))
+        rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
+        if is_together():
+            more |= {"shards": shards, "sums": sums}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
-        return model, train_on(table, model, out, progress, **more)
+        return model, train_on(table, model, out, progress, crew, **more)
 
-    with out.progress() as progress, on_disk(data) as path:
+    not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
+    not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started()}
+    forbids = [flag for flag, given in not_in_batches.items() if given]
+    if stream and forbids:
+        raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
+
+    with (
+        together(parameters.get("device", "auto"), data) as crew,
+        out.progress() as progress,
+        on_disk(data) as path,
+        spooling(False if forbids else stream) as spool,
+    ):
         request = Request(path, target, weights, choices, dialect, seed, task)
         columns = check_columns(request)
         options.check_free([output], force)
         rows = read_training(columns, progress)
         if task == "auto":
             out.note_all(says_task(rows))
+        if rows.has_numbers or rows.source.image_shape:
+            if stream:
+                what = "the target holds numbers" if rows.has_numbers else "the rows are images"
+                raise typer.BadParameter(f"--stream is for classes and rows of a table; {what}. Leave it away.")
+            spool = None
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress)
+        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
         others = {"validation": judges, "held out": table.held_out}
-        if table.has_numbers:
+        if not crew.is_first:
+            scores: Scores = {}
+        elif table.has_numbers:
             scores = numbers.scores_of(model, table, others)
             out.note_all(numbers.remarks(scores))
         else:
             scores = scores_of(model, table, others)
             out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress)
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more
+    if not crew.is_first:
+        return
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
     model.save(output)
@@ -155,7 +201,8 @@ def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds
     else:
         _show_accuracies(out, table, scores)
     out.show(_what_was_judged(scores, len(table.y)))
-    out.show(f"depth {model.get_depth()} · {model.get_n_leaves():,} leaves · {output}")
+    n_leaves = model.get_n_leaves()
+    out.show(f"depth {model.get_depth()} · {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'} · {output}")
     names = [column.name for column in columns]
     document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
     judged = {"scores": scores} if table.has_numbers else {"classes": model.classes_.tolist(), "accuracy": scores}

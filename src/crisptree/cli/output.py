@@ -31,10 +31,10 @@ REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTE
 class Output:
     """Prints for a person, or keeps what is to be printed for one JSON document."""
 
-    def __init__(self, as_json: bool) -> None:
-        self.as_json = as_json
+    def __init__(self, as_json: bool, *, silent: bool = False) -> None:
+        self.as_json = as_json and not silent
         self.notes: list[str] = []
-        self.stdout, self.stderr = Console(), Console(stderr=True)
+        self.stdout, self.stderr = Console(quiet=silent), Console(stderr=True, quiet=silent)
 
     def note(self, text: str) -> None:
         """Something that the user should know, once, on stderr; JSON holds it as well."""

@@ -22,6 +22,9 @@ from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.view.model import without_encoder
 
+ROWS_AT_ONCE = 65_536
+"""Rows may be on disk, and are more than the memory holds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -166,5 +169,9 @@ def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int
     """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
     from sklearn.metrics import accuracy_score
 
-    hard, soft = class_numbers(model.predict(X), model.classes_), model.soft_predict_proba(X).argmax(axis=1)
+    hard, soft = (np.empty(len(X), dtype=np.int64) for _ in range(2))
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        hard[some] = class_numbers(model.predict(X[some]), model.classes_)
+        soft[some] = model.soft_predict_proba(X[some]).argmax(axis=1)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

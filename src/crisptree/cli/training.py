@@ -15,8 +15,11 @@ import typer
 import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
+from crisptree.cli.processes import ALONE, Processes
+from crisptree.cli.spool import Spool
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
+from crisptree.streams import Batches
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.labels import are_numbers, classes_of, numbers_of, read_labels, read_numbers, read_weights
@@ -57,6 +60,7 @@ class TrainingTable:
     held_out: Scored | None
     image_shape: tuple[int, ...] | None
     has_numbers: bool = False
+    on_disk: bool = False
 
     @property
     def truth(self) -> npt.NDArray[Any]:
@@ -80,8 +84,10 @@ class LabelledTable:
     weight: npt.NDArray[np.float64] | None
     has_numbers: bool = False
 
-    def part(self, held: npt.NDArray[np.bool_], out: Output, progress: ProgressDisplay) -> TrainingTable:
-        """What the columns of the other rows hold, then all rows, encoded by that."""
+    def part(
+        self, held: npt.NDArray[np.bool_], out: Output, progress: ProgressDisplay, spool: Spool | None = None
+    ) -> TrainingTable:
+        """What the columns of the other rows hold, then all rows, encoded by that; on disk where a spool takes them."""
 
         def read() -> None:
             progress.update(f"reading {self.source.path.name}", self.source.fraction_read())
@@ -100,16 +106,25 @@ class LabelledTable:
         )
         out.note_all(notes)
         encoder = Encoder(preprocessing, self.source, without=self.without)
-        X = encoder.rows(read)
+        width = preprocessing.n_features
+        on_disk = spool is not None and spool.is_for(len(self.y), width)
+        if spool is not None and on_disk:
+            if not spool.always:
+                size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
+                out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
+            X, out_of_it = spool.written(encoder.blocks(read), held, width)
+        else:
+            rows_there = encoder.rows(read)
+            X, out_of_it = (rows_there[kept], rows_there[held]) if held.any() else (rows_there, rows_there[:0])
         out.note_all(encoder.notes())
         classes = np.zeros(0) if self.has_numbers else np.unique(self.y[kept])
         weight = None if self.weight is None else self.weight[kept]
         scored = None
         if held.any():
             truth = self.y[held] if self.has_numbers else np.searchsorted(classes, self.y[held])
-            X, scored = X[kept], (X[held], truth)
+            scored = (out_of_it, truth)
         shape = self.source.image_shape
-        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, shape, self.has_numbers)
+        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, shape, self.has_numbers, on_disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +208,13 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
     return X, truth
 
 
-def train_on(table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, **more: Any) -> float:
-    """Fit a model, which keeps how its rows were made; the seconds that it took."""
+def train_on(
+    table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, crew: Processes = ALONE, **more: Any
+) -> float:
+    """Fit a model on this process's part of the rows, which keeps how they were made; the seconds that it took."""
     model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
-    seconds = train(model, out, progress, table.X, table.y, table.weight, **more)
+    rows = tuple(map(crew.part, (table.X, table.y, table.weight)))
+    seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if table.on_disk else rows), **more)
     model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
     return seconds
 

@@ -66,19 +66,20 @@ def keeping_checkpoints(
 def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
     """What a fit depends on, as short texts by name: what differs between two of them can be told."""
     values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
-    texts = {name: _told(value) for name, value in sorted(values.items())}
-    texts |= {name: _digest(value) for name, value in data.items()}
+    texts = {name: told(value) for name, value in sorted(values.items())}
+    texts |= {name: digest(value) for name, value in data.items()}
     texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
     return texts | {"random_state": str(seed), "device": str(device_of(parameters["device"]))}
 
 
-def _told(value: Any) -> str:
+def told(value: Any) -> str:
+    """A parameter as a short text."""
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     return repr(value)
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
     """A checksum of arrays, and of what is made of them."""
     found = hashlib.sha256()
     for part in _bytes_of(value):

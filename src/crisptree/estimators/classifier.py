@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from crisptree.distributed import is_together
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
@@ -121,7 +123,7 @@ class CrispTreeClassifier(
     categorical : "auto", None, list of columns or TableEncoder, default="auto"
         What is done to an X that is not all numbers. "auto" encodes text, categories and missing values by a
         ``TableEncoder``, and leaves rows of finite numbers as they are. A list names columns of numbers that are
-        categories, by name or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
+        categories, by label or by place; a ``TableEncoder`` says more, such as columns to drop. None refuses all
         but finite numbers. See docs/tables.md.
     signs : dict or None, default=None
         Columns, by name or number, and 1 or -1: in every split their weight has that sign or is zero. What that says
@@ -252,8 +254,13 @@ class CrispTreeClassifier(
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         resume: bool = False,
+        shards: int = 8,
+        sums: str = "exact",
     ) -> Self:
         """Grow a tree and finetune it.
+
+        Inside an initialised process group of torch, all its processes do that together, each with the rows that it is
+        given; see docs/many-processes.md.
 
         Parameters
         ----------
@@ -278,8 +285,16 @@ class CrispTreeClassifier(
         resume : bool, default=False
             Go on from the checkpoint that is in the folder, if there is one: the tree is the one that the fit would
             have come to at once, bit for bit. Data, parameters and versions must be the same.
+        shards : int, default=8
+            In a process group only: into how many parts all rows are divided. The tree depends on it, and not on how
+            many processes there are, which should be no more.
+        sums : {"exact", "plain"}, default="exact"
+            In a process group only: add gradients in whole units, so that any number of processes gives the same bits;
+            or plainly, with one shard for every process.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        if is_together():
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
         batches = as_batches(X) if y is None else None
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
@@ -297,16 +312,26 @@ class CrispTreeClassifier(
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
-            fitted, classes, n_features = fit_batches(parameters, batches, seed, checkpoints)
-            twin._forget()
-            for name in ("encoder_", "feature_names_in_", "nu_"):
-                twin.__dict__.pop(name, None)
-            twin.image_shape_, twin.classes_, twin.n_features_in_ = None, classes, n_features
-            if batches.columns is not None:
-                twin.feature_names_in_ = np.array(batches.columns, dtype=object)
-            twin.history_, twin.chosen_, twin.path_ = fitted.history, fitted.chosen, fitted.path
-            twin.greedy_tree_, twin.tree_ = fitted.fitted.greedy, fitted.fitted.tree
+            twin._take_up_found(*fit_batches(parameters, batches, seed, checkpoints), batches.columns)
         return self
+
+    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
+        from crisptree.estimators.together import fit_together
+
+        with self._fitting() as twin:
+            twin._take_up_found(*fit_together(copy.copy(self), rows, validation, checkpoints, *how))
+        return self
+
+    def _take_up_found(self, found: Any, classes: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
+        """Keep what was learned of rows that were not all here."""
+        self._forget()
+        for name in ("encoder_", "feature_names_in_", "nu_"):
+            self.__dict__.pop(name, None)
+        self.image_shape_, self.classes_, self.n_features_in_ = image_shape, classes, n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        fitted, self.history_, self.chosen_, self.path_ = found
+        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

@@ -70,7 +70,9 @@ def by_number(parameters: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
 
     Where a table was encoded, the features of each of its columns are named too, as what l1 keeps or drops together.
     """
-    names = [str(name) for name in estimator.__dict__.get("feature_names_in_", ())]
+    names = estimator.__dict__.get("column_labels_") or [
+        str(name) for name in getattr(estimator, "feature_names_in_", ())
+    ]
     n_features, values = estimator.n_features_in_, dict(parameters)
     if parameters["signs"]:
         numbers = _numbers("signs", list(parameters["signs"]), names, n_features)
@@ -115,7 +117,7 @@ def _of_features(values: dict[str, Any], table: Preprocessing) -> dict[str, Any]
     return values
 
 
-def _numbers(parameter: str, columns: Sequence[Any], names: list[str], n_features: int) -> list[int]:
+def _numbers(parameter: str, columns: Sequence[Any], names: list[Any], n_features: int) -> list[int]:
     numbers = [_number(parameter, column, names, n_features) for column in columns]
     twice = [column for place, column in enumerate(columns) if numbers[place] in numbers[:place]]
     if twice:
@@ -123,21 +125,23 @@ def _numbers(parameter: str, columns: Sequence[Any], names: list[str], n_feature
     return numbers
 
 
-def _number(parameter: str, column: Any, names: list[str], n_features: int) -> int:
-    if not isinstance(column, str):
+def _number(parameter: str, column: Any, names: list[Any], n_features: int) -> int:
+    """The place of a column, by its label, or by its number where columns have no labels or those are text."""
+    if column in names:
+        return names.index(column)
+    are_texts = all(isinstance(name, str) for name in names)
+    if not isinstance(column, str) and are_texts:
         if column >= n_features:
             raise ValueError(
                 f"`{parameter}` must name columns of X, numbered from 0 to {n_features - 1}; got {column}."
             )
         return int(column)
-    if column in names:
-        return names.index(column)
     if not names:
         raise ValueError(
             f"`{parameter}` must give the numbers of columns where X has no names; got {column!r}. Fit a DataFrame, or "
             f"write 0 to {n_features - 1}. In a Pipeline, names come through with set_output(transform='pandas')."
         )
-    close = difflib.get_close_matches(column, names, 1)
+    close = difflib.get_close_matches(column, names, 1) if are_texts else []
     hint = (
         f" Did you mean {close[0]!r}?"
         if close

@@ -13,6 +13,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
 from crisptree.estimators.constraints import by_number
@@ -95,6 +96,7 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
 
     def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit: checks, rows, choices, trees; the estimator is as it was if any of it fails."""
+        check_alone("a forest")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_forest(self.PARAMETERS, parameters, has_validation=validation is not None)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
+from crisptree.estimators.answers import check_holds_numbers
 from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, check_some_weight
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
@@ -60,6 +61,7 @@ class NumberScale:
 
 def check_numbers(y: Any, name: str = "y") -> Doubles:
     """Finite numbers, one or several for every row.  → (n, n_outputs)"""
+    check_holds_numbers(y, name)
     found = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
     found = found.reshape(len(found), -1)
     if found.shape[1] == 0:
@@ -78,6 +80,7 @@ def check_training_numbers(
     """Rows, numbers and weights of a fit, the numbers scaled: as those of an earlier fit, where there is one."""
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
+    check_holds_numbers(y)
     rows = check_fit_rows(estimator, X, y, sample_weight, reset=scale is None, multi_output=True)
     numbers = check_numbers(rows.y)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from crisptree.distributed import check_alone
 from crisptree.estimators import image_validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints, TreeEstimator
@@ -153,6 +154,7 @@ annealing, finetune_steepness, reanneal
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
+        check_alone("segmentation")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)

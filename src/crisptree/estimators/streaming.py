@@ -130,7 +130,7 @@ class Survey:
         label_type(classes)
         counts = np.array([found[label][0] for label in classes.tolist()], dtype=np.int64)
         weights = np.array([found[label][1] for label in classes.tolist()], dtype=np.float64)
-        factors = _factors(class_weight, classes, weights)
+        factors = class_weights(class_weight, classes, weights)
         if moments.total * factors.max(initial=0) == 0:
             raise StreamError("the weights must leave at least one row with a positive weight; got only zeros.")
         statistics, n_rows = weights * factors, int(counts.sum())
@@ -193,7 +193,7 @@ def _pieces(part: Part, end: int, size: int) -> Iterator[Part]:
             yield Part(piece.X[heavy], piece.y[heavy], piece.weight[heavy])
 
 
-def _factors(class_weight: Any, classes: npt.NDArray[Any], weights: npt.NDArray[np.float64]) -> Any:
+def class_weights(class_weight: Any, classes: npt.NDArray[Any], weights: npt.NDArray[np.float64]) -> Any:
     """What the weights of the rows of each class are multiplied by."""
     if class_weight is None:
         return np.ones(len(classes))

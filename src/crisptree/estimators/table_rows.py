@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from crisptree.tables.array_values import is_hole
 from crisptree.tables.errors import RefusedColumns, TableError
 from crisptree.tables.table import table_of
 from crisptree.tables.table_encoder import TableEncoder
@@ -129,27 +128,6 @@ def _are_texts(X: Any) -> bool:
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype.kind == "O" and all(isinstance(x, str) for x in X)))
     return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
-
-
-def check_labels_present(y: Any) -> None:
-    """Refuse labels of which some are missing; what else may be wrong with y is scikit-learn's to say."""
-    try:
-        array = np.asarray(y)
-    except (ValueError, TypeError):
-        return
-    if array.ndim != 1:
-        return
-    if array.dtype.kind == "O":
-        absent = np.array([is_hole(value) for value in array], dtype=bool)
-    elif array.dtype.kind == "f":
-        absent = np.isnan(array)
-    else:
-        return
-    if absent.any():
-        raise ValueError(
-            f"y must have a label in every row; row {int(absent.argmax())} has none (Input y contains NaN). Leave such "
-            "rows out of X and y."
-        )
 
 
 def refusal(X: Any, names: Any, fitting: bool) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
@@ -56,6 +57,7 @@ class UpdatingMixin:
         >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
         (150, True)
         """
+        check_alone("partial_fit")
         check_argument("memory", memory)
         known: Any = self
         if known.leaves == "linear":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -20,12 +19,13 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.estimators import soft_labels
+from crisptree.estimators.answers import check_as_many, check_classes, check_labels_present
+from crisptree.estimators.constraints import preprocessing_of_rows
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
 from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
 from crisptree.estimators.table_rows import (
     check_columns,
-    check_labels_present,
     check_no_dates,
     learned_encoder,
     refusal,
@@ -155,16 +155,17 @@ def check_fit_rows(
         X = encoder.encoded(X, fill=reset)
     else:
         check_no_dates(X, fitting=reset)
+    check_as_many(X, y)
     with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
         X, y = validate_data(
             *(estimator, X, y),
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},
             multi_output=multi_output,
         )
-    holes = {}
     if encoder is not None:
         take_up_encoder(estimator, encoder)
-        holes = encoder.preprocessing_.holes
+    table = preprocessing_of_rows(estimator)
+    holes = {} if table is None or table.n_features != X.shape[1] else table.holes
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
@@ -186,7 +187,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
     rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=columns is not None)
     X, y, image_shape, holes = rows.X, rows.y, rows.image_shape, rows.holes
     if columns is None:
-        check_classification_targets(y)
+        check_classes(y)
     else:
         known, y = soft_labels.by_class(estimator, y, columns)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

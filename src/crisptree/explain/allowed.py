@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,15 +119,17 @@ def places(columns: tuple[RawColumn, ...], wanted: Any, parameter: str) -> list[
     """The numbers of some columns, which are named or counted."""
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise TypeError(f"`{parameter}` must be a list of columns; got {wanted!r}. Write [{wanted!r}].")
-    names, found = [column.name for column in columns], []
+    names, labels, found = [column.name for column in columns], [column.label for column in columns], []
+    by_label = not any(isinstance(label, str) for label in labels)
     for one in wanted:
-        if isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
+        if isinstance(one, Hashable) and not isinstance(one, bool) and one in labels:
+            found.append(labels.index(one))
+        elif not by_label and isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
             found.append(int(one))
         elif isinstance(one, str) and " ".join(one.split()) in names:
             found.append(names.index(" ".join(one.split())))
         else:
-            some = ", ".join(repr(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
-            raise ValueError(
-                f"`{parameter}` must name columns of the table, {some}, or count them from 0; got {one!r}."
-            )
+            some = ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
+            counted = "" if by_label else ", or count them from 0"
+            raise ValueError(f"`{parameter}` must name columns of the table, {some}{counted}; got {one!r}.")
     return found

@@ -15,6 +15,7 @@ from crisptree.view import html
 from crisptree.view.checks import whole_number
 from crisptree.view.columns import RawColumn, columns_of, row_of_table
 from crisptree.view.model import ModelView, linear, view_of
+from crisptree.view.names import on_one_line
 from crisptree.view.paths import Push, largest_pushes
 
 Singles = npt.NDArray[np.float32]
@@ -45,9 +46,9 @@ class Change:
         The same by the columns of the table: numbers, levels of a category, or None for a level that training did not
         know.
     row : dict or None
-        The changed row by the columns of the table, in its own words and units, which ``predict`` takes as a table of
-        one row; columns that the model leaves out are not there. None for images, and behind steps of a Pipeline
-        that cannot be undone.
+        The changed row by the labels of the table's columns, in its own words and units, which ``predict`` takes as a
+        table of one row; columns that the model leaves out are not there. None for images, and behind steps of a
+        Pipeline that cannot be undone.
     proven : bool
         Whether no row is nearer. False where so many whole numbers and categories came into question that the search
         took the next one it could find.
@@ -60,26 +61,29 @@ class Change:
     changes: tuple[Push, ...]
     columns: tuple[tuple[str, Any, Any], ...] = ()
     proven: bool = True
-    row: dict[str, Any] | None = None
+    row: dict[Any, Any] | None = None
 
     def __str__(self) -> str:
-        near = "" if self.proven else "; there may be a nearer one"
-        lines = [f"{self.predicted} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"]
-        return "\n".join(lines + [f"    {name}: {_in_words(before, after)}" for name, before, after in self.columns])
+        said = [f"    {name}: {' -> '.join(_now_and_then(before, after))}" for name, before, after in self.columns]
+        return "\n".join([self._title, *said])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        near = "" if self.proven else "; there may be a nearer one"
-        title = f"{self.predicted} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
-        rows = [(name, *_in_words(before, after).partition(" -> ")[::2]) for name, before, after in self.columns]
-        return html.table(("column", "now", "then"), rows, title)
+        rows = [(name, *_now_and_then(before, after)) for name, before, after in self.columns]
+        return html.table(("column", "now", "then"), rows, self._title)
+
+    @property
+    def _title(self) -> str:
+        (label,), near = on_one_line([self.predicted]), "" if self.proven else "; there may be a nearer one"
+        return f"{label} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
 
 
-def _in_words(before: Any, after: Any) -> str:
+def _now_and_then(before: Any, after: Any) -> tuple[str, str]:
     """A change in a few words."""
     if isinstance(before, float) and isinstance(after, float):
-        return f"{before:.5g} -> {after:.5g} ({after - before:+.3g})"
-    return f"{'not known' if before is None else before} -> {'not known' if after is None else after}"
+        return f"{before:.5g}", f"{after:.5g} ({after - before:+.3g})"
+    shown = on_one_line("not known" if value is None else value for value in (before, after))
+    return shown[0], shown[1]
 
 
 def nearest_other(
@@ -117,11 +121,13 @@ def nearest_other(
     top : int, default=5
         How many changes to name.
     fixed : list of columns, default=()
-        Columns that must not change, by their names or numbers; all features of a category are one column.
+        Columns that must not change, by their labels in the table, or counted from 0 where those are text; all features
+        of a category are one column.
     only : list of columns, default=None
         The columns that may change; None for all but the fixed ones.
     costs : dict, default=None
-        What a change of a column costs in proportion to others, by its name or number: with 3 it is three times as far.
+        What a change of a column costs in proportion to others, by its label or number: with 3 it is three times as
+        far.
     as_in_training : bool, default=None
         Whether every value must be such as training has seen: between the smallest and the largest one, whole where all
         were whole, one level of a category at a time; what is missing stays missing. A value that is none of these

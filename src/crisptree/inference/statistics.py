@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,15 +37,38 @@ def settled(
     These tables are the best ones for the tree's splits, and the counts agree with what it predicts. ``target`` says
     what y is, where that is more than what the leaves mean.
     """
-    structure = tree.structure
+    return settled_by(tree, counted(tree, X, y, sample_weight, n_jobs, target), leaf_prior)
+
+
+class Counted(NamedTuple):
+    """What rows leave behind in a tree: statistics of y at every leaf, and Σw, Σwf, Σwf² at every split."""
+
+    leaves: Doubles
+    moments: Doubles
+
+
+def counted(
+    tree: CrispTree,
+    X: npt.NDArray[np.float32] | Windows | SparseRows,
+    y: npt.NDArray[Any],
+    sample_weight: Doubles,
+    n_jobs: int | None = None,
+    target: Target | None = None,
+) -> Counted:
+    """What some rows add to the counts of a tree; see ``settled``."""
     moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
     if moments is None:
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
     else:
         leaf = route_rows(tree, X, n_jobs)
-    counts = (target or tree.meaning).tally(y, sample_weight, leaf, structure.n_leaves)
-    mean, spread = _mean_and_spread(moments)
-    node_counts = structure.sums_below(counts)
+    return Counted((target or tree.meaning).tally(y, sample_weight, leaf, tree.structure.n_leaves), moments)
+
+
+def settled_by(tree: SomeTree, found: Counted, leaf_prior: float) -> SomeTree:
+    """The tree with the tables and statistics that follow from what all its rows have left behind."""
+    structure = tree.structure
+    mean, spread = _mean_and_spread(found.moments)
+    node_counts = structure.sums_below(found.leaves)
     statistics = replace(
         tree.statistics,
         node_counts=node_counts,

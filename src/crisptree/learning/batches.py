@@ -106,18 +106,28 @@ class Groups:
         """How often an epoch goes through each group: once, or as often as ``min_updates`` demands."""
         return np.maximum(-(-plan.min_updates // (self.n_batches(plan) * max(plan.epochs, 1))), 1)
 
-    def schedule(self, plan: Plan) -> Iterator[Update]:
-        """The steps of every epoch. A group that has finished its batches drops out."""
-        sizes, n_batches = self.taken(plan), self.n_batches(plan)
-        n_updates, starts = n_batches * self.passes(plan), np.cumsum(sizes) - sizes
+    def turns(self, plan: Plan) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Of every step of an epoch: the groups that have one, which of its batches each takes, and of how many.
+
+        A group that has finished its batches drops out.
+        """
+        n_batches = self.n_batches(plan)
+        n_updates = n_batches * self.passes(plan)
         longest_first = np.argsort(-n_updates, kind="stable")
         n_active = np.searchsorted(-n_updates[longest_first], -np.arange(n_updates.max()), side="left")
         active = np.arange(0)
         for step, number in enumerate(n_active):
             if number != len(active):
                 active = np.sort(longest_first[:number])
-                start, size, whole = starts[active], sizes[active], n_batches[active]
-            batch = step % whole
+                whole = n_batches[active]
+            yield active, step % whole, whole
+
+    def schedule(self, plan: Plan) -> Iterator[Update]:
+        """The steps of every epoch."""
+        sizes = self.taken(plan)
+        starts = np.cumsum(sizes) - sizes
+        for active, batch, whole in self.turns(plan):
+            start, size = starts[active], sizes[active]
             yield Update(active, start + batch * size // whole, start + (batch + 1) * size // whole)
 
     def shuffled(self, plan: Plan, generator: torch.Generator) -> Tensor:
@@ -210,6 +220,22 @@ class Orders:
             self._begin(seed)
             for _ in range(page.epochs):
                 self._next_places()
+
+
+class NoOrders:
+    """No order: who takes the steps draws it by itself."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generators = [generator]
+
+    def next(self) -> Tensor:
+        return torch.zeros(0, dtype=torch.long)
+
+    def kept(self) -> Arrays:
+        return {}
+
+    def restore(self, page: Page) -> None:
+        pass
 
 
 def group_rows(group_of_row: Tensor, wanted: list[int]) -> Groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -150,7 +150,8 @@ def finetune(
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty)
-    best = None if validation is None else Best(start, trainee.tree, samples, validation)
+    scored = None if validation is None else partial(hard_score, samples=samples, validation=validation)
+    best = None if scored is None else Best(start, trainee.tree, scored)
 
     def report(end: EpochEnd) -> None:
         if on_epoch is not None:
@@ -188,17 +189,17 @@ def finetune(
 class Best:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
-    The start is among them; ``now`` gives the tree as it stands.
+    The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one.
     """
 
-    def __init__(self, start: TrainedTree, now: Callable[[], Tree], samples: Samples, validation: Samples) -> None:
-        self.tree, self.now, self.samples, self.validation = start, now, samples, validation
-        self.score = hard_score(start.tree, samples, validation)
+    def __init__(self, start: TrainedTree, now: Callable[[], Tree], scored: Callable[[Tree], float]) -> None:
+        self.tree, self.now, self.scored = start, now, scored
+        self.score = scored(start.tree)
         self.is_start = True
 
     def __call__(self, steepness: float) -> float:
         now = self.now()
-        score = hard_score(now, self.samples, self.validation)
+        score = self.scored(now)
         if score > self.score:
             self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
         return score

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree import native
 from crisptree.baselines.cart import cart
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
@@ -32,10 +33,15 @@ from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
 from crisptree.tree import Tree
 
 SEARCHED = (*SEARCHES, "cart")
 """Ways of growing that look for hyperplanes and train none."""
+
+FEW_VALUES = 1_000_000
+"""Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
+kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
@@ -307,7 +313,7 @@ def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, c
 @contextmanager
 def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch.device]:
     """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
-    device = device_of(spec.device, problem)
+    device = device_of(spec.device, problem, spec.split)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
         stack.enter_context(one_thread())
@@ -316,11 +322,19 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch
         yield device
 
 
-def device_of(name: str, problem: Problem | None = None) -> torch.device:
-    """The device behind a name, if it is there; "auto" is one that can take the problem's rows."""
+def _gains_on_cuda(problem: Problem, split: Any) -> bool:
+    """Modules do; of hyperplanes only those of classes have kernels there, and few rows are done sooner on the CPU."""
+    X = problem.training.X
+    if problem.is_sparse or native.training is None or str(split) not in LINEAR:
+        return not problem.is_sparse
+    return type(problem.target) is Classes and not (isinstance(X, np.ndarray) and X.size < FEW_VALUES)
+
+
+def device_of(name: str, problem: Problem | None = None, split: Any = "oblique") -> torch.device:
+    """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
     if name == "auto":
-        is_sparse = problem is not None and problem.is_sparse
-        return torch.device("cuda" if torch.cuda.is_available() and not is_sparse else "cpu")
+        gains = problem is None or _gains_on_cuda(problem, split)
+        return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()

@@ -131,16 +131,29 @@ class Journal:
         self.written = time.monotonic()
 
 
-_current: ContextVar[Journal | None] = ContextVar("crisptree_journal", default=None)
+class AnyJournal(Protocol):
+    """What a training needs of a journal."""
+
+    def page(self, name: str, epochs: int) -> Page:
+        """What is known of the next training."""
+
+    def keep(self, page: Page, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
+        """So many epochs of a training are done."""
+
+    def write(self) -> None:
+        """Write down what waits for it."""
 
 
-def current() -> Journal | None:
+_current: ContextVar[AnyJournal | None] = ContextVar("crisptree_journal", default=None)
+
+
+def current() -> AnyJournal | None:
     """The journal of the fit that runs here, if it keeps one."""
     return _current.get()
 
 
 @contextmanager
-def keeping(journal: Journal) -> Iterator[None]:
+def keeping(journal: AnyJournal) -> Iterator[None]:
     """Inside, trainings are kept; all of them are written when the block ends well."""
     before = _current.set(journal)
     try:

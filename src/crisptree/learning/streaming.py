@@ -24,11 +24,10 @@ from crisptree.inference.remembering import remembering
 from crisptree.inference.statistics import settled
 from crisptree.learning.backends import EpochResult, Trainee, quickest
 from crisptree.learning.backends.base import all_finite
-from crisptree.learning.batches import Groups, Orders, group_rows
+from crisptree.learning.batches import Groups, NoOrders, Orders, group_rows
 from crisptree.learning.finetuning import TrainedTree, WholeTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
-from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, turns_of
@@ -160,7 +159,7 @@ class _Stream:
             self.sample,
             plan,
             generator=self.generator,
-            orders=_NoOrders(self.generator),
+            orders=NoOrders(self.generator),
             on_epoch=report,
             name=f"growth at level {level}" if phase == "grow" else "finetuning",
             steps=_StreamedSteps(trainee, self, plan),
@@ -357,19 +356,3 @@ class _StreamedSteps:
             weight = float(samples.weight[groups.rows].double().sum())
             loss, total = loss + weight * found.loss, total + weight
         return EpochResult(counts.to(trainee.leaves), loss / max(total, 1e-300), all_finite(trainee.splits))
-
-
-class _NoOrders:
-    """Chunks bring their own."""
-
-    def __init__(self, generator: torch.Generator) -> None:
-        self.generators = [generator]
-
-    def next(self) -> Tensor:
-        return torch.zeros(0, dtype=torch.long)
-
-    def kept(self) -> Arrays:
-        return {}
-
-    def restore(self, page: Page) -> None:
-        pass

@@ -215,11 +215,39 @@ class Trainer {
                pixels > 0 ? static_cast<int64_t>(p) / pixels : 0, noise, squares.data(), taps.data(),
                static_cast<int64_t>(taps.shape(0)), correlated ? correlated->data() : nullptr, varying ? varying->data() : nullptr,
                zeros ? zeros->data() : nullptr, signs ? signs->data() : nullptr,
-               groups.data(), static_cast<int64_t>(groups.shape(0))};
+               groups.data(), static_cast<int64_t>(groups.shape(0)), {}};
   }
 
   double learning_rate() const { return splits_.learning_rate; }
   void set_learning_rate(double rate) { splits_.learning_rate = rate; }
+
+  // From now on steps add their gradients up, in whole units or in plain numbers, and `move` moves the splits.
+  void collect(std::optional<Array<int64_t, 2>> exact, std::optional<Array<T, 2>> plain, Doubles unit) {
+    const size_t n = bias_.shape(0), p = source_.n_features();
+    must(exact.has_value() != plain.has_value(), "sums are exact or plain");
+    must(!source_.rows().are_sparse(), "rows without their zeros move splits at once");
+    if (exact) must(exact->shape(0) == n && exact->shape(1) == p + 2, "sums must be (n_splits, n_features + 2)");
+    if (plain) must(plain->shape(0) == n && plain->shape(1) == p + 2, "sums must be (n_splits, n_features + 2)");
+    must(unit.shape(0) == p + 1, "one unit per weight, and one for the bias");
+    for (size_t j = 0; j <= p; ++j) must(unit.data()[j] > 0, "units must be positive");
+    if (exact) must_be_aligned(*exact);
+    if (plain) must_be_aligned(*plain);
+    must_be_aligned(unit);
+    exact_ = exact;
+    plain_ = plain;
+    unit_ = unit;
+    splits_.sums = {exact ? exact->data() : nullptr, plain ? plain->data() : nullptr, unit.data()};
+  }
+
+  // A batch goes in pieces by how many pairs the last one had; where bits must not hang on what was before, that is forgotten.
+  void forget() { pairs_per_row_ = static_cast<double>(bias_.shape(0)); }
+
+  bool move(double steepness) {
+    const Turn turn(taken_);
+    must(splits_.sums.are_there(), "gradients must have been added up");
+    nb::gil_scoped_release released;
+    return kernel<T>().move(splits_, static_cast<int64_t>(bias_.shape(0)), static_cast<int64_t>(source_.n_features()), steepness, *pool_);
+  }
 
   Result stumps(Numbers<1> order, Numbers<1> active, Numbers<1> begin, Numbers<1> end, Doubles in_loss, Doubles in_counts,
                 Array<const T, 2> before_weight, Array<const T, 1> before_bias, Doubles before_squares, Array<const T, 2> tables,
@@ -379,6 +407,9 @@ class Trainer {
   std::optional<Array<const bool, 2>> zeros_;
   std::optional<Array<const int8_t, 1>> signs_;
   Numbers<2> groups_;
+  std::optional<Array<int64_t, 2>> exact_;
+  std::optional<Array<T, 2>> plain_;
+  Doubles unit_;
   mutable Shelf<T> shelf_;
   Splits<T> splits_;
   std::unique_ptr<Pool> pool_;
@@ -407,7 +438,10 @@ void bind(nb::module_& m, const char* rows, const char* trainer) {
       .def("tree", &Trainer<T>::tree)
       .def("gaussian_stumps", &Trainer<T>::gaussian_stumps)
       .def("gaussian_tree", &Trainer<T>::gaussian_tree)
-      .def("bound", &Trainer<T>::bound);
+      .def("bound", &Trainer<T>::bound)
+      .def("collect", &Trainer<T>::collect, nb::arg().none(), nb::arg().none(), nb::arg())
+      .def("forget", &Trainer<T>::forget)
+      .def("move", &Trainer<T>::move);
 }
 
 void check_labels(const Numbers<1>& y, int64_t n_classes) {

@@ -102,6 +102,17 @@ struct Batch {
   Shelf<T>* shelf;  // for sparse rows
 };
 
+// Where gradients of several parts of the rows are added up before the splits move, (n_splits, n_features + 2): those of weights and bias, and how many
+// parts had rows at the split. `exact` counts whole units, whose sum no order changes; `plain` are numbers. Neither: splits move at once.
+template <class T>
+struct Sums {
+  int64_t* exact = nullptr;
+  T* plain = nullptr;
+  const double* unit = nullptr;  // (n_features + 1), a power of two each, for γ in [1, 2)
+
+  bool are_there() const { return exact != nullptr || plain != nullptr; }
+};
+
 // Hyperplanes with their Adam state, changed in place.
 template <class T>
 struct Splits {
@@ -121,6 +132,7 @@ struct Splits {
   const int8_t* signs;  // of every feature: +1 or −1 where its weights may have that sign only; null where all are free
   const int64_t* groups;  // first feature and the one after the last of those that l1 shrinks by their common norm, in order
   int64_t n_groups;
+  Sums<T> sums;
 };
 
 // γ of a split under noise on its inputs: γ / √(1 + (π/8) γ² σ² ‖β‖²); γ itself without any.
@@ -215,6 +227,9 @@ struct TrainingKernel {
   TreeStep<ClassLeaves<T>> tree;
   StumpStep<GaussianStumps> gaussian_stumps;
   TreeStep<GaussianLeaves> gaussian_tree;
+
+  // Moves the splits by the gradients that were added up, and leaves zeros in their place. False where one was no number, or out of all bounds.
+  bool (*move)(const Splits<T>&, int64_t n_splits, int64_t n_features, double steepness, Pool& pool);
 
   // A step on the bound ‖w‖² ≤ ν of the hard loss. The result holds Σ weight · bound, the weight, and how many scores were evaluated.
   Result (*bound)(const Batch<T>&, const Splits<T>&, const Paths<T>&, Pool& pool);

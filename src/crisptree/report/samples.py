@@ -180,7 +180,7 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
             values[:, place] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
         if column.missing is not None:
             values[X[:, column.missing] > 0, place] = np.nan
-    named = [{"name": columns[j].name, "levels": list(columns[j].levels) or None, "column": int(j)} for j in shown]
+    named = [{"name": columns[j].name, "levels": columns[j].shown_levels or None, "column": int(j)} for j in shown]
     return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
 
 
@@ -214,6 +214,12 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
+def _shown(name: str, before: Any, after: Any) -> list[Any]:
+    """A change of a column, its levels as they can stand in a line."""
+    levels = (on_one_line([value])[0] if isinstance(value, str) else value for value in (before, after))
+    return [name, *levels]
+
+
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
     """The smallest change of the first samples that sends them to another class, by sample number."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
@@ -234,7 +240,7 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
             "leaf": int(change.leaf),
             "distance": float(change.distance),
             "count": sum(column.value(x) != column.value(change.x) for column in columns) if is_table else 0,
-            "columns": [list(entry) for entry in change.columns] if is_table else [],
+            "columns": [_shown(*entry) for entry in change.columns] if is_table else [],
         }
         if view.image_shape is not None:  # the changed image on the grey scale of the samples, and the change itself
             after = change.x.astype(np.float64)

@@ -38,7 +38,7 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
                 "name": column.name,
                 "kind": column.kind,
                 "feature": first,
-                "categories": list(column.levels),
+                "categories": column.shown_levels,
                 "fill": None if math.isnan(fill) else fill,
                 "missing": column.missing is not None,
                 "low": float(statistics.lowest[first]) if known and statistics.lowest is not None else None,

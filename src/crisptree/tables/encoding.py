@@ -75,14 +75,19 @@ class Encoder:
     def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
         """All rows of the file at once.  (n, n_features)"""
         size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
-        blocks = [np.zeros((0, width), dtype=np.float32)]
+        blocks, n_rows = [np.zeros((0, width), dtype=np.float32)], 0
+        for block in self.blocks(on_batch):
+            n_rows += len(block)
+            most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def blocks(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
+        """All rows of the file, some at a time."""
         with reading(self.source.path, TableError, self.source.kind):
             for batch in self.source.batches(self.names):
-                n_rows = self.source.n_read + batch.num_rows
-                most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
-                blocks.append(self.encode(batch, self.source.n_read))
+                yield self.encode(batch, self.source.n_read)
                 on_batch()
-        return np.concatenate(blocks)
 
     def notes(self) -> Iterator[str]:
         """What the user should know about the rows so far."""
@@ -101,7 +106,9 @@ class Encoder:
         if found is None:
             found = values.numbers()
         if found is None and values.kind != "text":
-            raise TableError(f"{shown} must hold numbers, as in training; it holds dates.")
+            raise TableError(
+                f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
+            )
         if found is None:
             row, value = values.first(~values.number_mask(), start)
             what = "true or false" if column.kind == "boolean" else "numbers"
@@ -122,7 +129,7 @@ class Encoder:
         if not_finite.any():
             raise TableError(
                 f"{shown} must hold finite numbers that single precision can hold; "
-                f"row {start + int(not_finite.argmax())} does not."
+                f"row {start + int(not_finite.argmax())} does not. Correct it, or leave the row out."
             )
 
     def _remedy(self, column: Column, value: str) -> str:

@@ -58,17 +58,30 @@ def _are_many(kinds: Sequence[str], labels: Labels) -> bool:
 
 def read_numbers(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """A finite number for every row.  (n,)"""
-    blocks = [np.zeros(0)]
+    blocks: list[Any] = [np.zeros(0)]
     for values in _values(source, name, missing):
-        found = values.numbers()
-        if found is None or not values.present.all() or not np.isfinite(found).all():
+        wrong = _wrong_number(values, source.n_read + source.first_row)
+        if wrong is not None:
             raise TableError(
-                f"{source.path}: the target {name!r} must be a finite number in every row; between rows "
-                f"{source.n_read + 1} and {source.n_read + len(values.present)} it is not. Remove such rows, or say "
-                "--task classification."
+                f"{source.path}: the target {name!r} must be a finite number in every row; {wrong}. Remove such rows, "
+                "or say --task classification if they name classes."
             )
-        blocks.append(found)
+        blocks.append(values.numbers())
     return np.concatenate(blocks)
+
+
+def _wrong_number(values: Any, start: int, least: float = -np.inf) -> str | None:
+    """Which row of a column of numbers has none, or one that is not finite or below the least; None if all are good."""
+    if not values.present.all():
+        return f"row {start + int(values.present.argmin())} has none"
+    found = values.numbers()
+    if found is None and values.kind != "text":
+        return "it holds dates"
+    bad = ~values.number_mask() if found is None else ~(np.isfinite(found) & (found >= least))
+    if not bad.any():
+        return None
+    row, value = values.first(bad, start)
+    return f"row {row} has {value!r}"
 
 
 def classes_of(labels: Labels, path: Any, name: str) -> npt.NDArray[Any]:
@@ -121,15 +134,15 @@ def numbers_of(labels: Labels, classes: npt.NDArray[Any]) -> npt.NDArray[np.int6
 
 def read_weights(source: Source, name: str, missing: Collection[str] = ()) -> npt.NDArray[np.float64]:
     """A weight of at least 0 for every row.  (n,)"""
-    blocks = [np.zeros(0)]
+    blocks: list[Any] = [np.zeros(0)]
     for values in _values(source, name, missing):
-        found = values.numbers()
-        if found is None or not values.present.all() or not (np.isfinite(found) & (found >= 0)).all():
+        wrong = _wrong_number(values, source.n_read + source.first_row, least=0.0)
+        if wrong is not None:
             raise TableError(
-                f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; between rows "
-                f"{source.n_read + 1} and {source.n_read + len(values.present)} they are not."
+                f"{source.path}: the weights {name!r} must be finite numbers of at least 0 in every row; {wrong}. "
+                "Correct it, or remove the row."
             )
-        blocks.append(found)
+        blocks.append(values.numbers())
     return np.concatenate(blocks)
 
 

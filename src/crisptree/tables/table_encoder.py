@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -18,7 +18,7 @@ from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.plain_columns import plain_columns
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.survey import MAX_CATEGORIES, Choices, Survey
-from crisptree.tables.table import Table, piece_rows, table_of
+from crisptree.tables.table import Table, column_labels, piece_rows, table_of
 from crisptree.warning import CrispTreeWarning
 
 Rows = npt.NDArray[np.float32]
@@ -36,11 +36,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    categorical : list of str, default=()
-        Columns of numbers that are names of categories.
-    drop : list of str, default=()
+    categorical : list of columns, default=()
+        Columns of numbers that are names of categories. Columns are named by their labels, or counted from 0 where they
+        have none.
+    drop : list of columns, default=()
         Columns to leave out: ids, dates, what is not known when one predicts.
-    numeric : list of str, default=()
+    numeric : list of columns, default=()
         Columns of digits as text that are numbers although some begin with a zero. Without it such digits (postal
         codes, account numbers) are names of categories.
     missing : list of str, default=()
@@ -123,7 +124,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _add(self, X: Any, weights: npt.NDArray[np.float64] | None) -> Table:
         table = _with_rows(table_of(X), self)
         if "_survey" not in self.__dict__:
-            choices = self._choices(table)
+            choices = self._choices(table, column_labels(X))
             self._survey = Survey(table.heading(), table.features(choices.drop), choices)
             self._n_rows = 0
             self._take_names(None if table.matrix else table.names, len(table.names))
@@ -141,15 +142,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.__dict__.pop("preprocessing_", None)
         return table
 
-    def _choices(self, table: Table) -> Choices:
+    def _choices(self, table: Table, labels: list[Any] | None) -> Choices:
         def names(given: Collection[str | int], parameter: str) -> list[str]:
             if isinstance(given, str):
                 raise TypeError(f"`{parameter}` must be a list of columns; got the text {given!r}. Say [{given!r}].")
-            n_columns = len(table.names)
-            for place in given:
-                if not isinstance(place, str) and not 0 <= place < n_columns:
-                    raise TableError(f"`{parameter}` must name columns from 0 to {n_columns - 1}; got {place!r}.")
-            found = [name if isinstance(name, str) else table.names[name] for name in given]
+            known: Sequence[Any] = range(len(table.names)) if labels is None else labels
+            there = f"from 0 to {len(known) - 1}" if labels is None else listed(map(str, labels))
+            for label in given:
+                if not isinstance(label, str) and label not in known:
+                    raise TableError(f"`{parameter}` must name columns of X, {there}; got {label!r}.")
+            found = [name if isinstance(name, str) else table.names[known.index(name)] for name in given]
             for name in found:
                 if name not in table.names:
                     raise TableError(

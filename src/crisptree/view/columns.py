@@ -24,15 +24,17 @@ class RawColumn:
     Parameters
     ----------
     name : str
-        Its name.
+        Its name, as it can stand in a line of text.
     kind : {"number", "boolean", "category"}
         What its values are.
     features : tuple of int
         Its features: one for a number, one for every level of a category.
     levels : tuple of str
-        The levels of a category.
+        The levels of a category, as the table has them.
     missing : int or None
         The feature that is 1 where a value is missing.
+    label : object
+        What the table calls it: its name with all characters, or a number where columns are labelled by such.
     """
 
     name: str
@@ -40,6 +42,12 @@ class RawColumn:
     features: tuple[int, ...]
     levels: tuple[str, ...] = ()
     missing: int | None = None
+    label: Any = None
+
+    @property
+    def shown_levels(self) -> list[str]:
+        """Its levels as they can stand in a line of text."""
+        return on_one_line(self.levels)
 
     @property
     def all_features(self) -> tuple[int, ...]:
@@ -68,18 +76,27 @@ class RawColumn:
 
 def columns_of(view: ModelView) -> tuple[RawColumn, ...]:
     """The columns that a model was trained on, in their order; where no preprocessing tells, every feature is one."""
-    stored = preprocessing_of(view)
+    stored, labels = preprocessing_of(view), _labels_of(view)
     if stored is None:
-        return tuple(RawColumn(name, "number", (number,)) for number, name in enumerate(view.feature_names))
-    origin, columns = np.asarray(stored.origin), []
+        own = [] if view.earlier else [str(name) for name in getattr(view.estimator, "feature_names_in_", ())]
+        given = labels or own or view.feature_names
+        numbered = enumerate(zip(view.feature_names, given, strict=True))
+        return tuple(RawColumn(name, "number", (number,), label=label) for number, (name, label) in numbered)
+    label_of = dict(zip(stored.input_names, labels, strict=False)) if not stored.named else {}
+    origin, names, columns = np.asarray(stored.origin), on_one_line(column.name for column in stored.columns), []
     for number, column in enumerate(stored.columns):
         features = [int(feature) for feature in np.flatnonzero(origin == number)]
         missing = features.pop() if column.missing else None
-        is_category = column.kind == "category"
-        (name,) = on_one_line([column.name]) if is_category else (view.feature_names[features[0]],)
-        levels = on_one_line(column.categories)
-        columns.append(RawColumn(name, column.kind, tuple(features), tuple(levels), missing))
+        name = names[number] if column.kind == "category" else view.feature_names[features[0]]
+        label = label_of.get(column.name, column.name)
+        columns.append(RawColumn(name, column.kind, tuple(features), tuple(column.categories), missing, label))
     return tuple(columns)
+
+
+def _labels_of(view: ModelView) -> list[Any]:
+    """The labels of the columns of a DataFrame that the model itself has taken, where they are no text."""
+    behind_steps = any(not hasattr(step, "encoded") or hasattr(step, "steps") for step in view.earlier)
+    return [] if behind_steps else view.estimator.__dict__.get("column_labels_", [])
 
 
 def preprocessing_of(view: ModelView) -> Any:
@@ -93,14 +110,13 @@ def preprocessing_of(view: ModelView) -> Any:
     return None
 
 
-def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
+def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[Any, Any] | None:
     """A row of features as a row of the table that the model takes, by its columns; None where that cannot be told."""
     if view.image_shape is not None:
         return None
     stored = preprocessing_of(view)
-    if stored is not None:
-        pairs = zip(stored.columns, columns_of(view), strict=True)
-        return {column.name: _in_table(column.kind, raw.value(x)) for column, raw in pairs}
+    if stored is not None or not view.earlier:
+        return {column.label: _in_table(column.kind, column.value(x)) for column in columns_of(view)}
     rows = x[None].astype(np.float64)
     for transformer in reversed(view.earlier):
         if not hasattr(transformer, "inverse_transform"):
@@ -108,10 +124,9 @@ def row_of_table(view: ModelView, x: npt.NDArray[Any]) -> dict[str, Any] | None:
         rows = np.asarray(transformer.inverse_transform(rows))
         if rows.ndim != 2 or rows.dtype.kind not in "fiu":
             return None  # the words of a text, which are no columns
-    first = view.earlier[0] if view.earlier else view.estimator
-    names = getattr(first, "feature_names_in_", None)
+    names = getattr(view.earlier[0], "feature_names_in_", None)
     if names is None:
-        names = [f"x{number}" for number in range(rows.shape[1])] if view.earlier else view.feature_names
+        names = [f"x{number}" for number in range(rows.shape[1])]
     values = (_in_table("number", value) for value in rows[0].tolist())
     return dict(zip(map(str, names), values, strict=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,10 +71,14 @@ class ModelView:
 
     def says(self, feature: int, value: float) -> str:
         """What a feature says about a row: "age = 41", or "plan is basic" where the features are those of a table."""
-        table = self.preprocessing
+        table = self._shown_table
         if table is None or list(table.feature_names) != self.feature_names:
             return f"{self.feature_names[feature]} = {value:.4g}"
-        return names.on_one_line([table.says(feature, value)])[0]
+        return str(table.says(feature, value))
+
+    @cached_property
+    def _shown_table(self) -> Any:
+        return None if self.preprocessing is None else names.in_lines(self.preprocessing)
 
     @property
     def image_shape(self) -> tuple[int, int, int] | None:
@@ -290,8 +294,11 @@ def view_of(model: Any, purpose: str, *, class_names: Names = None, feature_name
     else:
         labels = estimator.classes_ if class_names is None else class_names
         classes = names.one_name_each(labels, tree.n_outputs, "class_names", "classes")
-    features = names.on_one_line(names.feature_names(estimator, feature_names, earlier))
-    return ModelView(estimator, earlier, classes, features)
+    features = names.feature_names(estimator, feature_names, earlier)
+    view = ModelView(estimator, earlier, classes, names.on_one_line(features))
+    if view.preprocessing is not None and list(view.preprocessing.feature_names) == features:
+        return replace(view, feature_names=list(names.in_lines(view.preprocessing).feature_names))
+    return view
 
 
 def linear(tree: CrispTree, purpose: str) -> FlatTree:

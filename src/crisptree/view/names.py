@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crisptree.visible import visible
+
+_ESCAPES = {ord(space): space.encode("unicode_escape").decode("ascii") for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"}
 
 Names = Sequence[Any] | None
 """One for each thing, of any type that has a text; None for the model's own."""
@@ -72,5 +76,31 @@ def one_name_each(names: Iterable[object], number: int, parameter: str, things: 
 
 
 def on_one_line(names: Iterable[object]) -> list[str]:
-    """Names as they can stand in a line of text or of a drawing, whatever characters they have."""
-    return [visible(" ".join(str(name).split())) for name in names]
+    r"""Names as they can stand in a line of text or of a drawing, whatever characters they have.
+
+    Line breaks and tabs become spaces, except where two names would become the same by it.
+
+    Examples
+    --------
+    >>> on_one_line(["go\nld", "ba sic"])
+    ['go ld', 'ba sic']
+    >>> on_one_line(["ba\tsic", "ba sic"]) == [r"ba\tsic", "ba sic"]
+    True
+    """
+    texts = [str(name) for name in names]
+    shown = [" ".join(text.split()) for text in texts]
+    if len(set(shown)) < len(set(texts)):
+        behind = Counter(" ".join(text.split()) for text in set(texts))
+        escaped = [text.translate(_ESCAPES) for text in texts]
+        shown = [one if behind[one] == 1 else other for one, other in zip(shown, escaped, strict=True)]
+    return [visible(text) for text in shown]
+
+
+def in_lines(table: Any) -> Any:
+    """A stored preprocessing whose columns and levels are called as they can stand in a line of text."""
+    names = on_one_line(column.name for column in table.columns)
+    columns = (
+        replace(column, name=name, categories=tuple(on_one_line(column.categories)))
+        for name, column in zip(names, table.columns, strict=True)
+    )
+    return replace(table, columns=tuple(columns), inputs=())

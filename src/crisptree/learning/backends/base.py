@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -125,7 +126,10 @@ class StepByStep(ABC):
 
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
-        self.weighing = Weighing(samples, trainee.groups, plan)
+
+    @cached_property
+    def weighing(self) -> Weighing:
+        return Weighing(self.samples, self.trainee.groups, self.plan)
 
     def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
         self.begin(pace)

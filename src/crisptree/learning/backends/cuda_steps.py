@@ -6,7 +6,9 @@ tree is dense on this device: products of a batch with all splits are quicker th
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 import warnings
 from functools import cache
 
@@ -23,11 +25,16 @@ from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes
 from crisptree.warning import CrispTreeWarning
 
+logger = logging.getLogger("crisptree")
+
 LAUNCHES_AT_MOST = 50_000
 """An epoch of more launches is not recorded: the graph would be larger than the data."""
 
 SHARE_FOR_COPIES = 0.5
 """Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
+
+SECONDS_OF_BUILDING = 0.1
+"""The smallest kernel takes longer only where it is not in Triton's cache, and then the others are not there either."""
 
 MOST_CLASSES = 4096
 """A kernel holds the classes of several tasks at once."""
@@ -47,9 +54,10 @@ def _triton_works(device: torch.device) -> bool:
     """Triton may be installed where it cannot build anything: without a C compiler, or for an old device."""
     if kernels is None:
         return False
+    memory, started = torch.zeros(1, device=device), time.perf_counter()
     try:
         with torch.cuda.device(device):
-            kernels.nothing[(1,)](torch.zeros(1, device=device))
+            kernels.nothing[(1,)](memory)
     except Exception as error:
         warnings.warn(
             f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
@@ -58,6 +66,11 @@ def _triton_works(device: torch.device) -> bool:
             stacklevel=2,
         )
         return False
+    if time.perf_counter() - started > SECONDS_OF_BUILDING:
+        logger.warning(
+            "Kernels are built for this device, so the first fit takes some seconds more. Triton keeps them "
+            "(in ~/.triton/cache, or where TRITON_CACHE_DIR says): later fits and processes find them there."
+        )
     return True
 
 

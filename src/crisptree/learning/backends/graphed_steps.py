@@ -44,7 +44,7 @@ class GraphedSteps(TorchSteps):
         self.total_weight = torch.zeros_like(self.log_likelihood)
         self.before = None if fresh else trainee.splits.detached()
         schedule = list(trainee.groups.schedule(plan))
-        self.updates = [self._prepared(update, *self.weighing(update)) for update in schedule]
+        self.updates = [self.prepared(update, *self.weighing(update)) for update in schedule]
         self.runs = [_runs(update.active, update.lengths) for update in schedule]
         self.graphs: list[torch.cuda.CUDAGraph] | None = None
         self.n_epochs = 0

@@ -25,18 +25,11 @@ from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes
 
 
-class NativeSteps(StepByStep):
-    """The same steps as ``TorchSteps``, on the same parameters in place."""
+class Hyperplanes:
+    """The splits of a trainee as kernels change them: weights, biases, Adam's moments, and norms under noise."""
 
-    @staticmethod
-    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
-        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) in LEAVES
-        groups = plan.shrinks_groups and samples.is_sparse
-        return linear and samples.native_rows is not None and not groups
-
-    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
-        super().__init__(trainee, samples, plan, fresh=fresh)
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan) -> None:
+        self.trainee, self.plan = trainee, plan
         for parameter in trainee.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
@@ -47,10 +40,15 @@ class NativeSteps(StepByStep):
         kept = (self.weight, self.weight, self.bias, self.bias, self.bias)
         self.moments = [np.zeros_like(part) for part in kept]
         self.correlated = correlated if plan.is_correlated else None
-        varying = None if noise.varying is None else _view(noise.varying)
+        self.varying = None if noise.varying is None else _view(noise.varying)
+        self.shares = _view(penalty_shares(trainee, plan))
+
+    def kernel(self, samples: Samples) -> Any:
+        """What takes steps on them with some rows."""
+        trainee, plan = self.trainee, self.plan
         kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
         image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
-        self.kernel: Any = getattr(training, kind)(
+        return getattr(training, kind)(
             samples.native_rows,
             _view(samples.y) if type(samples.target) is Classes else None,
             _view(samples.weight),
@@ -64,25 +62,49 @@ class NativeSteps(StepByStep):
             self.squares,
             np.asarray(taps(plan.noise_correlation) if plan.is_correlated else [1.0]),
             self.correlated,
-            varying,
-            _view(penalty_shares(trainee, plan)),
+            self.varying,
+            self.shares,
             image,
             None if trainee.zeros is None else _view(trainee.zeros),
             None if trainee.signs is None else _view(trainee.signs),
             np.asarray(plan.feature_groups if plan.shrinks_groups else (), dtype=np.int64).reshape(-1, 2),
             samples.threads,
         )
-        self.leaves = LEAVES[type(samples.target)](trainee, samples)
 
     def memory(self) -> dict[str, Tensor]:
+        """What must be kept from one epoch to the next, where it lies."""
         names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms", "correlated")
         places = zip(names, (*self.moments, self.squares, self.correlated), strict=True)
         return {name: torch.from_numpy(place) for name, place in places if place is not None}
 
+    def before(self, *, fresh: bool) -> tuple[npt.NDArray[Any], ...]:
+        """The splits that responsibilities come from: these as they are now, or as they will be."""
+        now = (self.weight, self.bias, self.squares)
+        return now if fresh else tuple(part.copy() for part in now)
+
+
+class NativeSteps(StepByStep):
+    """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
+        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) in LEAVES
+        groups = plan.shrinks_groups and samples.is_sparse
+        return linear and samples.native_rows is not None and not groups
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
+        self.planes = Hyperplanes(trainee, samples, plan)
+        self.kernel = self.planes.kernel(samples)
+        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+
+    def memory(self) -> dict[str, Tensor]:
+        return self.planes.memory()
+
     def begin(self, pace: Pace) -> None:
         self.steepness, self.kernel.learning_rate = pace
-        now = (self.weight, self.bias, self.squares)
-        self.before = now if self.fresh else tuple(part.copy() for part in now)
+        self.before = self.planes.before(fresh=self.fresh)
         self.tables = self.leaves.tables()
         self.counts = np.zeros((len(self.trainee.leaves), self.trainee.n_places * self.samples.target.n_statistics))
         self.log_likelihood = self.total_weight = 0.0

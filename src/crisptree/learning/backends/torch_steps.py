@@ -94,9 +94,9 @@ class TorchSteps(StepByStep):
         return self.trainee.leaves.new_zeros(len(self.trainee.leaves), n_columns)
 
     def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
-        self._step(order, self._prepared(update, in_loss, in_counts))
+        self._step(order, self.prepared(update, in_loss, in_counts))
 
-    def _prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
+    def prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
         device, like = self.samples.device, self.samples.weight
         active = None
         if len(update.active) < len(self.trainee.groups.sizes):
@@ -111,6 +111,23 @@ class TorchSteps(StepByStep):
 
     def _step(self, order: Tensor, update: Prepared) -> None:
         self.adam.zero_grad()
+        reached, touched = self._collected(order, update)
+        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
+        # A split of a tree that no row reaches rests.
+        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
+        self.adam.step(reached if rests else update.active, touched)
+
+    def gradients(self, order: Tensor, update: Prepared) -> tuple[dict[str, Tensor], Tensor]:
+        """Those of the rows of a step by parameter, without penalties, and the splits that they reach; none moves."""
+        self.adam.zero_grad()
+        reached, _ = self._collected(order, update)
+        zero = {name: torch.zeros_like(value).detach() for name, value in self.adam.parameters.items()}
+        found = {name: value.grad for name, value in self.adam.parameters.items() if value.grad is not None}
+        self.adam.zero_grad()
+        return {**zero, **found}, reached
+
+    def _collected(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
+        """The gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
         rows = order[update.places]
         weight = self.samples.weight[rows]
         mass, once = weight * update.in_loss, weight * update.in_counts
@@ -126,10 +143,7 @@ class TorchSteps(StepByStep):
             reached |= found.reached
             if found.touched is not None:
                 touched = found.touched if touched is None else touched | found.touched
-        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
-        # A split of a tree that no row reaches rests.
-        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
-        self.adam.step(reached if rests else update.active, touched)
+        return reached, touched
 
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return self.trainee.scores(splits, x, group)

@@ -121,7 +121,7 @@ function samplePanel(sample, among, listener) {
       ? make("div", { class: "figures" }, figure(sampleImage(sample, sampleInWords(sample)), "the sample"))
       : null,
     part(
-      `Its path: ${nodes.length - 1} splits`,
+      `Its path: ${nodes.length - 1} ${nodes.length === 2 ? "split" : "splits"}`,
       nodes.length > 1
         ? make(
             "ol",

@@ -1,0 +1,73 @@
+"""Several processes that torchrun has started: one command in each of them, and one that speaks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What torchrun, and others that start process groups, tell every process."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which of how many processes this one is."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the one that prints and writes."""
+        return self.rank == 0
+
+    def part(self, rows: Any) -> Any:
+        """Those of some rows that this process trains on; None stays None."""
+        if rows is None:
+            return None
+        n = len(rows)
+        return rows[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+
+
+ALONE = Processes()
+
+
+def started() -> Processes | None:
+    """What this process was started as; None where it was started alone."""
+    if not all(name in os.environ for name in STARTED):
+        return None
+    return Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
+def is_silent() -> bool:
+    """Whether another process speaks for this one."""
+    crew = started()
+    return crew is not None and not crew.is_first
+
+
+@contextmanager
+def together(device: str, data: Path) -> Iterator[Processes]:
+    """Inside, the processes are a group, which trains on the device: nccl between GPUs, gloo between others."""
+    crew = started()
+    if crew is None:
+        yield ALONE
+        return
+    if str(data) == "-" and crew.size > 1:
+        raise typer.BadParameter("several processes cannot read one stdin; name a file.")
+    import torch
+    import torch.distributed as dist
+
+    on_gpus = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if on_gpus:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("nccl" if on_gpus else "gloo")
+    try:
+        yield crew
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,224 @@
+"""A tree grown, finetuned, made crisp and settled on shards of rows, some of them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crisptree.inference import CrispTree
+from crisptree.inference.cutting import reduced
+from crisptree.inference.pruning import dead_splits
+from crisptree.inference.ranges import with_ranges
+from crisptree.inference.statistics import Counted, counted, settled_by
+from crisptree.learning.batches import Groups
+from crisptree.learning.finetuning import Best, TrainedTree, hard_counts
+from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
+from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
+from crisptree.learning.row_routing import leaves_of, reads_in_place
+from crisptree.learning.samples import Samples
+from crisptree.learning.sharded.growing import Growth
+from crisptree.learning.sharded.rows import Shards
+from crisptree.learning.sharded.steps import ShardedGroups
+from crisptree.learning.sharded.team import Team
+from crisptree.learning.sharded.work import Doubles, Work
+from crisptree.learning.spec import Spec
+from crisptree.rows.base import scaled_rows
+from crisptree.splits import AbstractSplits
+from crisptree.tree import Tree
+
+
+def fit_shards(
+    spec: Spec,
+    problem: Problem,
+    shards: Shards,
+    held: Shards | None,
+    mean_weight: float,
+    team: Team,
+    on_epoch: Listener | None = None,
+) -> tuple[CrispTree, CrispTree]:
+    """Grow and finetune a tree; the greedy one and the finetuned one, the same in every process.
+
+    Parameters
+    ----------
+    spec : Spec
+        How.
+    problem : Problem
+        No rows, but their scaling and what y is.
+    shards : Shards
+        The rows of this process.
+    held : Shards or None
+        Rows that judge every epoch of finetuning.
+    mean_weight : float
+        Of all rows.
+    team : Team
+        The processes.
+    on_epoch : callable, optional
+        Hears of every epoch in the first process, which alone may ask to stop.
+    """
+    kind = kind_for(spec, problem)
+    with training_on(spec, kind, problem) as device:
+
+        def samples_of(part: Part) -> Samples:
+            rows = scaled_rows(part.X, problem.scaling, device, spec.n_jobs)
+            relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
+            y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
+            return Samples(rows, y, weight, problem.target, varying(problem.scaling).to(device), spec.n_jobs)
+
+        ended = _Together(team, on_epoch)
+        scaled = list(map(samples_of, shards.parts))
+        generator = torch.Generator().manual_seed(spec.seed)
+        common = (shards.first, shards.n_shards, team, generator, ended)
+        work = Work(spec, kind, problem.target, scaled, samples_of(problem.training), *common)
+        greedy = TrainedTree(Growth(work).grown(), spec.growth.final_steepness)
+        tuned = greedy
+        if not ended.asked:
+            judges = None if held is None else list(map(samples_of, held.parts))
+            tuned = _finetuned(work, greedy, judges)
+
+        def crisp(soft: TrainedTree) -> CrispTree:
+            return _crisp(soft, spec, problem, shards, team)
+
+        tree = crisp(tuned)
+        return tree if tuned is greedy else crisp(greedy), tree
+
+
+class _Together:
+    """The first process hears of every epoch; whether it asks to stop, or fails, all are told."""
+
+    def __init__(self, team: Team, callback: Listener | None) -> None:
+        self.team, self.callback, self.asked = team, callback, False
+
+    def __call__(self, record: EpochRecord) -> None:
+        self.asked = self.team.by_first(lambda: self._goes_on(record)) is False
+        if self.asked:
+            raise StopTraining(record)
+
+    def _goes_on(self, record: EpochRecord) -> bool:
+        try:
+            if self.callback is not None:
+                self.callback(record)
+        except StopTraining:
+            return False
+        return True
+
+
+class _Whole:
+    """A whole tree in training; the rows of every shard are one group."""
+
+    is_whole_tree = True
+    n_places = 1
+    zeros = signs = models = None
+
+    def __init__(self, work: Work, tree: Tree) -> None:
+        self.work, self.start = work, tree
+        self.structure, self.leaves = tree.structure, tree.leaves
+        self.splits = tree.splits.trainable()
+        own = [Groups.everything(len(shard), shard.device) for shard in work.shards]
+        self.sharded = ShardedGroups.of(own, 1, work.n_shards, work.first, work.team)
+
+    @property
+    def groups(self) -> Groups:
+        return self.sharded.all
+
+    @property
+    def penalty_shares(self) -> Tensor:
+        """The part of all rows that visits each split before the training; see ``WholeTree``."""
+        counts = self.structure.sums_below(_hard_counts(self.work, self.start))
+        visits, n_rows = self.work.target.weight(counts), int(self.sharded.sizes.sum())
+        shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / n_rows)
+        return torch.from_numpy(shares).to(self.leaves.device)
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return splits(x)
+
+    def places(self, group: Tensor) -> None:
+        """One for all rows."""
+
+    def tree(self) -> Tree:
+        return replace(self.start, splits=self.splits.detached(), leaves=self.leaves.detach().clone())
+
+    def hard_counts(self, samples: Samples) -> Tensor:
+        return torch.from_numpy(_hard_counts(self.work, self.tree())).to(self.leaves)
+
+
+def _finetuned(work: Work, greedy: TrainedTree, held: list[Samples] | None) -> TrainedTree:
+    """All splits and leaves trained together."""
+    plan, tree = work.spec.finetuning, greedy.tree
+    if not tree.structure.n_splits or not plan.epochs:
+        return greedy
+    trainee = _Whole(work, tree)
+    start = TrainedTree(tree, plan.steepness_at(0))
+    scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
+    best = None if scored is None else Best(start, trainee.tree, scored)
+    steepness, depth = plan.final_steepness, tree.structure.depth
+    numbers = {"level": depth, "n_splits": tree.structure.n_splits}
+    try:
+        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=best, **numbers)
+    except StopTraining as stop:
+        steepness = plan.steepness_at(stop.args[0].epoch - 1)
+    if not (work.spec.restore_best and best is not None):
+        return TrainedTree(trainee.tree(), steepness)
+    return greedy if best.tree is start else best.tree
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """The accuracy of the deterministic tree on the rows that are held out in all processes."""
+
+    work: Work
+    held: list[Samples]
+
+    def __call__(self, tree: Tree) -> float:
+        tables = tree.hard_tables(torch.from_numpy(_hard_counts(self.work, tree)).to(tree.leaves))
+        found = []
+        for samples in self.held:
+            total = np.zeros(2)
+            for rows in samples.pieces(in_place=reads_in_place(samples, tree.splits)):
+                score = self.work.target.score(tables, leaves_of(tree, samples, rows), samples.y[rows])
+                weight = samples.weight[rows].double()
+                total += float((weight * score).sum()), float(weight.sum())
+            found.append(total)
+        right, everything = self.work.team.total(found, (2,))
+        return float(right / everything)
+
+
+def _hard_counts(work: Work, tree: Tree) -> Doubles:
+    """What the rows of all shards add up to in every leaf.  (n_leaves, n_statistics)"""
+    parts = [hard_counts(tree, samples).double() for samples in work.shards]
+    return work.team.total(parts, (tree.structure.n_leaves, work.target.n_statistics))
+
+
+def _crisp(soft: TrainedTree, spec: Spec, problem: Problem, shards: Shards, team: Team) -> CrispTree:
+    """The deterministic tree, with tables and statistics of all rows; see ``learning.fitting.crisp_tree``."""
+    plain = unsettled_tree(soft, spec, problem)
+    structure, target = plain.structure, problem.target
+    parts = [part for part in shards.parts if len(part.y)]
+    found = [counted(plain, part.X, part.y, part.weight, spec.n_jobs, target) for part in parts]
+    leaves = team.total([one.leaves for one in found], (structure.n_leaves, target.n_statistics))
+    moments = team.total([one.moments for one in found], (structure.n_splits, 3))
+    tree = settled_by(plain, Counted(leaves, moments), spec.leaf_prior)
+    if spec.image_shape is None:
+        tree = _with_ranges(tree, parts, team)
+    dead, to_right = dead_splits(tree)
+    return reduced(tree, *tree.structure.spliced(dead, to_right), spec.leaf_prior) if len(dead) else tree
+
+
+def _with_ranges(tree: CrispTree, parts: list[Part], team: Team) -> CrispTree:
+    """The tree with the smallest and largest values of all rows, and whether they are whole numbers."""
+    n = len(tree.statistics.scaling.center)
+    # What is largest in all processes: minus the smallest, the largest, and whether some value is not whole.
+    mine = np.concatenate([np.full(2 * n, -np.inf), np.zeros(n)])
+    for part in parts:
+        seen = with_ranges(tree, part.X).statistics
+        assert seen.lowest is not None
+        assert seen.highest is not None
+        assert seen.whole is not None
+        mine = np.maximum(mine, np.concatenate([-seen.lowest, seen.highest, 1.0 - seen.whole]))
+    low, high, broken = team.extremes(mine).reshape(3, n)
+    ranges = {"lowest": 0.0 - low, "highest": high + 0.0, "whole": (broken == 0).astype(np.uint8)}
+    return replace(tree, statistics=replace(tree.statistics, **ranges))

@@ -1,0 +1,79 @@
+"""Fits that several processes do together, as data: which rows each process has, and how they are fitted."""
+
+import hashlib
+
+import numpy as np
+from sklearn.datasets import load_iris
+
+from crisptree import CrispTreeClassifier
+
+QUICK = {"split": "oblique", "max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 12, "batch_size": 40}
+PLAIN = {"l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "random_state": 0}
+
+
+def halves(n, rank, size):
+    """Parts of nearly one size."""
+    return slice(n * rank // size, n * (rank + 1) // size)
+
+
+def lopsided(n, rank, size):
+    """The first process has a tenth, the others share the rest."""
+    ends = [0, n // 10, *(n // 10 + (n - n // 10) * other // max(size - 1, 1) for other in range(1, size))]
+    return slice(ends[rank], n if rank == size - 1 else ends[rank + 1])
+
+
+def only_the_last(n, rank, size):
+    """All others are without rows."""
+    return slice(0, n if rank == size - 1 else 0)
+
+
+CASES = {
+    "level by level": (halves, {}, {}),
+    "best first, em": (lopsided, {"max_leaf_nodes": 5, "max_depth": None, "algorithm": "em"}, {}),
+    "alternating": (only_the_last, {"algorithm": "alternating"}, {"shards": 3}),
+    "weights and early stopping": (
+        lopsided,
+        {"class_weight": "balanced", "early_stopping": True, "l2": 0.01, "l1": 0.002, "validation_fraction": 0.3},
+        {"weights": True},
+    ),
+    "validation": (halves, {"early_stopping": True}, {"validation": True}),
+}
+"""By name: who has which rows, parameters, and what else ``fit`` is given. Iris is sorted, so that processes have
+different classes."""
+
+
+def rows(name, rank=0, size=1):
+    """X, y and what else the process's fit is given."""
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    divide, _, more = CASES[name]
+    part = divide(len(y), rank, size)
+    given = {key: value for key, value in more.items() if key == "shards"}
+    if more.get("weights"):
+        given["sample_weight"] = np.random.default_rng(0).choice([0.0, 0.3, 1.0, 7.7], len(y))[part]
+    if more.get("validation"):
+        odd = halves(len(y[1::2]), rank, size)
+        given["validation"] = X[1::2][odd], names[y[1::2]][odd]
+    return X[part], names[y[part]], given
+
+
+def fitted(name, rank=0, size=1, **more):
+    """The fit of a case, by one of the processes."""
+    X, y, given = rows(name, rank, size)
+    return CrispTreeClassifier(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
+
+
+def digest(model):
+    """A checksum of all that a fit has learned."""
+    found = hashlib.sha256(str(model.classes_.tolist()).encode())
+    for tree in (model.greedy_tree_, model.tree_):
+        statistics = tree.statistics
+        arrays = (tree.weight, tree.bias, tree.leaves, tree.structure.left, tree.structure.right)
+        arrays += (statistics.node_counts, statistics.gain, statistics.score_mean, statistics.score_spread)
+        arrays += (statistics.soft_leaves, statistics.scaling.center, statistics.scaling.factor)
+        arrays += (statistics.lowest, statistics.highest, statistics.whole)
+        for array in arrays:
+            found.update(np.ascontiguousarray(array).tobytes())
+    history = [(record.loss, record.validation_score, record.phase, record.level) for record in model.history_]
+    found.update(repr(history).encode())
+    return found.hexdigest()

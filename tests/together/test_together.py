@@ -1,0 +1,96 @@
+"""Several processes fit one tree: the same bits for any number of them, and the same errors."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.together.cases import CASES, digest, fitted
+from tests.together.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def two(torchrun):
+    return torchrun("all_cases", 2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_give_the_tree_of_one_to_the_bit(name, two, group_of_one):
+    assert {found[name] for found in two} == {digest(fitted(name))}
+
+
+def test_plain_sums_give_all_processes_one_tree(two):
+    assert two[0]["plain"] == two[1]["plain"]
+
+
+ERRORS = {
+    "other features": "as many features; got 4 in process 0, 5 in process 1",
+    "not finite": "row 3 has inf",
+    "other parameters": "process 1 differs from process 0 in epochs",
+    "other labels": "numbers in all processes, or text in all",
+    "stopped": "OverflowError: enough",
+    "regression": "regression cannot be done by several processes",
+    "forest": "a forest cannot be done by several processes",
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_all_processes_end_with_the_same_error(name, two):
+    assert two[0][name] == two[1][name]
+    assert ERRORS[name] in two[0][name]
+
+
+def test_processes_that_fit_alone_know_their_own_classes_only(two):
+    assert [found["alone"] for found in two] == [["setosa", "versicolor"], ["versicolor", "virginica"]]
+
+
+@pytest.mark.slow
+def test_four_processes_give_the_tree_of_two(torchrun, two):
+    four = torchrun("all_cases", 4)
+    for name in CASES:
+        assert {found[name] for found in four} == {two[0][name]}
+
+
+@pytest.mark.slow
+def test_a_fit_that_chooses_by_itself_is_the_same_for_any_number(torchrun):
+    one, three = torchrun("default_fit", 1), torchrun("default_fit", 3)
+    assert all(found == one[0] for found in three)
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_killed_goes_on_with_another_number_of_processes(torchrun, tmp_path):
+    whole = torchrun("kept", 1, tmp_path / "whole")[0]["kept"]
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    for number, at in ((2, 2), (1, 3), (4, 5), (2, 9)):
+        with pytest.raises(AssertionError, match="SIGKILL"):
+            torchrun("kept", number, folder, KILLED_AT=str(at))
+    assert {found["kept"] for found in torchrun("kept", 3, folder)} == {whole}
+
+
+@pytest.mark.slow
+def test_when_a_process_dies_the_others_end_with_our_error(tmp_path):
+    size, processes = 3, []
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    for rank in range(size):
+        started = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        command = [sys.executable, "-m", "tests.together.worker", "one_dies", str(tmp_path)]
+        environment = {**os.environ, **started, "OMP_NUM_THREADS": "1", "TIMEOUT": "20"}
+        processes.append(subprocess.Popen(command, cwd=ROOT, env=environment))
+    waiting = time.monotonic() + 120
+    while not (tmp_path / "dying").exists():
+        assert time.monotonic() < waiting
+        time.sleep(0.2)
+    time.sleep(5)
+    processes[-1].kill()
+    for process in processes:
+        process.wait(60)
+    for rank in range(size - 1):
+        found = json.loads((tmp_path / f"one_dies-{rank}-of-{size}.json").read_text())
+        assert found["error"].startswith("ProcessGroupError: all processes of the group must answer")

@@ -1,0 +1,97 @@
+"""One of the processes that torchrun starts: does what it is told, and writes what came of it to a folder."""
+
+import json
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch.distributed as dist
+
+from crisptree import CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor
+from crisptree.distributed import alone
+from tests.together.cases import CASES, PLAIN, QUICK, digest, fitted, rows
+
+QUICK_PLAIN = QUICK | PLAIN
+
+
+def told(function):
+    """The error that a function ends with."""
+    try:
+        function()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+def all_cases(rank, size, folder):
+    """Every fit, then those that fail, and what each process does alone."""
+    found = {name: digest(fitted(name, rank, size)) for name in CASES}
+    found["plain"] = digest(fitted("level by level", rank, size, sums="plain"))
+    X, y, _ = rows("level by level", rank, size)
+    model = CrispTreeClassifier(**QUICK_PLAIN)
+    wide = np.concatenate([X, X[:, :rank]], axis=1)
+    found["other features"] = told(lambda: model.fit(wide, y))
+    holey = X.copy()
+    holey[3, 1] = np.inf if rank == size - 1 else 0.0
+    found["not finite"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN, categorical=None).fit(holey, y))
+    found["other parameters"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN | {"epochs": 3 + rank}).fit(X, y))
+    found["other labels"] = told(lambda: model.fit(X, y if rank else np.arange(len(y)) % 2))
+    found["stopped"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
+    found["regression"] = told(lambda: CrispTreeRegressor().fit(X, X[:, 0]))
+    found["forest"] = told(lambda: CrispForestClassifier().fit(X, y))
+    with alone():
+        found["alone"] = CrispTreeClassifier(**QUICK_PLAIN).fit(X, y).classes_.tolist()
+    return found
+
+
+def _fails(record):
+    if record.epoch == 2:
+        raise OverflowError("enough")
+
+
+def default_fit(rank, size, folder):
+    """All parameters at their defaults."""
+    X, y, _ = rows("level by level", rank, size)
+    model = CrispTreeClassifier(random_state=0).fit(X, y)
+    return {"default": digest(model), "chosen": {name: str(value) for name, value in model.chosen_.items()}}
+
+
+def kept(rank, size, folder):
+    """A fit with checkpoints, which its first process may kill."""
+    at = os.environ.get("KILLED_AT")
+    seen = []
+
+    def kill(record):
+        seen.append(record)
+        if at is not None and len(seen) == int(at):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    X, y, _ = rows("level by level", rank, size)
+    model = CrispTreeClassifier(**QUICK_PLAIN, callbacks=[kill])
+    return {"kept": digest(model.fit(X, y, checkpoint=folder / "checkpoint", checkpoint_every=0, resume=True))}
+
+
+def one_dies(rank, size, folder):
+    """The last process is killed in the middle of a fit."""
+    X, y, _ = rows("level by level", rank, size)
+    if rank == size - 1:
+        folder.joinpath("dying").write_text(str(os.getpid()))
+    started = time.monotonic()
+    found = {"error": told(lambda: CrispTreeClassifier(**QUICK_PLAIN | {"finetune_epochs": 10**6}).fit(X, y))}
+    return found | {"seconds": time.monotonic() - started}
+
+
+WORK = {"all_cases": all_cases, "default_fit": default_fit, "kept": kept, "one_dies": one_dies}
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[2])
+    dist.init_process_group("gloo", timeout=timedelta(seconds=float(os.environ.get("TIMEOUT", "120"))))
+    rank, size = dist.get_rank(), dist.get_world_size()
+    result = WORK[sys.argv[1]](rank, size, folder)
+    folder.joinpath(f"{sys.argv[1]}-{rank}-of-{size}.json").write_text(json.dumps(result))
+    if sys.argv[1] != "one_dies":
+        dist.destroy_process_group()
