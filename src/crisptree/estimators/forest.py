@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import ForestParameters
@@ -91,34 +89,6 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
 
     classes_: npt.NDArray[Any]
     oob_decision_function_: npt.NDArray[np.float64]
-
-    def fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        *,
-        checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-        resume: bool = False,
-    ) -> Self:
-        """Draw rows for every tree, grow all of them together and finetune each.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows and classes as ``CrispTreeClassifier.fit`` takes them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
-        validation : (X, y), default=None
-            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
-        checkpoint, checkpoint_every, resume
-            As ``CrispTreeClassifier.fit`` takes them: a folder in which the fit keeps what it has done. Such a fit
-            finetunes one tree after the other.
-        """
-        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
-        return self._fit_forest(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

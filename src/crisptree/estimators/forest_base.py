@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from crisptree.estimators.forest_checks import (
     check_tree_number,
     digest_of,
 )
+from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
 from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
@@ -33,17 +33,13 @@ from crisptree.inference.forest import CrispForest
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.explain import ForestPath
     from crisptree.learning.history import EpochRecord
     from crisptree.learning.problem import Part
     from crisptree.persistence.model_file import Sections
     from crisptree.tables.table_encoder import TableEncoder
 
-ROWS_AT_ONCE = 1024
-"""Rows of a table of proximities that are counted at a time."""
 
-
-class ForestEstimator(KnowsColumns, BaseEstimator):
+class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (
@@ -51,9 +47,6 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         "oob_score_",
     )
     """What a fit leaves behind, and the next one forgets first."""
-
-    SCORE: ClassVar[tuple[str, str]]
-    """What ``score`` measures, and how it is written."""
 
     forest_: CrispForest
     image_shape_: tuple[int, ...] | None
@@ -72,8 +65,6 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         random_state: Any
         n_jobs: int | None
         warm_start: bool
-
-        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     _fitting = TreeEstimator._fitting
     _forget = TreeEstimator._forget
@@ -94,8 +85,34 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         """Keep what trees say of rows that they have not seen; ``kept`` are the rows with some weight."""
 
-    def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
-        """A fit: checks, rows, choices, trees; the estimator is as it was if any of it fails."""
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
+    ) -> Self:
+        """Draw rows for every tree, grow all of them together and finetune each.
+
+        The estimator is as it was if any of it fails.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and classes or numbers, as the ``fit`` of one tree takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
+        validation : (X, y), default=None
+            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
+        checkpoint, checkpoint_every, resume
+            As the ``fit`` of one tree takes them: a folder in which the fit keeps what it has done. Such a fit
+            finetunes one tree after the other.
+        """
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         check_alone("a forest")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -151,14 +168,6 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         return len(self.forest_)
 
     @abstractmethod
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """What the forest answers."""
-
-    @abstractmethod
-    def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
-        """How far two predictions are apart."""
-
-    @abstractmethod
     def tree(self, number: int) -> Any:
         """One of the trees as an estimator of its own."""
 
@@ -187,114 +196,6 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         leaves = self.forest_.leaves(checks.check_rows(self, X), self.n_jobs)
         assert leaves is not None
         return leaves
-
-    def proximity(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """The share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        Y : array-like of shape (m_samples, n_features), default=None
-            Rows to hold them against; None holds X against itself.
-        """
-        here = self.apply(X)
-        there = here if Y is None else self.apply(Y)
-        shares = np.empty((len(here), len(there)))
-        for start in range(0, len(here), ROWS_AT_ONCE):
-            rows = here[start : start + ROWS_AT_ONCE]
-            same = np.zeros((len(rows), len(there)), dtype=np.int32)
-            for tree in range(here.shape[1]):
-                same += rows[:, tree, None] == there[None, :, tree]
-            shares[start : start + len(rows)] = same / here.shape[1]
-        return shares
-
-    @property
-    def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """The mean of the trees' importances, sum 1; see ``explain.feature_importances``."""
-        check_is_fitted(self, "forest_")
-        from crisptree.explain import feature_importances
-
-        try:
-            each = [feature_importances(tree) for tree in self.forest_]
-        except TypeError as error:  # so that hasattr says no for trees with modules
-            raise AttributeError(str(error)) from error
-        mean = np.mean(each, axis=0)
-        total = mean.sum()
-        mean = mean / total if total > 0 else mean
-        encoder = self.__dict__.get("encoder_")
-        return mean if encoder is None else np.asarray(encoder.preprocessing_.by_input(mean))
-
-    def get_depth(self) -> int:
-        """The largest number of splits that a row may visit in a tree."""
-        check_is_fitted(self, "forest_")
-        return max(tree.structure.depth for tree in self.forest_)
-
-    def get_n_leaves(self) -> int:
-        """The number of leaves of all trees together."""
-        check_is_fitted(self, "forest_")
-        return sum(tree.structure.n_leaves for tree in self.forest_)
-
-    def report(
-        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
-    ) -> Path:
-        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
-
-        Parameters
-        ----------
-        path : str or path
-            The file to write.
-        X, y : array-like, default=None
-            Rows and their classes, or numbers.
-        number : int, default=None
-            Which tree; None takes the one that answers most as the forest does on X, or the first.
-        **options
-            As the ``report`` of one tree takes them.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
-        'iris.html'
-        """
-        check_is_fitted(self, "forest_")
-        trees, said = self.estimators_, [f"{len(self)} trees"]
-        name, form = self.SCORE
-        if X is not None:
-            if number is None:
-                answers = self.predict(X)
-                number = int(np.argmin([self._difference(tree.predict(X), answers) for tree in trees]))
-            if y is not None:
-                said.append(f"{name} {self.score(X, y):{form}}")
-        if np.isfinite(getattr(self, "oob_score_", np.nan)):
-            said.append(f"out of bag {self.oob_score_:{form}}")
-        number = check_tree_number(number or 0, len(self))
-        title = f"Tree {number} of a forest ({', '.join(said)})"
-        return trees[number].report(path, X, y, **{"title": title} | options)
-
-    def explain(self, x: Any, *, top: int = 5) -> ForestPath:
-        """What every tree says of one row and on which way, and which features pushed it most; see ``explain.votes``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
-        >>> said = forest.explain(X.iloc[0], top=1)
-        >>> said.n_for, len(said.paths)
-        (3, 3)
-        """
-        from crisptree.explain import votes
-
-        return votes(self, x, top=top)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forest to a file that ``crisptree.load`` reads."""

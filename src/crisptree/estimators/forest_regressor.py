@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
-from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import NumberForestParameters
 from crisptree.estimators.numbers import NumberScale, check_training_numbers, check_validation_numbers
@@ -73,34 +71,6 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
     n_outputs_: int
     oob_prediction_: Doubles
-
-    def fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        *,
-        checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-        resume: bool = False,
-    ) -> Self:
-        """Draw rows for every tree, grow all of them together and finetune each.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows and numbers as ``CrispTreeRegressor.fit`` takes them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
-        validation : (X, y), default=None
-            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
-        checkpoint, checkpoint_every, resume
-            As ``CrispTreeRegressor.fit`` takes them: a folder in which the fit keeps what it has done. Such a fit
-            finetunes one tree after the other.
-        """
-        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
-        return self._fit_forest(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)
