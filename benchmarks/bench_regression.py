@@ -1,190 +1,192 @@
-"""Root mean squared errors of trees of numbers: constant and linear leaves beside scikit-learn's tree and others.
+"""Root mean squared errors of trees of numbers: constant and linear leaves and forests, beside those of others.
 
 Each data set also comes rotated: its standardised columns turned by a random orthogonal matrix, after which no
-threshold on one column follows what made the numbers. Every seed draws rows, rotation and split anew; the tree of
-scikit-learn is tuned by 5-fold cross-validation over depths 2 to 10 and rows in a leaf. LightGBM's tree of linear
-leaves (one tree, its learning rate 1) takes part where lightgbm is installed.
+threshold on one column follows what made the numbers. Every seed draws rows, rotation and split anew. Ours are plain
+defaults with the depth of the column. scikit-learn's tree is tuned by 5-fold cross-validation over the rows in a leaf
+at the same largest depth. LightGBM's tree of linear leaves (one tree, its learning rate 1, leaves and penalty tuned)
+takes part where lightgbm is installed; where it is not, its cells say so.
 
-    python -m benchmarks.bench_regression                 # 5 seeds, 100,000 rows of houses: hours on two cores
-    python -m benchmarks.bench_regression --quick         # 3 seeds, small tables: some minutes
-    python -m benchmarks.bench_regression --quick --depths 2 4 6 8 10     # and ours beside theirs, depth by depth
+    python -m benchmarks.bench_regression run --out FOLDER --jobs 16            # 5 seeds, depths 2 to 10, all sets
+    python -m benchmarks.bench_regression run --out FOLDER --sets diabetes,friedman1 --depths 4,8 --seeds 0,1 --rows 250
+    python -m benchmarks.bench_regression time --out FOLDER                     # training time over the classifier's
+    python -m benchmarks.bench_regression page --out FOLDER                     # writes docs/results/regression.md
+
+Results are lines of JSON; what is there already is not run again, so a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
-from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.datasets import load_diabetes, make_friedman1, make_friedman2, make_friedman3
+from benchmarks.regression_data import NAMES, parts
+from benchmarks.regression_page import write_page
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeRegressor
+from threadpoolctl import threadpool_limits
 
-from crisptree import CrispTreeRegressor
+from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor
 
-Doubles = npt.NDArray[np.float64]
-Rows = tuple[Doubles, Doubles]
-
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "regression.md"
 LEAF_SIZES = [1, 5, 20]
+"""Fewest rows in a leaf."""
+
+BY_DEPTH = ("crisp", "tuned tree")
+LIGHTGBM = "LightGBM, one linear tree"
+ONCE = ("crisp forest", "random forest", "crisp, linear leaves", LIGHTGBM, "linear regression")
 
 
-def houses(n: int, seed: int) -> Rows:
-    """Numbers like those of house prices: income, age and size of houses, and how far the coast and two towns are."""
-    rng = np.random.default_rng(seed)
-    towns = np.array([[-1.5, 1.0], [1.0, -1.2]])
-    place = np.where(rng.random((n, 1)) < 0.7, towns[rng.integers(2, size=n)], 0.0) + rng.normal(size=(n, 2))
-    income, age = rng.gamma(3.0, 1.3, n), rng.uniform(1, 52, n)
-    rooms = 4 + 0.4 * income + rng.normal(size=n)
-    bedrooms, people = rooms / 5 + 0.1 * rng.normal(size=n), 3 + rng.exponential(0.8, n)
-    crowd = rng.lognormal(7, 0.7, n)
-    far = np.sqrt(((place[:, None] - towns) ** 2).sum(axis=2)).min(axis=1)
-    coast = place[:, 0] + 0.8 * place[:, 1]
-    price = (
-        0.45 * income + 1.2 * np.exp(-far) - 0.35 * coast * (coast > 0) + 0.01 * age * (far < 1) - 0.3 * (people - 3)
-    )
-    price = np.minimum(np.exp(0.25 * price) + 0.25 * rng.normal(size=n), 5.0)
-    return np.column_stack([income, age, rooms, bedrooms, crowd, people, place]), price
+class Task(NamedTuple):
+    """One model on one set; depth None where the model has its own."""
+
+    set: str
+    model: str
+    depth: int | None
+    seed: int
+
+    @property
+    def size(self) -> float:
+        """How long it may take beside others: the longest begin first, so that all cores end together."""
+        effort = {"crisp forest": 60.0, "crisp, linear leaves": 30.0, "crisp": 1.0 + (self.depth or 0)}
+        return effort.get(self.model, 0.1) * (10 if self.set.startswith("houses") else 1)
 
 
-def rotated(X: Doubles, seed: int) -> Doubles:
-    """Standardised columns, turned."""
-    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(X.shape[1], X.shape[1])))[0]
-    return (X - X.mean(axis=0)) / X.std(axis=0) @ turn
-
-
-def data(n_made: int, n_houses: int) -> dict[str, Callable[[int], Rows]]:
-    """By name, a function of the seed."""
-    return {
-        "diabetes": lambda seed: load_diabetes(return_X_y=True),
-        "friedman1": lambda seed: make_friedman1(2 * n_made, noise=1.0, random_state=seed),
-        "friedman2": lambda seed: make_friedman2(2 * n_made, noise=100.0, random_state=seed),
-        "friedman3": lambda seed: make_friedman3(2 * n_made, noise=0.1, random_state=seed),
-        "houses": lambda seed: houses(n_houses, seed),
-    }
-
-
-def tuned_tree(seed: int, depths: list[int]) -> Any:
-    grid = {"max_depth": depths, "min_samples_leaf": LEAF_SIZES}
-    return GridSearchCV(DecisionTreeRegressor(random_state=seed), grid, cv=5, scoring="neg_mean_squared_error")
+def tuned_tree(seed: int, depth: int | None) -> Any:
+    tree, grid = DecisionTreeRegressor(max_depth=depth, random_state=seed), {"min_samples_leaf": LEAF_SIZES}
+    return GridSearchCV(tree, grid, cv=5, scoring="neg_mean_squared_error")
 
 
 def one_linear_tree(seed: int) -> Any:
-    """LightGBM's, or None where it is not installed; its number of leaves is tuned like ours."""
-    try:
-        from lightgbm import LGBMRegressor
-    except ImportError:
-        return None
-    model = LGBMRegressor(n_estimators=1, learning_rate=1.0, linear_tree=True, verbose=-1, random_state=seed)
-    return GridSearchCV(model, {"num_leaves": [4, 16, 64], "linear_lambda": [0.0, 1.0, 10.0]}, cv=3)
+    """LightGBM's; its number of leaves is tuned like ours."""
+    from lightgbm import LGBMRegressor
+
+    model = LGBMRegressor(n_estimators=1, learning_rate=1.0, linear_tree=True, verbose=-1, random_state=seed, n_jobs=1)
+    grid = {"num_leaves": [4, 16, 64], "linear_lambda": [0.0, 1.0, 10.0]}
+    return GridSearchCV(model, grid, cv=3, scoring="neg_mean_squared_error")
 
 
-def models(seed: int, jobs: int) -> dict[str, Any]:
-    """What is compared."""
-    ours = {"random_state": seed, "n_jobs": jobs}
-    found = {
-        "crisp": CrispTreeRegressor(**ours),
-        "crisp, linear leaves": CrispTreeRegressor(leaves="linear", **ours),
-        "tuned tree": tuned_tree(seed, list(range(2, 11))),
-        "linear regression": LinearRegression(),
-        "LightGBM, one linear tree": one_linear_tree(seed),
-        "forest of 100": RandomForestRegressor(random_state=seed, n_jobs=jobs),
+def model_of(task: Task) -> Any:
+    """What is fitted."""
+    ours = {"random_state": task.seed, "n_jobs": 1, "device": "cpu"}
+    made = {
+        "crisp": lambda: CrispTreeRegressor(max_depth=task.depth, **ours),
+        "tuned tree": lambda: tuned_tree(task.seed, task.depth),
+        "crisp, linear leaves": lambda: CrispTreeRegressor(leaves="linear", **ours),
+        "linear regression": LinearRegression,
+        LIGHTGBM: lambda: one_linear_tree(task.seed),
+        "crisp forest": lambda: CrispForestRegressor(**ours),
+        "random forest": lambda: RandomForestRegressor(random_state=task.seed, n_jobs=1),
     }
-    return {name: model for name, model in found.items() if model is not None}
+    return made[task.model]()
 
 
-def parts(make: Callable[[int], Rows], seed: int, turned: bool) -> tuple[Any, ...]:
-    X, y = make(seed)
-    X = rotated(X, seed) if turned else X
-    return tuple(
-        train_test_split(X.astype(np.float32), y, test_size=0.5 if len(y) < 20_000 else 0.2, random_state=seed)
-    )
-
-
-def rmse(model: Any, split: tuple[Any, ...]) -> tuple[float, float]:
-    """The error on rows that were not seen, and the seconds of the fit."""
-    X, X_test, y, y_test = split
-    begun = time.perf_counter()
+def done(task: Task, n_made: int, n_houses: int) -> dict[str, Any]:
+    """The error on rows that were not seen, the seconds of one core, and what was chosen."""
+    line: dict[str, Any] = task._asdict()
+    X, X_test, y, y_test = parts(task.set, task.seed, n_made, n_houses)
+    line["rows"] = len(y)
+    if task.model == LIGHTGBM and find_spec("lightgbm") is None:
+        return line | {"missing": "lightgbm is not installed"}
+    model, begun = model_of(task), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
-    seconds = time.perf_counter() - begun
-    return float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2))), seconds
+    line["seconds"] = round(time.process_time() - begun, 2)
+    line["rmse"] = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
+    if isinstance(model, GridSearchCV):
+        return line | {"chosen": model.best_params_, "validated": float(np.sqrt(-model.best_score_))}
+    return line | {"chosen": getattr(model, "chosen_", None)}
 
 
-def said(values: list[float]) -> str:
-    spread = f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4g}{spread}"
+def tasks_of(names: list[str], depths: list[int], seeds: list[int], models: list[str]) -> list[Task]:
+    found = [
+        Task(name, model, depth, seed) for seed in seeds for name in names for depth in depths for model in BY_DEPTH
+    ]
+    found += [Task(name, model, None, seed) for seed in seeds for name in names for model in ONCE]
+    return sorted((task for task in found if task.model in models), key=lambda task: -task.size)
 
 
-def compare(arguments: argparse.Namespace) -> list[str]:
-    """A line for every data set."""
-    n_made, n_houses = (500, 4000) if arguments.quick else (2000, 100_000)
-    names = list(models(0, 1))
-    lines = ["| data | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
-    for name, make in data(n_made, n_houses).items():
-        for turned in (False, True):
-            if arguments.only and name not in arguments.only:
-                continue
-            errors: dict[str, list[float]] = {one: [] for one in names}
-            times: dict[str, list[float]] = {one: [] for one in names}
-            for seed in range(arguments.seeds):
-                split = parts(make, seed, turned)
-                for one, model in models(seed, arguments.jobs).items():
-                    error, seconds = rmse(model, split)
-                    errors[one].append(error)
-                    times[one].append(seconds)
-            title = f"{name}, rotated" if turned else name
-            lines.append(f"| {title} ({len(split[0]):,} rows) | " + " | ".join(map(said, errors.values())) + " |")
-            print(lines[-1], {one: round(float(np.mean(each)), 1) for one, each in times.items()}, flush=True)
-    return lines
+def run(given: argparse.Namespace) -> None:
+    """Every task that is not in the results yet, in processes of one thread each, written down as they end."""
+    kept = lines_of(given.out / "errors.jsonl")
+    there = {Task(line["set"], line["model"], line["depth"], line["seed"]) for line in kept if "rmse" in line}
+    missing = [task for task in tasks_of(given.sets, given.depths, given.seeds, given.models) if task not in there]
+    given.out.mkdir(parents=True, exist_ok=True)
+    with (
+        ProcessPoolExecutor(
+            given.jobs, mp_context=get_context("spawn"), initializer=threadpool_limits, initargs=(1,)
+        ) as pool,
+        (given.out / "errors.jsonl").open("a", encoding="utf-8") as file,
+    ):
+        for ended in as_completed([pool.submit(done, task, given.rows, given.houses) for task in missing]):
+            print(json.dumps(ended.result()), file=file, flush=True)
+            print(ended.result(), flush=True)
 
 
-def by_depth(arguments: argparse.Namespace) -> list[str]:
-    """Ours and the tuned tree with the same largest depth."""
-    n_made, n_houses = (500, 4000) if arguments.quick else (2000, 100_000)
-    depths = arguments.depths
-    lines = ["| data | " + " | ".join(f"depth {depth}" for depth in depths) + " |", "| --- |" + " --- |" * len(depths)]
-    for name, make in data(n_made, n_houses).items():
-        for turned in (False, True):
-            if arguments.only and name not in arguments.only:
-                continue
-            cells = []
-            for depth in depths:
-                ours, theirs = [], []
-                for seed in range(arguments.seeds):
-                    split = parts(make, seed, turned)
-                    model = CrispTreeRegressor(max_depth=depth, random_state=seed, n_jobs=arguments.jobs)
-                    ours.append(rmse(model, split)[0])
-                    theirs.append(rmse(tuned_tree(seed, [depth]), split)[0])
-                cells.append(f"{np.mean(ours):.4g} / {np.mean(theirs):.4g}")
-            lines.append(f"| {name}{', rotated' if turned else ''} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    return lines
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+SETTLED: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "scale": "feature"}
+
+
+def training_time(given: argparse.Namespace) -> None:
+    """Seconds of fits with the same X and no choices, in turn: numbers, and the same numbers cut into five classes."""
+    with threadpool_limits(1), (given.out / "times.jsonl").open("w", encoding="utf-8") as file:
+        for name, depth in (("friedman1", 4), ("friedman1", 8), ("houses", 4), ("houses", 8), ("houses", 10)):
+            X, _, y, _ = parts(name, 0, 2000, 25_000)
+            classes = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y)
+            values = {**SETTLED, "max_depth": depth, "n_jobs": 1, "device": "cpu"}
+            seconds: dict[str, list[float]] = {"numbers": [], "classes": []}
+            for seed in range(given.rounds):
+                for kind, model, target in (
+                    ("numbers", CrispTreeRegressor(random_state=seed, **values), y),
+                    ("classes", CrispTreeClassifier(random_state=seed, **values), classes),
+                ):
+                    begun = time.process_time()
+                    model.fit(X, target)
+                    seconds[kind].append(time.process_time() - begun)
+            numbers, of_classes = (float(np.median(found)) for found in seconds.values())
+            line = {"set": name, "rows": len(y), "depth": depth, "rounds": given.rounds, "seconds": numbers}
+            line["over the classifier"] = round(numbers / of_classes, 2)
+            print(json.dumps(line), file=file, flush=True)
+            print(line, flush=True)
 
 
 def main() -> None:
+    def words(text: str) -> list[str]:
+        return [name.strip() for name in text.split(";" if ";" in text else ",")]
+
+    def numbers(text: str) -> list[int]:
+        return [int(number) for number in text.split(",") if number]
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seeds", type=int, default=None)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
-    parser.add_argument("--depths", nargs="*", type=int)
-    parser.add_argument("--output", type=Path, default=None)
-    arguments = parser.parse_args()
-    arguments.seeds = arguments.seeds or (3 if arguments.quick else 5)
-    lines = compare(arguments)
-    if arguments.depths:
-        lines += ["", "Largest depth: crisp / tuned tree.", "", *by_depth(arguments)]
-    if arguments.output is not None:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    parser.add_argument("part", choices=["run", "time", "page"])
+    parser.add_argument("--out", type=Path, required=True, help="folder of results")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--sets", type=words, default=None, help="names with commas; each with its rotated version")
+    parser.add_argument("--depths", type=numbers, default=list(range(2, 11)), help="with commas; empty for none")
+    parser.add_argument("--seeds", type=numbers, default=list(range(5)), help="with commas")
+    parser.add_argument("--models", type=words, default=[*BY_DEPTH, *ONCE], help="names with semicolons")
+    parser.add_argument("--rows", type=int, default=1000, help="training rows of Friedman's functions")
+    parser.add_argument("--houses", type=int, default=100_000, help="houses, of which four fifths train")
+    parser.add_argument("--rounds", type=int, default=5, help="of time")
+    given = parser.parse_args()
+    given.sets = [name for name in NAMES if given.sets is None or name.split(",")[0] in given.sets]
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.part == "page":
+        write_page(lines_of(given.out / "errors.jsonl"), lines_of(given.out / "times.jsonl"))
+    else:
+        {"run": run, "time": training_time}[given.part](given)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def fit(
         return model, train_on(table, model, out, progress, crew, **more)
 
     not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
-    not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started()}
+    not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started() is not None}
     forbids = [flag for flag, given in not_in_batches.items() if given]
     if stream and forbids:
         raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")

@@ -16,7 +16,7 @@ from crisptree.structure import TreeStructure
 Doubles = npt.NDArray[np.float64]
 
 ROOT_PENALTY = 1.0
-"""On the root's own part, its offset excepted: what one row of unit features weighs."""
+"""On the root's own part, its offset excepted: what one row of unit features weighs, or λ where that is less."""
 
 
 def tree_ridge(structure: TreeStructure, grams: Doubles, moments: Doubles, penalty: float) -> Doubles:
@@ -36,7 +36,7 @@ def tree_ridge(structure: TreeStructure, grams: Doubles, moments: Doubles, penal
             handed = penalty * inverse[child] @ gram[child]
             gram[level] += (handed + handed.transpose(0, 2, 1)) / 2
             moment[level] += penalty * inverse[child] @ moment[child]
-    own = np.diag([*np.full(q - 1, ROOT_PENALTY), 1e-9])
+    own = np.diag([*np.full(q - 1, min(ROOT_PENALTY, penalty)), 1e-9])
     sums = np.zeros_like(moment)
     sums[0] = np.linalg.solve(gram[0] + own, moment[0])
     for level in structure.levels:

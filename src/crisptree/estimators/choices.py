@@ -2,7 +2,8 @@
 
 Settings are tried on rows that are held out, in stages: first the width of the noise on the inputs at the full depth;
 then, for tables, shallower trees, sparse ones, and thresholds instead of hyperplanes. The simplest within one standard
-error of the best is refitted on all rows.
+error of the best is refitted on all rows; for numbers in constant leaves the best itself. Trees of numbers are judged
+as the fit would leave them, shrunk or with the penalty of their models chosen.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.holdout import and_copies, hold_out, own_rows
-from crisptree.inference import FlatTree
+from crisptree.estimators.folds import folds_of
 from crisptree.inference.shrinking import chosen_strength
-from crisptree.learning.choosing import Fold, Trial, shortened, simplest_of_the_best, try_depths, try_out
-from crisptree.learning.linear_leaves import PLAIN_PENALTY, chosen_penalty
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.choosing import (
+    Fold,
+    Trial,
+    shortened,
+    simplest_of_the_best,
+    try_depths,
+    try_out,
+    with_penalty,
+    with_shrinkage,
+)
+from crisptree.learning.problem import Problem
 from crisptree.learning.spec import Spec
 
 WIDTHS = (0.0, 0.3, 0.7, 1.4)
@@ -34,28 +41,35 @@ better of them."""
 PLAIN_WIDTH, PLAIN_SHRINKAGE = 0.3, 0.0
 """Those of a fit on too few rows to choose by."""
 
+PLAIN_STEP, LARGE_STEP = 0.1, 1.0
+"""Steps of γ where they are left open: the small one, and a trial of the large one. Leaves of numbers that are small
+beside the width of a soft turn need a harder tree while they train."""
+
 SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
 """Sparse trees that are tried: a little sparser with a little noise, and more so with the noise that was best, or a
 little: without any the full training overfits where the short one of a trial did not. Such trees are shallow."""
 
 SHALLOW = 4
-FEWEST_ROWS = 60
-FEWEST_JUDGES = 20
-"""Fewer validation rows than these say nothing; the training rows are cross-validated then."""
+LOWER_DEPTHS = {("classes", "constant"): (4,), ("classes", "linear"): (4,), ("gaussians", "constant"): (4, 6)}
+LOWER_DEPTHS["gaussians", "linear"] = (2, 4)
+"""Depths that are tried beside the full one and the least, by what a leaf predicts and how: a linear leaf does the work
+of many constant ones."""
 
-ROWS_FOR_ONE_FOLD = 4000
-"""With so many rows a single part judges; fewer are cross-validated."""
+FIRST_DEPTH = {"constant": 6, "linear": 4}
+"""A tree of numbers is tried at this depth first, and then with the best noise at others: full ones take the longest
+and are seldom best."""
 
-FEW_ROWS = 1000
-"""Below this three folds judge, from here on two."""
+ERRORS = {("classes", "constant"): 1.0, ("classes", "linear"): 1.0, ("gaussians", "linear"): 1.0}
+ERRORS["gaussians", "constant"] = 0.0
+"""So many standard errors below the best a simpler tree is taken. Squared errors of few rows make that error large, and
+the simplest tree of constant leaves, one split, is then far from the best; of linear leaves it is a linear model."""
+
+MOST_FOR_PENALTIES = 64
+"""Features up to which every trial of linear leaves is judged with its own best penalty: models of many take long."""
 
 HOPELESS = {"classes": 0.04, "gaussians": 0.1}
 """A kind of tree that is so much worse at its first trial gets no further one: in accuracy, or in R²."""
 
-MOST_ROWS = 50_000
-"""A choice looks at no more rows than these."""
-
-HELD_OUT = 0.2
 EPOCHS = 0.3
 """The share of the epochs that a trial gets."""
 
@@ -81,7 +95,7 @@ PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 
 def is_open(parameters: Mapping[str, Any]) -> bool:
     """Whether a parameter is left to the fit."""
-    names = ("split", "input_noise", "l1", "l2", "shrinkage")
+    names = "split", "input_noise", "l1", "l2", "shrinkage"
     return any(_auto(parameters, name) for name in names) or _chooses_penalty(parameters)
 
 
@@ -123,7 +137,7 @@ def closed(
     """The parameters with what was chosen, or else with plain values, in place of "auto"."""
     values = dict(parameters)
     plain = {"split": "oblique", "input_noise": PLAIN_WIDTH, "l1": 0.0, "l2": 0.0, "shrinkage": PLAIN_SHRINKAGE}
-    plain["leaf_penalty"] = PLAIN_PENALTY
+    plain["steepness_step"] = PLAIN_STEP
     linear = parameters["split"] in ("auto", "oblique", "axis")
     if not linear or parameters["grow"] not in ("greedy", "balanced") or parameters["algorithm"] == "non_greedy":
         plain["input_noise"] = 0.0
@@ -164,7 +178,7 @@ def choose(
     """
     if not is_chosen_for(parameters):
         return {}, []
-    folds = folds_of(problem, seed, source)
+    folds = folds_of(problem, seed, source, more=True)
     if not folds:
         return {}, []
     search = Search(parameters, folds, image_shape, seed, on_trial)
@@ -173,6 +187,7 @@ def choose(
         search.one_scale()
         search.shallow()
         search.sparse()
+        search.harder()
         search.thresholds()
     chosen = search.choice()
     return chosen, [replace(trial, trees=()) for trial in search.trials]
@@ -205,6 +220,7 @@ class Search:
         self.by_scale = {self.scale: folds}
         self.depth = parameters["max_depth"]
         self.fixed = {"max_depth": self.depth}
+        self.leaves = parameters.get("leaves", "constant")
 
     def _folds(self, values: Mapping[str, Any]) -> list[Fold]:
         """The folds with their rows scaled as the values say."""
@@ -242,7 +258,18 @@ class Search:
 
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
         """What becomes of one setting."""
-        return try_out(values, spec, folds)
+        return self._finished(try_out(values, spec, folds), folds)
+
+    def _finished(self, trial: Trial, folds: list[Fold]) -> Trial:
+        """Trees of numbers as the fit would leave them, because leaves that are too small may be mended then."""
+        n_jobs = self.parameters["n_jobs"]
+        if self.target.name != "gaussians":
+            return trial
+        if self.leaves == "linear":
+            few = folds[0].problem.training.X.shape[1] <= MOST_FOR_PENALTIES
+            return with_penalty(trial, folds, n_jobs)[0] if few and _chooses_penalty(self.parameters) else trial
+        is_open, prior = _auto(self.parameters, "shrinkage"), self.parameters["leaf_prior"]
+        return with_shrinkage(trial, folds, prior, n_jobs) if is_open else trial
 
     def _add(self, *trials: Trial) -> None:
         self.trials += trials
@@ -259,12 +286,20 @@ class Search:
     def widths(self) -> None:
         """Two widths of noise, and a third beyond the better one."""
         none, less, more, most = WIDTHS if self.image_shape is None else IMAGE_WIDTHS
+        first = {"max_depth": self._first_depth()}
         for l2 in PENALTIES if self._is_free("l2") else (0.0,):
             for width in (less, more):
-                self._try(split="oblique", input_noise=width, l1=0.0, l2=l2)
+                self._try(**first, split="oblique", input_noise=width, l1=0.0, l2=l2)
         if self._is_free("input_noise"):
             values = self.best.values
             self._try(**(values | {"input_noise": most if values["input_noise"] == more else none}))
+
+    def _first_depth(self) -> int | None:
+        """The depth at which noise is chosen; images are as deep as they may be."""
+        if self.target.name != "gaussians" or self.image_shape is not None:
+            return self.depth
+        low = FIRST_DEPTH[self.leaves]
+        return low if self.depth is None else min(low, self.depth)
 
     def one_scale(self) -> None:
         """One spread for all columns, where they may have one unit; for sparse ones each its own."""
@@ -278,28 +313,42 @@ class Search:
             self._try(**(self.best.values | {"scale": "global"}))
 
     def shallow(self) -> None:
-        """Shallower trees with the best noise: a tree of one split is a linear model."""
+        """Shallower trees with the best noise, as a tree of one split is a linear model; and the full one."""
         least = max(1, math.ceil(math.log2(self.target.fewest_leaves)))
         values = self.best.values
-        for depth in sorted({least, SHALLOW}):
+        for depth in sorted({least, *LOWER_DEPTHS[self.target.name, self.leaves]}):
             if (self.depth is None or depth < self.depth) and depth >= least:
                 self._try(**(values | {"max_depth": depth}))
+        self._try(**(values | {"max_depth": self.depth}))
 
     def sparse(self) -> None:
         if self._is_free("l1"):
-            depth = SHALLOW if self.depth is None else min(SHALLOW, self.depth)
+            depth = self._sparse_depth()
             noise = {"input_noise": max(self.best.values.get("input_noise", 0.0), PLAIN_WIDTH)}
             for values in SPARSE:
                 self._try(**(self.best.values | noise | values | {"max_depth": depth}))
                 if self.trials[-1].score < self.best.score - HOPELESS[self.target.name]:
                     break
 
+    def harder(self) -> None:
+        """The best hyperplanes so far with a larger step of γ."""
+        if self._is_free("steepness_step"):
+            self._try(**(self.best.values | {"steepness_step": LARGE_STEP}))
+
+    def _sparse_depth(self) -> int:
+        """Shallow ones; of numbers as deep as the best so far, but for the deepest."""
+        low, deep = SHALLOW, self.depth
+        if self.target.name == "gaussians":
+            low, deep = FIRST_DEPTH[self.leaves], self.best.values["max_depth"]
+        return low if deep is None else min(low, deep)
+
     def thresholds(self) -> None:
         """CART's splits at every depth, and trained together at the best one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             as_found = values | {"finetune_epochs": 0}
-            trials = try_depths(as_found, self._spec(as_found), self._folds(values))
+            folds = self._folds(values)
+            trials = [self._finished(trial, folds) for trial in try_depths(as_found, self._spec(as_found), folds)]
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
@@ -325,7 +374,7 @@ class Search:
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        chosen = simplest_of_the_best(list(best.values()))
+        chosen = simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
         if self.parameters.get("leaves") == "linear":
             return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
@@ -344,50 +393,8 @@ class Search:
         return chosen.values | {"shrinkage": float(np.median(strengths))}
 
     def _penalty(self, chosen: Trial) -> dict[str, float]:
-        """That of the linear models, the median where there are several folds; they need no other shrinkage."""
+        """That of the linear models, the best for all folds together; they need no other shrinkage."""
         values = {"shrinkage": 0.0} if _auto(self.parameters, "shrinkage") else {}
         if not _chooses_penalty(self.parameters):
             return values
-        found = []
-        for tree, fold in zip(chosen.trees, self._folds(chosen.values), strict=True):
-            assert isinstance(tree, FlatTree)
-            found.append(chosen_penalty(tree, fold.problem, fold.held, self.parameters["n_jobs"]))
-        return values | {"leaf_penalty": float(np.exp(np.median(np.log(found))))}
-
-
-def folds_of(problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None) -> list[Fold]:
-    """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn."""
-    part = problem.training
-    if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:
-        kept = _at_most(np.arange(len(part.y)), MOST_ROWS, seed)
-        return [Fold(_only(problem, kept), problem.validation)]
-    own = own_rows(len(part.y), source)
-    strata = problem.target.strata(part.y)
-    n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = 3 if n_rows < FEW_ROWS else 2
-    counts = counts[counts > 0]
-    if n_rows < FEWEST_ROWS or len(counts) < 2:
-        return []
-    if n_rows >= ROWS_FOR_ONE_FOLD:
-        pairs = [hold_out(strata[own], HELD_OUT, seed)]
-    else:
-        # A class with fewer rows than folds cannot be in all of them.
-        kind = StratifiedKFold if counts.min() >= n_folds else KFold
-        pairs = list(kind(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
-    with_copies = [
-        (_at_most(and_copies(own[kept], source), MOST_ROWS, seed), _at_most(own[held], MOST_ROWS, seed))
-        for kept, held in pairs
-    ]
-    return [Fold(_only(problem, kept), _rows(part, held)) for kept, held in with_copies]
-
-
-def _at_most(rows: Any, most: int, seed: int) -> Any:
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
-
-
-def _only(problem: Problem, rows: Any) -> Problem:
-    return Problem(_rows(problem.training, rows), problem.scaling, problem.target)
-
-
-def _rows(part: Part, rows: Any) -> Part:
-    return Part(part.X[rows], part.y[rows], part.weight[rows])
+        return values | {"leaf_penalty": with_penalty(chosen, self._folds(chosen.values), self.parameters["n_jobs"])[1]}

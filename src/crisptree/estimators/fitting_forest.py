@@ -30,12 +30,12 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
 from crisptree.rows.sparse import SparseRows
-from crisptree.targets import SoftClasses
+from crisptree.targets import SoftClasses, Target
 
 Doubles = npt.NDArray[np.float64]
 
-DEPTH = 14
-"""What max_depth="auto" means for hyperplanes; thresholds go on until leaves are pure."""
+DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
+"""What max_depth="auto" means for hyperplanes, by what a leaf predicts; thresholds go on until leaves are pure."""
 
 STEP, MOST = 10, 100
 """n_estimators="auto" adds so many trees at a time, up to so many."""
@@ -130,7 +130,7 @@ def fit_forest_rows(
     if earlier is None and is_open(parameters):
         with hearing_trials(parameters["verbose"]) as on_trial:
             chosen, path = choose_for_forest(parameters, data, with_labels(problem), seed, on_trial)
-    values = closed(with_depth(parameters), chosen, data.image_shape, is_sparse=is_sparse)
+    values = closed(with_depth(parameters, data.target), chosen, data.image_shape, is_sparse=is_sparse)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
     n_rows = len(data.y)
@@ -216,9 +216,9 @@ class ForestTask:
             yield tree
 
 
-def with_depth(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def with_depth(parameters: Mapping[str, Any], target: Target) -> dict[str, Any]:
     """The parameters with a number in place of the depth "auto", that of hyperplanes."""
-    return dict(parameters) | ({"max_depth": DEPTH} if parameters["max_depth"] == "auto" else {})
+    return dict(parameters) | ({"max_depth": DEPTH[target.name]} if parameters["max_depth"] == "auto" else {})
 
 
 def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.choices import ROWS_FOR_ONE_FOLD, THRESHOLDS, Search, folds_of, is_chosen_for
+from crisptree.estimators.choices import THRESHOLDS, Search, is_chosen_for
 from crisptree.estimators.fitting_forest import as_in_forest, with_depth
+from crisptree.estimators.folds import ROWS_FOR_ONE_FOLD, folds_of
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
@@ -47,12 +48,13 @@ def choose_for_forest(
     folds = folds_of(problem, seed, data.source)
     if not folds:
         return {}, []
-    search = ForestSearch(with_depth(parameters), folds, data.image_shape, seed, on_trial)
+    search = ForestSearch(with_depth(parameters, problem.target), folds, data.image_shape, seed, on_trial)
     search.deep = parameters["max_depth"] == "auto"
     search.widths()
     if data.image_shape is None:
         search.one_scale()
         search.sparse()
+        search.harder()
         search.thresholds()
     n_trees = MANY if parameters["n_estimators"] == "auto" else min(parameters["n_estimators"], MANY)
     if len(problem.training.y) < ROWS_FOR_ONE_FOLD and n_trees > TREES and problem.target.name in FAR:
@@ -115,6 +117,9 @@ class ForestSearch(Search):
             if self.parameters["finetune_epochs"]:
                 depth = LOW if self.depth is None else min(LOW, self.depth)
                 self._try(**THRESHOLDS | {"max_depth": depth}, max_features=None)
+
+    def _first_depth(self) -> int | None:
+        return self.depth
 
     def sparse(self) -> None:
         """Sparse trees as for one, shallow and as deep as the others; the best so far with fewer features a split."""

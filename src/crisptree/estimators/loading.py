@@ -224,7 +224,7 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
         raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
     if isinstance(model, OF_NUMBERS):
         center, unit = statistics.y_center, statistics.y_unit
-        if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit > 0):
+        if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit >= 0):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
 
 

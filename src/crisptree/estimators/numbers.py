@@ -16,16 +16,24 @@ from crisptree.inference.statistics import SomeTree
 
 Doubles = npt.NDArray[np.float64]
 
+SAME = 1e-12
+"""A spread below this share of the mean is rounding."""
+
 LARGEST = 1e150
 """Numbers beyond have no square in double precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class NumberScale:
-    """Mean and spread of every output over the training rows; a constant output has the unit 1."""
+    """Mean and spread of every output over the training rows.
+
+    A constant output trains in the unit 1 and is answered in the unit 0: its mean exactly, and no spread, where the
+    smallest variance of a leaf would be a share of a variance that is not there.
+    """
 
     center: Doubles
     unit: Doubles
+    is_constant: npt.NDArray[np.bool_]
 
     @classmethod
     def learn(cls, y: Doubles, weight: Doubles) -> NumberScale:
@@ -39,16 +47,22 @@ class NumberScale:
         """
         center = np.average(y, axis=0, weights=weight)
         spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
-        is_constant = spread <= 1e-12 * np.abs(center)
-        return cls(center, np.where(is_constant | (spread == 0), 1.0, spread))
+        is_constant = spread <= SAME * np.abs(center)
+        return cls(center, np.where(is_constant, 1.0, spread), is_constant)
 
     @classmethod
     def of(cls, tree: CrispTree) -> NumberScale:
-        """That of a fitted tree."""
+        """That of a fitted tree, in which a constant output may have learned to differ."""
         center, unit = tree.statistics.y_center, tree.statistics.y_unit
         assert center is not None
         assert unit is not None
-        return cls(center, unit)
+        is_constant = unit == 0
+        return cls(center, np.where(is_constant, 1.0, unit), is_constant)
+
+    def beside(self, y: Doubles) -> NumberScale:
+        """The same for further numbers, of which a constant output may be no longer one."""
+        same = (np.abs(y - self.center) <= SAME * np.abs(self.center)).all(axis=0)
+        return replace(self, is_constant=self.is_constant & same)
 
     def scaled(self, y: Doubles) -> Doubles:
         """(n, n_outputs) → the same"""
@@ -56,7 +70,8 @@ class NumberScale:
 
     def on(self, tree: SomeTree) -> SomeTree:
         """The tree that answers in the units of y."""
-        return replace(tree, statistics=replace(tree.statistics, y_center=self.center, y_unit=self.unit))
+        unit = np.where(self.is_constant, 0.0, self.unit)
+        return replace(tree, statistics=replace(tree.statistics, y_center=self.center, y_unit=unit))
 
 
 def check_numbers(y: Any, name: str = "y") -> Doubles:
@@ -88,7 +103,7 @@ def check_training_numbers(
     X = rows.X
     if not kept.all():
         X, numbers, weight = X[kept], numbers[kept], weight[kept]
-    scale = scale or NumberScale.learn(numbers, weight)
+    scale = NumberScale.learn(numbers, weight) if scale is None else scale.beside(numbers)
     if len(scale.center) != numbers.shape[1]:
         raise ValueError(
             f"`warm_start` must go on with as many outputs; the tree has {len(scale.center)} and y has "

@@ -329,6 +329,7 @@ class ClassifierParameters(RowParameters, LabelParameters):
 class RegressorParameters(RowParameters):
     """Those of ``CrispTreeRegressor``."""
 
+    steepness_step: Any = parameter(default="auto", rule=word_or("auto", number(0.0)))
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *NUMBER_RIVALS))
 
 

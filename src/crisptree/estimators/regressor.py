@@ -65,8 +65,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         How the learning rate falls over the epochs of a phase.
     batch_size : int, default=256
         Rows in a batch, per node while growing.
-    steepness, steepness_step : float, default=1.0, 0.1
-        γ of the first epoch, and what every epoch adds.
+    steepness : float, default=1.0
+        γ of the first epoch.
+    steepness_step : float or "auto", default="auto"
+        What every epoch adds to γ. "auto" is 0.1, or 1 where that is better on the rows that judge the other choices.
     annealing : {"linear", "geometric"}, default="linear"
         Add the step to γ, or multiply γ by 1 + step.
     finetune_steepness : float, "restart" or "continue", default="restart"

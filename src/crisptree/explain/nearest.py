@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ def nearest_other(
     x: Any,
     *,
     to: Any = None,
-    by: float | None = None,
+    by: float | Sequence[float] | None = None,
     top: int = 5,
     fixed: Iterable[Any] = (),
     only: Iterable[Any] | None = None,
@@ -115,9 +115,9 @@ def nearest_other(
         the change is one of the features that leave them, in their units, and ``Change.x`` is a row of these.
     to : class label, default=None
         The class to reach; None for any but the predicted one. The predicted one itself needs no change.
-    by : float, default=None
+    by : float or sequence of float, default=None
         For a model of numbers, which needs it: how much higher the prediction is to be at least, below zero how much
-        lower; the first of several outputs counts.
+        lower. Of several outputs one number means the first; a sequence has one for each, 0 where it may be anything.
     top : int, default=5
         How many changes to name.
     fixed : list of columns, default=()
@@ -159,9 +159,7 @@ def nearest_other(
     if to is not None and (np.ndim(to) or to not in labels):
         there = "None for a model of numbers" if view.predicts_numbers else f"one of the classes {labels}"
         raise ValueError(f"`to` must be {there}; got {to!r}.")
-    if view.predicts_numbers != (by is not None) or (by is not None and not (np.isfinite(by) and by != 0)):
-        must = "a number that is not zero, for example 10.0 or -10.0, for a model of numbers and None for classes"
-        raise ValueError(f"`by` must be {must}; got {by!r}.")
+    rises = _rises(view, by)
     tree, row = linear(view.tree, "explain.nearest_other"), view.row(x)[0]
     allowed = Allowed.of(
         tree,
@@ -171,7 +169,21 @@ def nearest_other(
         costs=costs_of(columns, costs),
         as_in_training=view.image_shape is None if as_in_training is None else bool(as_in_training),
     )
-    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=by)
+    return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=rises)
+
+
+def _rises(view: ModelView, by: Any) -> npt.NDArray[np.float64] | None:
+    """How much every output is to rise at least, 0 where it may do what it likes; None for classes."""
+    if by is None and not view.predicts_numbers:
+        return None
+    n_outputs = len(view.class_names)
+    given = np.atleast_1d(np.asarray(by, dtype=np.float64)) if view.predicts_numbers and by is not None else np.empty(0)
+    is_right = given.shape == (n_outputs,) or np.ndim(by) == 0
+    if not (len(given) and is_right and np.isfinite(given).all() and given.any()):
+        must = "a number that is not zero, for example 10.0 or -10.0, for a model of numbers and None for classes"
+        several = f"; or one for each of {n_outputs} outputs, not all of them zero" if n_outputs > 1 else ""
+        raise ValueError(f"`by` must be {must}{several}; got {by!r}.")
+    return np.concatenate([given, np.zeros(n_outputs - len(given))])
 
 
 def nearest_row(
@@ -182,15 +194,14 @@ def nearest_row(
     top: int,
     patience: int = MOST_SOLVED,
     *,
-    by: float | None = None,
+    by: npt.NDArray[np.float64] | None = None,
 ) -> Change | None:
     """The same for a row as the tree sees it; ``to`` is the number of a class, ``patience`` how long to go on."""
     tree = linear(view.tree, "explain.nearest_other")
     answers = tree.labels()
     now = answers[view.leaves(row[None])[0]]
     if by is not None:
-        higher = answers[:, 0] - now[0]
-        wanted = higher >= by if by > 0 else higher <= by
+        wanted = (((answers - now) * np.sign(by)) >= np.abs(by)).all(axis=1)
     else:
         wanted = answers != now if to is None else answers == to
     search = Search(tree, row, wanted, allowed, patience)

@@ -60,10 +60,10 @@ class ExportTarget:
     whole: bool = False
 
     def check(self, portable: Portable) -> None:
-        """Refuse a model that it cannot hold, with the reason."""
-        for word in ABILITIES:
-            if word in portable.uses and word in self.refuses:
-                raise ExportError(f"{self.title} cannot hold {ABILITIES[word]}: {self.refuses[word]}")
+        """Refuse a model that it cannot hold, with the first of the reasons: what no other training would change."""
+        for word, reason in self.refuses.items():
+            if word in portable.uses:
+                raise ExportError(f"{self.title} cannot hold {ABILITIES[word]}: {reason}")
 
     def write(self, model: Any, **options: Any) -> str | bytes:
         """The model in this form."""
@@ -147,11 +147,11 @@ TARGETS = {
             "sklearn_tree",
             "scikit-learn",
             refuses={
+                "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "oblique": "it knows thresholds on single features only. Train with split='axis'.",
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,
                 "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
-                "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
                 "segmenter": IMAGES_STAY,
                 "linear": MODELS_STAY,
             },

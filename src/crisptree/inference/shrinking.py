@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,11 +111,23 @@ def chosen_strength(
     n_jobs : int or None
         Threads.
     """
-    structure, statistics = tree.structure, tree.statistics
-    mass = tree.meaning.tally(y, weight, route_rows(tree, X, n_jobs), structure.n_leaves)
+    return best_strength([(tree, (X, y, weight))], leaf_prior, unit, n_jobs)
+
+
+Judges = tuple[Rows, npt.NDArray[Any], Doubles]
+"""Rows that did not train a tree, what they are and their weights."""
+
+
+def best_strength(
+    judged: Sequence[tuple[CrispTree, Judges]], leaf_prior: float = 0.0, unit: float = 1.0, n_jobs: int | None = None
+) -> float:
+    """The same for several trees together, each with rows of its own."""
     strengths = [unit * strength for strength in STRENGTHS]
-    losses = []
-    for strength in strengths:
-        tables = shrunk_tables(tree.meaning, structure, statistics.node_counts, leaf_prior, strength)
-        losses.append(tree.meaning.loss(tables, mass))
+    losses = np.zeros(len(strengths))
+    for tree, (X, y, weight) in judged:
+        structure, counts = tree.structure, tree.statistics.node_counts
+        mass = tree.meaning.tally(y, weight, route_rows(tree, X, n_jobs), structure.n_leaves)
+        for number, strength in enumerate(strengths):
+            tables = shrunk_tables(tree.meaning, structure, counts, leaf_prior, strength)
+            losses[number] += tree.meaning.loss(tables, mass)
     return strengths[int(np.argmin(losses))]

@@ -12,7 +12,9 @@ import torch
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.cutting import cut
+from crisptree.inference.shrinking import best_strength, shrunk
 from crisptree.learning.fitting import fit_tree
+from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
@@ -109,14 +111,32 @@ def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold
     return Trial(values, np.concatenate(scores), held, weights / len(trees), leaves / len(trees), tuple(trees))
 
 
-def simplest_of_the_best(trials: Sequence[Trial]) -> Trial:
-    """The setting with the fewest weights among those within one standard error of the best.
+def with_shrinkage(trial: Trial, folds: Sequence[Fold], leaf_prior: float, n_jobs: int | None) -> Trial:
+    """The same trees as a fit would leave them: shrunk by the strength that is best for the folds together."""
+    judges = [(fold.held.X, fold.held.y, fold.held.weight) for fold in folds]
+    unit = float(np.mean([fold.problem.training.weight.mean() for fold in folds]))
+    strength = best_strength(list(zip(trial.trees, judges, strict=True)), leaf_prior, unit, n_jobs)
+    trees = [shrunk(tree, strength, leaf_prior) for tree in trial.trees]
+    return _judged(trial.values, trees, folds, n_jobs)
+
+
+def with_penalty(trial: Trial, folds: Sequence[Fold], n_jobs: int | None) -> tuple[Trial, float]:
+    """The same trees with the models of the penalty that is best for the folds together; and that penalty."""
+    flat = [tree for tree in trial.trees if isinstance(tree, FlatTree)]
+    problems = [fold.problem for fold in folds]
+    penalty = best_penalty(flat, problems, [fold.held for fold in folds], n_jobs)
+    trees = [with_models(tree, problem, penalty, n_jobs) for tree, problem in zip(flat, problems, strict=True)]
+    return _judged(trial.values, list(trees), folds, n_jobs), penalty
+
+
+def simplest_of_the_best(trials: Sequence[Trial], errors: float = 1.0) -> Trial:
+    """The setting with the fewest weights among those within so many standard errors of the best.
 
     The error is that of the difference from the best, row by row: two settings that err on the same rows are told
     apart by few others.
     """
     best = max(trials, key=lambda trial: trial.score)
-    near = [trial for trial in trials if best.score - trial.score <= best.error_against(trial)]
+    near = [trial for trial in trials if best.score - trial.score <= errors * best.error_against(trial)]
     return min(near, key=lambda trial: trial.weights)
 
 

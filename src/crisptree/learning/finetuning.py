@@ -39,6 +39,7 @@ class WholeTree:
         zeros: Tensor | None = None,
         signs: Tensor | None = None,
         leaf_penalty: float | None = None,
+        row_weight: float = 1.0,
     ) -> None:
         self.zeros, self.signs = zeros, signs
         self.models: Models | None = None
@@ -50,7 +51,7 @@ class WholeTree:
         self.samples = self.rows = samples
         self.tables = tree.leaves  # where leaves are constant, or were before they had models
         if leaf_penalty is not None:
-            models = LeafModels(tree.structure, samples, leaf_penalty)
+            models = LeafModels(tree.structure, samples, leaf_penalty, row_weight)
             pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
             leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
             self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf.cpu().numpy())
@@ -116,6 +117,7 @@ def finetune(
     signs: Tensor | None = None,
     remembered: Tensor | None = None,
     leaf_penalty: float | None = None,
+    row_weight: float = 1.0,
 ) -> TrainedTree:
     """Train the whole tree from where it stands.
 
@@ -143,13 +145,15 @@ def finetune(
         What the leaves have counted before, beside what these rows add in every epoch.
     leaf_penalty : float, optional
         λ of linear models in the leaves, which are then trained in turn with the splits.
+    row_weight : float, default=1.0
+        What a row of the mean weight weighs beside λ.
     """
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
-    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty)
+    trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     scored = None if validation is None else partial(hard_score, samples=samples, validation=validation)
     best = None if scored is None else Best(start, trainee.tree, scored)
 

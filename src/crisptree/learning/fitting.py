@@ -210,7 +210,7 @@ def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
-        work.samples if spec.leaf_penalty is None else left_over(work.samples),
+        work.samples if spec.leaf_penalty is None else left_over(work.samples, spec.row_weight),
         plan,
         spec.limits,
         work.kind,
@@ -273,6 +273,7 @@ def _tuned(
     }
     if spec.algorithm != "non_greedy":
         common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
+        common["row_weight"] = spec.row_weight
         best = finetune(tree, work.samples, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:

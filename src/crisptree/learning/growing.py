@@ -18,11 +18,13 @@ from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Limits
+from crisptree.learning.starts import best_start
 from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.learning.together import Part, train_together
 from crisptree.learning.train import EpochEnd
-from crisptree.splits import AbstractSplits, SplitKind
+from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
 from crisptree.structure import TreeStructure
+from crisptree.targets import Gaussians
 from crisptree.tree import Tree
 
 TRIES = 6
@@ -280,9 +282,20 @@ class TrainedStumps:
         centers = samples.group_means(groups.sampled(self.plan))
         splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
+        if self._looks_around and isinstance(splits, ObliqueSplits):
+            start, target = best_start(splits, samples, groups, self.generator), samples.target
+            sums = start.statistics.reshape(2 * n_nodes, -1)
+            tables = target.update(sums, samples.table().expand(2 * n_nodes, -1)).reshape(2, -1)
+            return Stumps(start.splits, tables.to(samples.weight), groups), centers
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
         tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)
         return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
+
+    @property
+    def _looks_around(self) -> bool:
+        """Whether stumps begin at the best of some hyperplanes: those of numbers whose weights are free."""
+        free = self.held is None and self.n_drawn is None and not self.kind.compete_by_feature
+        return free and isinstance(self.samples.target, Gaussians) and not self.samples.is_sparse
 
     def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
         """The stumps with the weights that may stay."""

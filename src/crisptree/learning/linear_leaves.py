@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
-from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
+from crisptree.equations.linear_leaves import ROOT_PENALTY, log_softmax, tree_ridge, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
@@ -146,10 +147,10 @@ class LeafModels:
     under the leaf's model, and what the steps count for it is how much the leaf is responsible for the row.
     """
 
-    def __init__(self, structure: TreeStructure, samples: Samples, penalty: float) -> None:
+    def __init__(self, structure: TreeStructure, samples: Samples, penalty: float, row_weight: float = 1.0) -> None:
         scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
         self.rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
-        self.structure, self.penalty = structure, penalty
+        self.structure, self.penalty, self.row_weight = structure, penalty, row_weight
         self.sums: Doubles | None = None
         self.offset = 0.0
         self.samples = replace(
@@ -159,16 +160,17 @@ class LeafModels:
     def begin(self, leaf: npt.NDArray[np.int64]) -> Tensor:
         """The tables of leaves that each row belongs to wholly."""
         counts = np.zeros((self.structure.n_leaves, len(leaf)))
-        counts[leaf, np.arange(len(leaf))] = self.weight
+        counts[leaf, np.arange(len(leaf))] = self.weight / self.row_weight
         return self.refit(torch.from_numpy(counts), rounds=ROUNDS_AT_THE_END // 2)
 
     @cached_property
     def weight(self) -> Doubles:
-        return self.samples.weight.double().cpu().numpy()
+        """As they were given: training has them in units of their mean, the penalty is in those of the user."""
+        return self.row_weight * self.samples.weight.double().cpu().numpy()
 
     def refit(self, counts: Tensor, rounds: int = ROUNDS_AT_ONCE) -> Tensor:
         """Models for these responsibilities (n_leaves, n), and the tables that follow."""
-        share = counts.detach().double().cpu().numpy()
+        share = self.row_weight * counts.detach().double().cpu().numpy()
         few = LEAST_SHARE * self.weight
         members = []
         for line in share:
@@ -192,7 +194,7 @@ class LeafModels:
         self.offset = float(page.take("models.offset", np.zeros(1))[0])
 
 
-def left_over(samples: Samples) -> Samples:
+def left_over(samples: Samples, row_weight: float = 1.0) -> Samples:
     """Numbers without what one linear model of all rows says of them, scaled anew; classes as they are.
 
     A tree of linear leaves need not part rows along a trend that a linear model follows.
@@ -200,9 +202,10 @@ def left_over(samples: Samples) -> Samples:
     if not isinstance(samples.target, Gaussians):
         return samples
     scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-    rows, weight = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), samples.weight.double().cpu().numpy()
+    rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
+    weight = row_weight * samples.weight.double().cpu().numpy()
     whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fitted(whole, everyone, 1.0, None, 0)[0]
+    y = rows.y - rows.x @ rows.fitted(whole, everyone, ROOT_PENALTY, None, 0)[0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
 
@@ -213,9 +216,9 @@ def can_train(structure: TreeStructure, samples: Samples) -> bool:
 
 
 def with_models(tree: FlatTree, problem: Problem, penalty: float, n_jobs: int | None) -> FlatTree:
-    """The tree with models fitted to the training rows that reach its leaves."""
+    """The tree with models fitted to the training rows that reach its leaves. A weight of two equals the row twice."""
     structure, scaling, part, target = tree.structure, tree.statistics.scaling, problem.training, problem.target
-    X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight / part.weight.mean()
+    X, weight = np.asarray(part.X[:], dtype=np.float32), part.weight
     rows, leaf = LeafRows.of(scaling.apply(X, n_jobs), part.y, target), route_rows(tree, X, n_jobs)
     members = []
     for number in range(structure.n_leaves):
@@ -236,12 +239,19 @@ def folded(sums: Doubles, scaling: Scaling) -> tuple[Doubles, Doubles]:
     return weight, sums[:, -1] - weight @ scaling.center
 
 
-def chosen_penalty(tree: FlatTree, problem: Problem, held: Part, n_jobs: int | None) -> float:
-    """The penalty out of a few whose models are best on rows that did not train the tree."""
-    leaf = route_rows(tree, held.X, n_jobs)
-    scores = []
-    for penalty in PENALTIES:
-        fitted = with_models(tree, problem, penalty, n_jobs)
-        answers = fitted.meaning.answers(fitted.scaled_values(leaf, held.X))
-        scores.append(float(held.weight @ np.asarray(problem.target.agreement(answers, held.y), dtype=np.float64)))
-    return PENALTIES[int(np.argmax(scores))]
+def best_penalty(
+    trees: Sequence[FlatTree], problems: Sequence[Problem], held: Sequence[Part], n_jobs: int | None
+) -> float:
+    """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
+
+    Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
+    """
+    unit = float(np.mean([problem.training.weight.mean() for problem in problems]))
+    scores = np.zeros(len(PENALTIES))
+    for tree, problem, judges in zip(trees, problems, held, strict=True):
+        leaf = route_rows(tree, judges.X, n_jobs)
+        for number, penalty in enumerate(PENALTIES):
+            fitted = with_models(tree, problem, unit * penalty, n_jobs)
+            answers = fitted.meaning.answers(fitted.scaled_values(leaf, judges.X))
+            scores[number] += judges.weight @ np.asarray(problem.target.agreement(answers, judges.y), dtype=np.float64)
+    return unit * PENALTIES[int(np.argmax(scores))]

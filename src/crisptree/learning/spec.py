@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crisptree.learning.constraints import Constraints
+from crisptree.learning.linear_leaves import PLAIN_PENALTY
 from crisptree.learning.plan import Plan
 from crisptree.splits import Factory
 
@@ -73,6 +74,8 @@ class Spec:
         How many features a split may ask, drawn for each; None lets it ask all.
     leaf_penalty : float or None
         λ of linear models in the leaves; None where leaves are constant.
+    row_weight : float
+        The mean weight of a row, in which training has them; λ is in weights as they were given.
     """
 
     growth: Plan
@@ -93,6 +96,7 @@ class Spec:
     constraints: Constraints = field(default_factory=Constraints)
     n_drawn: int | None = None
     leaf_penalty: float | None = None
+    row_weight: float = 1.0
 
     @classmethod
     def of(
@@ -139,7 +143,8 @@ class Spec:
             seed=seed,
             constraints=Constraints.of(parameters),
             n_drawn=parameters.get("n_drawn"),
-            leaf_penalty=parameters["leaf_penalty"] if parameters.get("leaves") == "linear" else None,
+            leaf_penalty=_leaf_penalty(parameters, mean_weight),
+            row_weight=mean_weight,
         )
 
     @property
@@ -165,6 +170,14 @@ SAME_NAMES = (
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""
+
+
+def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:
+    """λ of linear leaves; where nothing has chosen it, so many rows of mean weight."""
+    if parameters.get("leaves") != "linear":
+        return None
+    penalty = parameters["leaf_penalty"]
+    return PLAIN_PENALTY * mean_weight if penalty == "auto" else penalty
 
 
 def _plan(**numbers: Any) -> Plan:
