@@ -291,8 +291,8 @@ def page(folder: Path) -> None:
 INTRODUCTION = """# Forests
 
 Made by `benchmarks/bench_forest.py`: defaults, 25 trees, test accuracy in %, with the number of seeds (of folds for the
-small sets) in brackets. What settings do was judged on a fifth of the training rows, never on test rows; but XOR's test folds gave a
-reason to add kinds of trees, see the end of the page.
+small sets) in brackets. What settings do was judged on a fifth of the training rows, never on test rows;
+but XOR's test folds gave a reason to add kinds of trees, see the end of the page.
 Times are ratios of one run.
 
 """
