@@ -42,7 +42,7 @@ ALLOWED = {
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
-    "tables": {"labels", "libsvm", "npz", "files", "limits", "warning"},
+    "tables": {"labels", "libsvm", "npz", "files", "limits", "streams", "warning"},
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
     "view": {"structure", "inference", "labels", "visible"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},

@@ -55,9 +55,13 @@ class Batches:
         self, factory: Callable[[], Iterable[Any]], columns: Sequence[str] | None = None, name: str = "the rows"
     ) -> None:
         if not callable(factory):
-            raise TypeError(f"Batches needs a function that begins a pass over the rows; got {type(factory).__name__}.")
+            raise TypeError(
+                f"Batches must be given a function that begins a pass over the rows; got {type(factory).__name__}, "
+                "which can be gone through once at most. Give the function that makes it."
+            )
         self.factory, self.columns, self.name = factory, columns, name
         self.width: int | None = None if columns is None else len(columns)
+        self._last: Any = None  # the iterator that ended the pass before
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, weight: Any = None, *, at_once: int = ROWS_AT_ONCE) -> Batches:
@@ -95,9 +99,9 @@ class Batches:
 
         def one_pass() -> Iterator[tuple[Any, ...]]:
             for file, known in zip(files, before, strict=True):
-                if _state(file) != known:
-                    raise StreamError(f"{file} has changed since the first pass over the rows. Begin the fit again.")
+                _check_same(file, known)
                 yield from _read(file, columns, target, weights, at_once)
+                _check_same(file, known)
 
         return cls(one_pass, columns, str(path))
 
@@ -113,7 +117,7 @@ class Batches:
     def one_pass(self) -> Iterator[Batch]:
         """All batches once, each checked; those without rows are left out."""
         number = -1
-        batches = iter(self._begun())
+        batches = self._begun()
         while True:
             number += 1
             try:
@@ -123,18 +127,25 @@ class Batches:
             except Exception as error:
                 raise StreamError(f"batch {number} of {self.name} cannot be read: {error}.") from error
             if given is None:
+                self._last = batches
                 return
             batch = self._checked(given, number)
             if len(batch.y):
                 yield batch
 
-    def _begun(self) -> Iterable[Any]:
+    def _begun(self) -> Iterator[Any]:
         try:
-            return self.factory()
+            begun = iter(self.factory())
         except StreamError:
             raise
         except Exception as error:
-            raise StreamError(f"a pass over the rows cannot begin: {error}.") from error
+            raise StreamError(f"a pass over {self.name} cannot begin: {error}.") from error
+        if begun is self._last:
+            raise StreamError(
+                f"every pass over {self.name} must begin anew; the function has returned the iterator of the pass "
+                "before, which is used up. Make a new one in every call."
+            )
+        return begun
 
     def _checked(self, given: Any, number: int) -> Batch:
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
@@ -178,9 +189,30 @@ def as_batches(data: Any) -> Batches | None:
     """Batches, or what they are made of, as ``Batches``; None for anything else."""
     if isinstance(data, Batches):
         return data
-    if any(kind.__module__.startswith("torch.utils.data") for kind in type(data).__mro__):
+    if _is_of_torch(data):
         return Batches.from_torch(data)
-    return Batches(data) if callable(data) else None
+    return Batches(data) if callable(data) or _is_used_up(data) else None
+
+
+def refuse_batches(data: Any, taker: str) -> None:
+    """Say that rows in batches, in whatever form, are not taken here."""
+    if isinstance(data, np.ndarray):
+        return
+    if isinstance(data, Batches) or _is_of_torch(data) or callable(data) or _is_used_up(data):
+        raise TypeError(
+            f"{taker} must be given rows that are in memory, or in a file mapped by np.load(…, mmap_mode='r'); got "
+            f"{type(data).__name__}. On batches only CrispTreeClassifier.fit trains; for anything else go through "
+            "`Batches(…).one_pass()` and take one batch at a time."
+        )
+
+
+def _is_of_torch(data: Any) -> bool:
+    return any(kind.__module__.startswith("torch.utils.data") for kind in type(data).__mro__)
+
+
+def _is_used_up(data: Any) -> bool:
+    """Whether data is an iterator, which ends after one pass."""
+    return isinstance(data, Iterator)
 
 
 def _together(rows: Iterator[Any], at_once: int) -> Iterator[tuple[Any, ...]]:
@@ -197,11 +229,14 @@ def _together(rows: Iterator[Any], at_once: int) -> Iterator[tuple[Any, ...]]:
 
 def _files(path: Any) -> list[Path]:
     several = [Path(path)] if isinstance(path, str | PathLike) else [Path(one) for one in path]
-    if len(several) == 1 and several[0].is_dir():
-        several = sorted(several[0].rglob("*.parquet"))
-    if not several:
-        raise StreamError(f"{path} must be Parquet files or a folder of them; there are none.")
-    return several
+    files: list[Path] = []
+    for one in several:
+        if not one.exists():
+            raise StreamError(f"{one} must be a Parquet file or a folder of them; there is no such file.")
+        files += sorted(one.rglob("*.parquet")) if one.is_dir() else [one]
+    if not files:
+        raise StreamError(f"{path} must be Parquet files or a folder of them (*.parquet); there are none.")
+    return files
 
 
 def _state(file: Path) -> tuple[int, int]:
@@ -212,8 +247,18 @@ def _state(file: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
+def _check_same(file: Path, known: tuple[int, int]) -> None:
+    if _state(file) != known:
+        raise StreamError(f"{file} has changed since the first pass over the rows. Begin the fit again.")
+
+
 def _opened(file: Path) -> Any:
-    import pyarrow.parquet
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            "Parquet files need pyarrow, which is not installed. Install it with: pip install 'crisptree[tables]'"
+        ) from error
 
     try:
         return pyarrow.parquet.ParquetFile(file, memory_map=False)
@@ -228,7 +273,8 @@ def _read(
     names = [*columns, target, *([] if weights is None else [weights])]
     missing = [name for name in names if name not in opened.schema_arrow.names]
     if missing or len(opened.schema_arrow.names) != len(names):
-        raise StreamError(f"{file} must have the columns of the first file; it has others ({', '.join(missing)}).")
+        has = ", ".join(opened.schema_arrow.names)
+        raise StreamError(f"{file} must have the columns of the first file ({', '.join(names)}); it has {has}.")
     batches = opened.iter_batches(batch_size=at_once, columns=names)
     while True:
         try:

@@ -297,8 +297,16 @@ def test_a_fit_killed_at_twenty_random_moments_goes_on_to_the_same_tree(tmp_path
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("more", [{}, {"split": dropout, "max_depth": 2}], ids=["hyperplanes", "modules"])
-def test_a_fit_on_cuda_goes_on_to_the_same_tree(more, tmp_path, monkeypatch):
-    model = CrispTreeClassifier(**PLAIN | {"device": "cuda"} | more)
+def test_a_fit_on_cuda_goes_on_to_the_same_tree(tmp_path, monkeypatch):
+    model = CrispTreeClassifier(**PLAIN | {"device": "cuda"})
     at_once = saved(model.fit(*rows()), tmp_path)
     assert saved(interrupted(model, rows(), tmp_path / "parts", monkeypatch, [4, 5]), tmp_path) == at_once
+
+
+@pytest.mark.gpu
+def test_modules_on_cuda_go_on_to_the_same_losses_up_to_rounding(tmp_path, monkeypatch):
+    """Torch adds up some sums there in the order of threads: even two whole fits differ in the last digits."""
+    model = CrispTreeClassifier(**PLAIN | {"device": "cuda", "split": dropout, "max_depth": 2})
+    losses = [epoch.loss for epoch in model.fit(*rows()).history_]
+    resumed = interrupted(model, rows(), tmp_path, monkeypatch, [4, 5])
+    assert [epoch.loss for epoch in resumed.history_] == pytest.approx(losses, rel=1e-5)

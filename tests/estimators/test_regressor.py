@@ -184,6 +184,24 @@ def test_constant_numbers_give_one_leaf(rows):
     model = plain_regressor().fit(X, np.full(400, 3.5))
     assert model.get_n_leaves() == 1
     assert (model.predict(X) == 3.5).all()
+    assert (model.predict_std(X) == 0).all()
+    assert model.predict_interval(X[:1]) == (3.5, 3.5)
+
+
+def test_a_constant_output_beside_another_has_no_spread(rows, tmp_path):
+    X, y = rows
+    model = plain_regressor().fit(X, np.stack([y, np.full(400, 3.5)], axis=1))
+    model.save(tmp_path / "m.crisp")
+    for one in (model, crisptree.load(tmp_path / "m.crisp")):
+        assert (one.predict(X)[:, 1] == 3.5).all()
+        assert (one.predict_std(X)[:, 1] == 0).all()
+        assert (one.predict_std(X)[:, 0] > 0).all()
+
+
+def test_a_constant_output_may_be_no_longer_constant_in_a_warm_start(rows):
+    X, y = rows
+    model = plain_regressor(warm_start=True).fit(X, np.full(400, 3.5))
+    assert model.fit(X, 3.5 + 0.1 * y).score(X, 3.5 + 0.1 * y) > 0.5
 
 
 def test_sparse_rows_and_tables_are_taken():

@@ -151,6 +151,11 @@ def test_what_cannot_be_encoded_is_told_by_the_number_of_its_column(tmp_path):
         assert library.model_encode((ctypes.c_double * 4)(*columns), row) == expected
     assert library.model_category(2, b"gold") == 2
     assert library.model_category(2, b"gol") == -1
+    assert library.model_category(2, b"") == -2
+    rows = [(ctypes.c_float * 16)() for _ in range(2)]
+    for row, plan in zip(rows, (-2, np.nan), strict=True):
+        assert library.model_encode((ctypes.c_double * 4)(40, 3000, plan, 1), row) == 0
+    assert list(rows[0]) == list(rows[1])
 
 
 # Forests and regression, from values alone.

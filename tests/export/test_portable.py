@@ -125,6 +125,11 @@ def test_an_agreement_tells_rounding_from_a_fault():
     assert other.unexplained == (truth.leaves != np.roll(truth.leaves, 1)).sum() > 0
     assert not other.holds
     assert "WITHOUT being near a boundary" in str(other)
+    swapped = export.agreement.Answers(truth.leaves, 1 - truth.classes, truth.probabilities)
+    misnamed = export.agreement.compare(model, rows.X, swapped, "x")
+    assert misnamed.wrong_classes == 400 - misnamed.equal_classes > 0
+    assert not misnamed.holds
+    assert "get ANOTHER class" in str(misnamed)
 
 
 def test_rows_on_a_boundary_are_counted_as_near():

@@ -53,6 +53,14 @@ def test_the_values_of_a_regression_are_what_it_predicts(kind):
     np.testing.assert_array_equal((sums / len(portable.trees)).reshape(model.predict(X).shape), model.predict(X))
 
 
+def test_an_agreement_of_numbers_speaks_of_no_classes():
+    model, X = made("one number")
+    said = str(export.check(model, X, "json"))
+    assert "values differ by at most 0;" in said
+    assert "class" not in said
+    assert "probabilit" not in said
+
+
 @pytest.mark.parametrize("to", ["js", "sql", "json", "onnx", "c"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_every_row_reaches_the_same_leaf_and_gets_the_same_numbers(kind, to):
@@ -86,3 +94,9 @@ def test_what_knows_classes_only_refuses_numbers():
 def axis_rows():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     return X, X[:, 0]
+
+
+def test_scikit_learns_tree_of_classes_says_first_that_it_holds_no_numbers():
+    model, _ = regressor()
+    with pytest.raises(ExportError, match="cannot hold regression: it is a tree of classes"):
+        export.sklearn_tree(model)

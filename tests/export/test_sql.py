@@ -147,3 +147,11 @@ def test_a_deep_tree_is_written_in_steps():
     text = export.sql(model)
     assert model.get_depth() > 2 * LEVELS_AT_ONCE
     assert text.count(" AS (") == 4  # the answers and three steps
+
+
+def test_a_statement_that_databases_would_read_for_hours_is_refused_with_what_to_do():
+    depth, n_features = 5, 784
+    structure = TreeStructure.balanced(depth)
+    model = written(structure, np.ones((structure.n_splits, n_features)), [0.0] * 31, [k % 3 for k in range(32)])
+    with pytest.raises(ExportError, match=r"at most 15,000 weights.*has 24,304.*max_terms=483"):
+        export.sql(model)

@@ -44,7 +44,7 @@ struct Answer {
 Answer ask(const Router& router, const std::vector<float>& rows, const std::vector<double>& weight, int n_threads, const Kernel& kernel) {
   Answer answer;
   answer.moments.assign(3 * router.n_splits(), 0.0);
-  router.route({rows.data(), false, kRows, kFeatures, 1}, answer.leaves.data(), n_threads, true, kernel);
+  router.route({rows.data(), crisptree::Element::kFloat, kRows, kFeatures, 1}, answer.leaves.data(), n_threads, true, kernel);
   router.score_moments(rows.data(), kRows, weight.data(), answer.moments.data(), n_threads, kernel);
   return answer;
 }

@@ -19,7 +19,7 @@ int main(int, char** arguments) {
   const auto weight = read<float>(file, size[0] * size[1]), bias = read<float>(file, size[0]);
   const auto data = read<float>(file, size[2] * size[1]);
   const crisptree::Router router(left.data(), right.data(), weight.data(), bias.data(), size[0], size[1]);
-  const crisptree::Rows rows = {data.data(), false, size[2], size[1], 1};
+  const crisptree::Rows rows = {data.data(), crisptree::Element::kFloat, size[2], size[1], 1};
   std::vector<int64_t> leaves(size[2]);
   for (const crisptree::Kernel* kernel : crisptree::available_kernels()) {
     if (!router.route(rows, leaves.data(), 2, true, *kernel)) return 1;

@@ -59,6 +59,20 @@ def test_the_nearest_change_raises_or_lowers_the_prediction(rows, model):
             explain.nearest_other(model, lowest, by=by)
 
 
+def test_the_nearest_change_may_be_asked_for_in_every_output(rows):
+    X, y = rows
+    model = plain_regressor().fit(X, np.stack([y, -y], axis=1))
+    lowest = X[[model.predict(X)[:, 0].argmin()]]
+    now = model.predict(lowest)[0]
+    first, second = (explain.nearest_other(model, lowest, by=by).x[None] for by in (1.0, [0.0, -1.0]))
+    assert model.predict(first)[0, 0] >= now[0] + 1
+    assert model.predict(second)[0, 1] <= now[1] - 1
+    assert explain.nearest_other(model, lowest, by=[1.0, 1.0]) is None  # one falls where the other rises
+    for by in ([0.0, 0.0], [1.0], [1.0, np.nan]):
+        with pytest.raises(ValueError, match="or one for each of 2 outputs"):
+            explain.nearest_other(model, lowest, by=by)
+
+
 def test_what_is_about_classes_says_so(rows, model):
     X, y = rows
     for ask in (

@@ -15,8 +15,9 @@ from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
 
-ROOT_PENALTY = 1.0
-"""On the root's own part, its offset excepted: what one row of unit features weighs, or λ where that is less."""
+ROOT_SHARE = 2e-3
+"""The penalty on the root's own part, its offset excepted, as a share of the weight of all rows: next to nothing for a
+feature that varies, and the same whatever unit weights have."""
 
 
 def tree_ridge(structure: TreeStructure, grams: Doubles, moments: Doubles, penalty: float) -> Doubles:
@@ -36,7 +37,8 @@ def tree_ridge(structure: TreeStructure, grams: Doubles, moments: Doubles, penal
             handed = penalty * inverse[child] @ gram[child]
             gram[level] += (handed + handed.transpose(0, 2, 1)) / 2
             moment[level] += penalty * inverse[child] @ moment[child]
-    own = np.diag([*np.full(q - 1, min(ROOT_PENALTY, penalty)), 1e-9])
+    total = grams[:, -1, -1].sum()
+    own = np.diag([*np.full(q - 1, ROOT_SHARE * total), 1e-9 * total])
     sums = np.zeros_like(moment)
     sums[0] = np.linalg.solve(gram[0] + own, moment[0])
     for level in structure.levels:

@@ -54,12 +54,10 @@ def _check_split(values: Mapping[str, Any]) -> None:
 LINEAR_LEAVES: dict[str, tuple[Any, ...]] = {
     "split": MODULE_FREE,
     "algorithm": ("em", "likelihood", "alternating"),
-    "early_stopping": (False,),
-    "reanneal": (0,),
     "shifts": (0,),
     "prune": (None,),
 }
-"""What goes with linear leaves: epochs and pruned trees are judged by what constant leaves would say."""
+"""What goes with linear leaves: what a leaf saves, by which trees are pruned, is counted for constant ones."""
 
 
 def _check_linear_leaves(values: Mapping[str, Any]) -> None:

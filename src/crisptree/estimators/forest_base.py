@@ -88,7 +88,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     def fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         *,

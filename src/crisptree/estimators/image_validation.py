@@ -14,6 +14,7 @@ from crisptree import limits
 from crisptree.estimators.validation import class_factors
 from crisptree.images import WindowView, normalised
 from crisptree.labels import label_type
+from crisptree.streams import refuse_batches
 
 Image = npt.NDArray[np.float32]
 
@@ -62,6 +63,9 @@ class Labelled:
 
 def check_new_images(images: Any, labels: Any) -> Images:
     """The images of a fit. What the axes of (a, b, c) mean is told by the labels: (a, b) or (a, b, c)."""
+    refuse_batches(images, "CrispSegmenter")
+    if labels is None:
+        raise ValueError("`labels` must hold the class of every pixel; got None.")
     if _is_list(images):
         return _checked(list(images), "list")
     array = _numbers(images)
@@ -75,6 +79,7 @@ def check_new_images(images: Any, labels: Any) -> Images:
 
 def check_images(images: Any, channels: int | None) -> Images:
     """Images to predict, with the channels of training."""
+    refuse_batches(images, "a fitted CrispSegmenter")
     if _is_list(images):
         given = _checked(list(images), "list")
     else:

@@ -13,6 +13,7 @@ from crisptree.estimators.answers import check_holds_numbers
 from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, check_some_weight
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
+from crisptree.streams import refuse_batches
 
 Doubles = npt.NDArray[np.float64]
 
@@ -93,6 +94,7 @@ def check_training_numbers(
     estimator: Any, X: Any, y: Any, sample_weight: Any, scale: NumberScale | None = None
 ) -> TrainingData:
     """Rows, numbers and weights of a fit, the numbers scaled: as those of an earlier fit, where there is one."""
+    refuse_batches(X, type(estimator).__name__)
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
     check_holds_numbers(y)

@@ -184,7 +184,7 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
     def fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         *,

@@ -131,7 +131,7 @@ annealing, finetune_steepness, reanneal
     def fit(
         self,
         images: Any,
-        labels: Any,
+        labels: Any = None,
         mask: Any = None,
         validation: tuple[Any, Any] | None = None,
         *,

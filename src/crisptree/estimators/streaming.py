@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.constraints import are_constrained
@@ -115,7 +116,8 @@ class Survey:
         found: dict[Any, list[float]] = {}
         moments: _Moments | None = None
         drawn = _Reservoir(ROWS_TO_CHOOSE_BY, np.random.default_rng(seed))
-        for X, y, weight in batches.one_pass():
+        for number, (X, y, weight) in enumerate(batches.one_pass()):
+            _check_labels(y, f"batch {number} of {batches.name}")
             labels, which = np.unique(y, return_inverse=True)
             rows, heavy = np.bincount(which), np.bincount(which, weights=weight)
             for label, n, w in zip(labels.tolist(), rows.tolist(), heavy.tolist(), strict=True):
@@ -126,6 +128,8 @@ class Survey:
             drawn.add(X, y, weight)
         if moments is None:
             raise StreamError("the batches must hold at least one row; they hold none.")
+        if len({isinstance(label, str) for label in found}) > 1:
+            raise StreamError(f"{batches.name} must have labels of one type; some batches have text, some numbers.")
         classes = np.unique(np.array(list(found)))
         label_type(classes)
         counts = np.array([found[label][0] for label in classes.tolist()], dtype=np.int64)
@@ -169,6 +173,14 @@ class Survey:
                 f"every pass must give the same rows; the first had {self.counts.sum():,}, by class "
                 f"{self.counts.tolist()}, and this one {seen.sum():,}, {seen.tolist()}."
             )
+
+
+def _check_labels(y: npt.NDArray[Any], name: str) -> None:
+    try:
+        check_labels_present(y)
+        check_classes(y)
+    except ValueError as error:
+        raise StreamError(f"{name} must have a class for every row: {error}") from error
 
 
 def _joined(parts: list[Part], rng: np.random.Generator | None) -> Part:

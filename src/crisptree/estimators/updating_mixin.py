@@ -21,7 +21,7 @@ class UpdatingMixin:
     def partial_fit(
         self,
         X: npt.ArrayLike,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         *,

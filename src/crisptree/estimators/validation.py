@@ -31,6 +31,7 @@ from crisptree.estimators.table_rows import (
     refusal,
 )
 from crisptree.labels import class_numbers, label_type
+from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
 from crisptree.tables.table import column_labels
 from crisptree.tables.table_encoder import TableEncoder
@@ -85,6 +86,7 @@ class TrainingData:
 
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
+    refuse_batches(X, f"a fitted {type(estimator).__name__}")
     X = estimator.in_training_order(X)
     encoder = estimator.__dict__.get("encoder_")
     check_columns(X)
@@ -180,6 +182,7 @@ def check_fit_rows(
 
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+    refuse_batches(X, type(estimator).__name__)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:

@@ -93,6 +93,10 @@ class Agreement:
         What one should know about the run.
     exact : bool
         Whether the export means to reach the same leaves.
+    wrong_classes : int
+        Rows that reach the same leaf and yet get another class.
+    what : {"probabilities", "values"}
+        What leaves say: probabilities of classes, or the values of a regression, which has no classes.
     """
 
     target: str
@@ -104,11 +108,14 @@ class Agreement:
     unexplained: int
     notes: tuple[str, ...] = field(default=())
     exact: bool = True
+    wrong_classes: int = 0
+    what: str = "probabilities"
 
     @property
     def holds(self) -> bool:
         """Whether rounding explains every difference, or the export says that it rounds."""
-        return not self.exact or (self.unexplained == 0 and self.largest_difference <= SAME)
+        explained = self.unexplained == self.wrong_classes == 0
+        return not self.exact or (explained and self.largest_difference <= SAME)
 
     @property
     def changed(self) -> float:
@@ -116,15 +123,17 @@ class Agreement:
         return 1 - self.equal_classes / max(self.rows, 1)
 
     def __str__(self) -> str:
+        same_class = f", {self.equal_classes:,} get the same class" if self.what == "probabilities" else ""
         lines = [
-            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf, {self.equal_classes:,} "
-            f"get the same class; probabilities differ by at most {self.largest_difference:.3g}; {self.near:,} rows "
-            "lie within rounding of a boundary"
+            f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf{same_class}; {self.what} "
+            f"differ by at most {self.largest_difference:.3g}; {self.near:,} rows lie within rounding of a boundary"
         ]
         if self.unexplained and self.exact:
             lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
-        elif not self.holds:
-            lines.append("probabilities of the same leaf are NOT the same")
+        if self.wrong_classes and self.exact:
+            lines.append(f"{self.wrong_classes:,} rows reach the same leaf and get ANOTHER class")
+        if self.largest_difference > SAME and self.exact:
+            lines.append(f"{self.what} of the same leaf are NOT the same")
         return "\n".join([*lines, *self.notes])
 
 
@@ -172,16 +181,19 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     size = np.maximum(np.abs(truth.probabilities), 1.0)  # numbers of a regression may be of any size
     gap = (np.abs(truth.probabilities - found.probabilities) / size)[same]
     gap[np.isnan(gap)] = np.inf
+    right = truth.classes == found.classes
     return Agreement(
         target,
         len(X),
         int(same.sum()),
-        int((truth.classes == found.classes).sum()),
+        int(right.sum()),
         float(gap.max(initial=0.0)),
         int(near.sum()),
         int((~same & ~near).sum()),
         found.notes,
         found.exact,
+        int((same & ~right).sum()),
+        "probabilities" if n_targets_of(model) is None else "values",
     )
 
 

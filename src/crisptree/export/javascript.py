@@ -138,8 +138,17 @@ def _tree(tree: PortableTree) -> str:
         f"      weight: {_typed('Float32', weight)},\n"
         f"      bias: {_typed('Float32', tree.bias)},\n"
         f"      tables: {_typed('Float64', tree.tables.reshape(-1))},\n"
+        f"{_models(tree)}"
         "    }"
     )
+
+
+def _models(tree: PortableTree) -> str:
+    """The linear models of leaves that have some."""
+    if tree.linear is None:
+        return ""
+    slopes, offsets = (_typed("Float64", part.reshape(-1)) for part in tree.linear)
+    return f"      slopes: {slopes},\n      offsets: {offsets},\n"
 
 
 def _typed(kind: str, values: npt.NDArray[Any]) -> str:

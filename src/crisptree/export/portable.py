@@ -87,8 +87,9 @@ class PortableTree:
         Of trees whose splits are modules, their parameters by name, stacked over the splits; else empty.
     scaling : pair of ndarray or None
         Of such trees: a module sees (x − center) · factor.
-    is_linear : bool
-        Whether leaves have models of their own, which no table here says.
+    linear : pair of ndarray or None
+        Where leaves have linear models, their weights (n_leaves, n_outputs, n_features) and offsets (n_leaves,
+        n_outputs), in the units of what is predicted; of classes the answer is softmax(weights · x + offsets).
     """
 
     structure: TreeStructure
@@ -99,7 +100,7 @@ class PortableTree:
     bias: Singles
     modules: Mapping[str, npt.NDArray[Any]]
     scaling: tuple[Doubles, Doubles] | None = None
-    is_linear: bool = False
+    linear: tuple[Doubles, Doubles] | None = None
 
     @classmethod
     def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
@@ -108,7 +109,7 @@ class PortableTree:
         tables, nodes = tree.leaf_values()[:, own], tree.in_units(node_tables(tree))[:, own]
         said = tree.structure, tables, nodes, tree.meaning.weight(tree.statistics.node_counts)
         if isinstance(tree, FlatTree):
-            return cls(*said, tree.weight, tree.bias, {}, is_linear=tree.is_linear)
+            return cls(*said, tree.weight, tree.bias, {}, linear=_linear(tree))
         splits: Any = getattr(tree, "splits", None)
         arrays = {name: value.detach().cpu().numpy() for name, value in splits.parameters.items()}
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
@@ -265,7 +266,7 @@ class Portable:
             "forest": len(self.trees) > 1,
             "regression": self.task == "regression",
             "segmenter": self.windows is not None,
-            "linear": any(tree.is_linear for tree in self.trees),
+            "linear": any(tree.linear is not None for tree in self.trees),
         }
         return frozenset(word for word, needed in asked.items() if needed)
 
@@ -283,6 +284,18 @@ class Portable:
     def encodes(self) -> bool:
         """Whether the columns of a table are anything else than the features themselves."""
         return any(column.kind != "number" or column.missing for column in self.inputs)
+
+
+def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
+    """The models of the leaves; those of numbers are brought from the scale of training to the units of y."""
+    if tree.linear_weight is None or tree.linear_bias is None:
+        return None
+    leaves = slice(tree.structure.n_splits, None)
+    weight, bias = tree.linear_weight[leaves], tree.linear_bias[leaves]
+    center, unit = tree.statistics.y_center, tree.statistics.y_unit
+    if center is None or unit is None:
+        return weight, bias
+    return weight * np.asarray(unit)[..., None], bias * unit + center
 
 
 def _check_earlier(view: ModelView, purpose: str) -> None:

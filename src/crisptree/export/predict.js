@@ -3,7 +3,8 @@
 
 // `spec` has: columns [{name, kind, feature, categories, fill, missing}], missingTexts, nFeatures, classes,
 // trees [{left, right, index, start, weight, bias, tables}]. Splits have the weights start[i] to start[i + 1] of the
-// features in `index`; where that is null, one weight for every feature.
+// features in `index`; where that is null, one weight for every feature. Leaves with linear models have slopes and
+// offsets too, one function for every output.
 function crispModel(spec) {
   const lanes = new Float32Array(32);
   const places = spec.columns.map((column) => new Map(column.categories.map((level, place) => [level, place])));
@@ -111,13 +112,27 @@ function crispModel(spec) {
     return spec.trees.map((tree) => leafIn(tree, features));
   }
 
-  function tableOf(numbers) {
-    const sums = new Float64Array(nOutputs);
-    numbers.forEach((leaf, number) => {
-      const { tables } = spec.trees[number];
-      for (let k = 0; k < nOutputs; k++) sums[k] += tables[leaf * nOutputs + k];
+  // What a leaf says of a row: its table, or what its model makes of the features; of classes the softmax of that.
+  function saidBy(tree, leaf, features) {
+    const first = leaf * nOutputs;
+    if (!tree.slopes) return tree.tables.subarray(first, first + nOutputs);
+    const scores = Float64Array.from({ length: nOutputs }, (_, k) => {
+      let sum = 0;
+      for (let j = 0; j < spec.nFeatures; j++) sum += features[j] * tree.slopes[(first + k) * spec.nFeatures + j];
+      return sum + tree.offsets[first + k];
     });
-    return numbers.length > 1 ? sums.map((sum) => sum / numbers.length) : sums;
+    if (!spec.classes.length) return scores;
+    const most = Math.max(...scores);
+    const shares = scores.map((score) => Math.exp(score - most));
+    const all = shares.reduce((sum, share) => sum + share, 0);
+    return shares.map((share) => share / all);
+  }
+
+  function tableOf(row) {
+    const features = encode(row);
+    const sums = new Float64Array(nOutputs);
+    for (const tree of spec.trees) saidBy(tree, leafIn(tree, features), features).forEach((value, k) => (sums[k] += value));
+    return spec.trees.length > 1 ? sums.map((sum) => sum / spec.trees.length) : sums;
   }
 
   function largestOf(table) {
@@ -130,9 +145,9 @@ function crispModel(spec) {
     setColumn,
     leaves,
     leaf: (row) => (spec.trees.length > 1 ? leaves(row) : leaves(row)[0]),
-    predictProba: (row) => tableOf(leaves(row)),
+    predictProba: tableOf,
     predict(row) {
-      const table = tableOf(leaves(row));
+      const table = tableOf(row);
       if (spec.classes.length) return spec.classes[largestOf(table)];
       return nOutputs > 1 ? [...table] : table[0]; // a regression
     },

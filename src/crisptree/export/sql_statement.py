@@ -16,6 +16,10 @@ from crisptree.export.sql_splits import goes_right, literal, no_answer, number
 LEVELS_AT_ONCE = 10
 """Databases limit how deeply expressions nest; a deeper tree goes on in another step."""
 
+MOST_TERMS = 15_000
+"""Weights that a statement may have: 12,000 take SQLite most of a minute before it reads a row, measured, and that time
+grows with their square."""
+
 ROW, LEAF = "crisptree_row", "crisptree_leaf"
 
 
@@ -67,6 +71,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
 def write(portable: Portable, table: str = "rows") -> str:
     """The statement."""
     _check_names(portable, table)
+    _check_size(portable)
     parts = [_table_of_leaves(portable, place) for place in range(len(portable.trees))]
     source = named(table)
     for place, tree in enumerate(portable.trees):
@@ -196,6 +201,18 @@ def _check_names(portable: Portable, table: str) -> None:
             )
     if not isinstance(table, str) or not table:
         raise ExportError(f"`table` must be the name of a table; got {table!r}.")
+
+
+def _check_size(portable: Portable) -> None:
+    """Refuse trees that databases would read for hours."""
+    terms = sum(int(tree.terms.sum()) for tree in portable.trees)
+    if terms > MOST_TERMS:
+        splits = sum(tree.structure.n_splits for tree in portable.trees)
+        raise ExportError(
+            f"a statement may have at most {MOST_TERMS:,} weights, because databases take hours to read longer ones; "
+            f"this model has {terms:,}. Simplify it first, model.simplified(X, y, max_terms="
+            f"{max(MOST_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
+        )
 
 
 def _outputs(portable: Portable) -> list[str]:

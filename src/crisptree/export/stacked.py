@@ -31,6 +31,8 @@ class Stacked:
         Hyperplanes on raw features.
     tables : ndarray of shape (n_leaves, n_outputs)
         What every leaf says.
+    linear : pair of ndarray or None
+        Where leaves have linear models, their weights and offsets; see ``PortableTree``.
     """
 
     root: npt.NDArray[np.int64]
@@ -40,6 +42,7 @@ class Stacked:
     weight: npt.NDArray[np.float32]
     bias: npt.NDArray[np.float32]
     tables: npt.NDArray[np.float64]
+    linear: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
 
     @classmethod
     def of(cls, model: Portable) -> Stacked:
@@ -54,6 +57,7 @@ class Stacked:
                 own = children.astype(np.int64)
                 side.append(np.where(own >= 0, own + splits[number], own - leaves[number]))
             root.append(splits[number] if tree.structure.n_splits else ~leaves[number])
+        models = [tree.linear for tree in model.trees if tree.linear is not None]
         return cls(
             np.array(root),
             leaves[:-1],
@@ -62,6 +66,7 @@ class Stacked:
             np.concatenate([tree.weight for tree in model.trees]),
             np.concatenate([tree.bias for tree in model.trees]),
             np.concatenate([tree.tables for tree in model.trees]),
+            None if not models else tuple(np.concatenate(parts) for parts in zip(*models, strict=True)),
         )
 
     @property
@@ -80,6 +85,11 @@ class Stacked:
     def answers(self) -> npt.NDArray[np.int64]:
         """The place of the largest number of every leaf's table, the first of equal ones.  (n_leaves,)"""
         return self.tables.argmax(axis=1)
+
+    @property
+    def model_cost(self) -> int:
+        """Multiply-adds of the linear models of one leaf of every tree."""
+        return 0 if self.linear is None else self.n_trees * int(np.prod(self.linear[0].shape[1:]))
 
     def arrivals(self, right: Any, n_rows: int) -> npt.NDArray[np.int64]:
         """Where rows arrive in every tree; ``right(split, rows)`` says who turns right.  (n_trees, n_rows)"""

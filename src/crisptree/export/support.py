@@ -88,7 +88,9 @@ IMAGES_STAY = (
     "its rows are windows that must be cut out of images first. Keep the model file (.crisp), or export to JSON."
 )
 
-MODELS_STAY = "its leaves say more than one table each. Train with leaves='constant', or export to JSON."
+MODELS_STAY = (
+    "its leaves say more than one table each. Train with leaves='constant', or export to C, ONNX, JavaScript or JSON."
+)
 
 NOT_IN_C = "a network of several layers is no table. Export to ONNX, or train with split='oblique' or 'axis'."
 
@@ -106,7 +108,6 @@ TARGETS = {
                 "conv": NOT_IN_C,
                 "module": MODULES_STAY,
                 "segmenter": IMAGES_STAY,
-                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(
@@ -119,7 +120,6 @@ TARGETS = {
             refuses={
                 "module": "of modules it knows split='conv' only. Export yours with torch.onnx, or train hyperplanes.",
                 "segmenter": IMAGES_STAY,
-                "linear": MODELS_STAY,
             },
         ),
         ExportTarget(
@@ -128,7 +128,7 @@ TARGETS = {
             (".mjs", ".js"),
             "javascript",
             "Node.js",
-            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY, "linear": MODELS_STAY},
+            refuses={"conv": MODULES_STAY, "module": MODULES_STAY, "segmenter": IMAGES_STAY},
         ),
         ExportTarget(
             "sql",

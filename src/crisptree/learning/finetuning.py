@@ -16,7 +16,7 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.linear_leaves import LeafModels, can_train
+from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -151,11 +151,13 @@ def finetune(
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
+    judge = judge_of(leaf_penalty, row_weight)
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
-    scored = None if validation is None else partial(hard_score, samples=samples, validation=validation)
-    best = None if scored is None else Best(start, trainee.tree, scored)
+    best = None
+    if validation is not None:
+        best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation))
 
     def report(end: EpochEnd) -> None:
         if on_epoch is not None:
@@ -188,6 +190,17 @@ def finetune(
     except StopTraining as stop:
         steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
+
+
+Judge = Callable[[Tree, Samples, Samples], float]
+"""How good a deterministic tree, whose leaves come from the first rows, is on the second."""
+
+
+def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
+    """By its tables, or by the linear models that its leaves would have."""
+    if leaf_penalty is None:
+        return hard_score
+    return partial(linear_score, penalty=leaf_penalty, row_weight=row_weight)
 
 
 class Best:

@@ -21,7 +21,7 @@ from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled
 from crisptree.learning.constraints import Held
-from crisptree.learning.finetuning import TrainedTree, finetune, hard_score
+from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.linear_leaves import left_over, with_models
@@ -39,7 +39,7 @@ from crisptree.tree import Tree
 SEARCHED = (*SEARCHES, "cart")
 """Ways of growing that look for hyperplanes and train none."""
 
-FEW_VALUES = 1_000_000
+FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
 
@@ -218,6 +218,7 @@ def _greedily(work: Work, start: Start) -> TrainedTree:
         on_epoch=work.on_epoch,
         held=work.held,
         n_drawn=spec.n_drawn,
+        holds_on=spec.leaf_penalty is not None,
     )
     return TrainedTree(tree, plan.final_steepness)
 
@@ -300,13 +301,14 @@ def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, c
     Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
     """
     samples, plan = work.samples, work.spec.finetuning.later_half
+    judge = judge_of(work.spec.leaf_penalty, work.spec.row_weight)
     for _ in range(work.spec.reanneal):
         if work.on_epoch:  # a callback has asked to stop
             break
         again = finetune(best.tree, samples, plan, **common)
         if again.tree is best.tree:
             continue
-        now, before = (hard_score(one.tree, samples, validation or samples) for one in (again, best))
+        now, before = (judge(one.tree, samples, validation or samples) for one in (again, best))
         best = again if now >= before else best
     return best
 

@@ -31,6 +31,10 @@ TRIES = 6
 """A stump that leaves one side empty starts again from another random direction: one try, and five more."""
 
 
+LOST = 0.5
+"""A trained stump of numbers that gains less than this share of what it began with is put back to its beginning."""
+
+
 def min_leaf_weight(limits: Limits, samples: Samples) -> float:
     """The weight that each side of a split must keep."""
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
@@ -119,12 +123,14 @@ def grow(
     on_epoch: Listener | None = None,
     held: Held | None = None,
     n_drawn: int | None = None,
+    holds_on: bool = False,
 ) -> Tree:
     """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
 
-    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all.
+    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
+    of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
     """
-    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn)
+    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
     return grow_with(find, tree, samples, limits)
 
 
@@ -269,6 +275,7 @@ class TrainedStumps:
     on_epoch: Listener | None
     held: Held | None = None
     n_drawn: int | None = None
+    holds_on: bool = False
 
     tries: ClassVar[int] = TRIES
 
@@ -282,7 +289,7 @@ class TrainedStumps:
         centers = samples.group_means(groups.sampled(self.plan))
         splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
         splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
-        if self._looks_around and isinstance(splits, ObliqueSplits):
+        if self.looks_around and isinstance(splits, ObliqueSplits):
             start, target = best_start(splits, samples, groups, self.generator), samples.target
             sums = start.statistics.reshape(2 * n_nodes, -1)
             tables = target.update(sums, samples.table().expand(2 * n_nodes, -1)).reshape(2, -1)
@@ -292,7 +299,7 @@ class TrainedStumps:
         return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
 
     @property
-    def _looks_around(self) -> bool:
+    def looks_around(self) -> bool:
         """Whether stumps begin at the best of some hyperplanes: those of numbers whose weights are free."""
         free = self.held is None and self.n_drawn is None and not self.kind.compete_by_feature
         return free and isinstance(self.samples.target, Gaussians) and not self.samples.is_sparse
@@ -357,6 +364,12 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
             trained(stumps, plan.later_half, None)
         return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
 
+    if finders[0].looks_around and finders[0].holds_on:
+        # Soft turns may lose what a hard one has found: rows beyond both ends pull a hyperplane flat.
+        before = [finder.outcome(one) for finder, (one, _) in zip(finders, begins, strict=True)]
+        after = outcomes([one for one, _ in begins], report)
+        pairs = zip(after, before, (request.groups for request in requests), strict=True)
+        return [one.or_better(start.where(one.gains < LOST * start.gains), groups) for one, start, groups in pairs]
     # Signs say what is on the right side, and so do random tables: the other way round is tried too.
     turned = [one.turned() for one, _ in begins] if finders[0].signs is not None else []
     found = outcomes([one for one, _ in begins], report)

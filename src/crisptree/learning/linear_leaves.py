@@ -13,14 +13,16 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
-from crisptree.equations.linear_leaves import ROOT_PENALTY, log_softmax, tree_ridge, working_response
+from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
+from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians, Target
+from crisptree.tree import Tree
 
 Doubles = npt.NDArray[np.float64]
 
@@ -30,8 +32,9 @@ PLAIN_PENALTY = 30.0
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0)
 """What is tried."""
 
-ROUNDS_AT_ONCE, ROUNDS_AT_THE_END = 3, 40
-"""Steps of a softmax towards its best weights, in an epoch of training and for the tree that is kept."""
+ROUNDS_AT_ONCE, ROUNDS_TO_JUDGE, ROUNDS_AT_THE_END = 3, 15, 40
+"""Steps of a softmax towards its best weights: in an epoch of training, where validation rows judge it, and for the
+tree that is kept."""
 
 LEAST_SHARE = 1e-3
 """A leaf whose share in a row is smaller does not look at it."""
@@ -205,9 +208,37 @@ def left_over(samples: Samples, row_weight: float = 1.0) -> Samples:
     rows = LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target)
     weight = row_weight * samples.weight.double().cpu().numpy()
     whole, everyone = TreeStructure.single_leaf(), [Members(np.arange(len(samples)), weight)]
-    y = rows.y - rows.x @ rows.fitted(whole, everyone, ROOT_PENALTY, None, 0)[0]
+    y = rows.y - rows.x @ rows.fitted(whole, everyone, 1.0, None, 0)[0]
     spread = np.sqrt(np.average(y**2, axis=0, weights=weight))
     return replace(samples, y=torch.from_numpy(y / np.maximum(spread, 1e-12)).to(samples.y))
+
+
+def linear_score(
+    tree: Tree, samples: Samples, validation: Samples, *, penalty: float, row_weight: float = 1.0
+) -> float:
+    """The weighted mean score on ``validation`` of the deterministic tree whose leaves have models of ``samples``."""
+    structure, target = tree.structure, samples.target
+    rows, leaf = _scaled_leaf_rows(tree, samples)
+    weight = row_weight * samples.weight.double().cpu().numpy()
+    members = [Members(own, weight[own]) for own in (np.flatnonzero(leaf == one) for one in range(structure.n_leaves))]
+    sums = rows.fitted(structure, members, penalty, None, ROUNDS_TO_JUDGE)[structure.n_splits :]
+    held, there = _scaled_leaf_rows(tree, validation)
+    said = np.zeros((len(there), rows.n_answers))
+    for number, weights in enumerate(sums):
+        here = there == number
+        said[here] = held.x[here] @ weights
+    # The class of the highest score is that of the highest probability.
+    answers = target.answers(said) if isinstance(target, Classes) else said
+    scores = np.asarray(target.agreement(answers, held.y), dtype=np.float64)
+    return float(np.average(scores, weights=validation.weight.double().cpu().numpy()))
+
+
+def _scaled_leaf_rows(tree: Tree, samples: Samples) -> tuple[LeafRows, npt.NDArray[np.int64]]:
+    """Scaled rows, and the leaf that each reaches."""
+    scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
+    pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
+    leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
+    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), leaf.cpu().numpy()
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:

@@ -7,7 +7,7 @@ ONE stump in which every row has a place, its node: the leaf tables of all nodes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +154,10 @@ class Outcome:
     weights: npt.NDArray[np.float64]
     accepted: npt.NDArray[np.bool_]
     turns: Tensor
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Outcome:
+        """The same with the splits of other nodes not accepted."""
+        return replace(self, accepted=self.accepted & wanted)
 
     def or_better(self, other: Outcome, groups: Groups) -> Outcome:
         """Of every node the split of more gain: this one, or another of the same node."""

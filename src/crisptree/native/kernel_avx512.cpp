@@ -2,7 +2,7 @@
 #if defined(__GNUC__) && defined(__x86_64__)
 namespace {
 constexpr int kWidth = 16;
-constexpr int kRowsAtOnce = 4;
+constexpr int kRowsAtOnce = 8;
 }
 #include "kernel.inc"
 

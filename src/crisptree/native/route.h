@@ -11,7 +11,7 @@ namespace crisptree {
 constexpr int kLanes = 32;
 
 // Rows that a kernel may have on their way at once; each needs a desk of `padded` floats.
-constexpr int kMostRowsAtOnce = 4;
+constexpr int kMostRowsAtOnce = 8;
 
 // Splits are dense (count < 0: `start` is the first of `padded` weights, zeros at the end) or sparse (`count` pairs of index and
 // value from `start`, in the order of the index).

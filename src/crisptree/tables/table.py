@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from crisptree.streams import refuse_batches
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.number_texts import PLAIN, NumberTexts
 
@@ -113,6 +114,7 @@ def table_of(X: Any) -> Table:
     >>> table.names, table.num_rows, table.column("color")
     (('age', 'color'), 2, ['red', 'blue'])
     """
+    refuse_batches(X, "a table")
     if hasattr(X, "toarray"):
         raise TypeError(
             "X must be dense: sparse input is not supported where columns are looked at one by one. Give X.toarray()."

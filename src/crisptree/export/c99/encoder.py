@@ -10,27 +10,39 @@ from crisptree.export.portable import Input, Portable
 DECLARATIONS = """\
 #define ${NAME}_N_COLUMNS $n_columns
 
-/* The number that stands for a category of a column; -1 for one that training did not know. */
+/* The number that stands for a category of a column; -1 for one that training did not know, -2 for a text that means a
+ * missing value.
+ */
 int32_t ${name}_category(int32_t column, const char *text);
 
 /* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
- * number of a category. Not a number (NaN) is a missing value: the mean of training stands in. The result is 0, or the
- * number of the first column that cannot be used, counted from 1: its value is too large for single precision, or is
- * missing where the model keeps nothing to stand in.
+ * number of a category. Not a number (NaN), or -2 for a category, is a missing value: the mean of training stands in.
+ * The result is 0, or the number of the first column that cannot be used, counted from 1: its value is too large for
+ * single precision, or is missing where the model keeps nothing to stand in.
  */
 int32_t ${name}_encode(const double *columns, float *row);
 """
 
 CODE = """
+static int ${name}_is(const char *known, const char *text)
+{
+    int32_t i;
+    for (i = 0; known[i] != 0 && known[i] == text[i]; ++i) {
+    }
+    return known[i] == text[i];
+}
+
 int32_t ${name}_category(int32_t column, const char *text)
 {
-    int32_t place, i;
+    int32_t place;
     for (place = ${name}_first_category[column]; place < (int32_t)${name}_first_category[column + 1]; ++place) {
-        const char *known = ${name}_categories[place];
-        for (i = 0; known[i] != 0 && known[i] == text[i]; ++i) {
-        }
-        if (known[i] == text[i]) {
+        if (${name}_is(${name}_categories[place], text)) {
             return place - (int32_t)${name}_first_category[column];
+        }
+    }
+    for (place = 0; place < $n_missing; ++place) {
+        if (${name}_is(${name}_missing[place], text)) {
+            return -2;
         }
     }
     return -1;
@@ -43,7 +55,7 @@ int32_t ${name}_encode(const double *columns, float *row)
         const double value = columns[column];
         const int32_t kind = ${name}_column_kind[column];
         const int32_t levels = (int32_t)${name}_first_category[column + 1] - (int32_t)${name}_first_category[column];
-        const int missing = !(value >= 0.0) && !(value < 0.0);
+        const int missing = (!(value >= 0.0) && !(value < 0.0)) || ((kind & 1) != 0 && value < -1.5);
         if (missing && (kind & 4) != 0) {
             return column + 1;
         }
@@ -96,11 +108,13 @@ def code(model: Portable, name: str) -> str:
         firsts.append(firsts[-1] + len(column.categories))
     fills = [column.fill or 0.0 for column in columns]
     texts = [value for column in columns for value in column.categories] or [""]
-    tables = [
+    tables: list[object] = [
         text.integers(f"{name}_first_category", firsts),
         text.integers(f"{name}_column_kind", [_kind(column) for column in columns]),
         text.rounded(f"{name}_fill", fills),
     ]
-    strings = text.wrapped(text.strings(texts))
-    known = f"static const char *const {name}_categories[{len(texts)}] = {{\n{strings}\n}};\n"
-    return "\n" + "".join(map(str, tables)) + known + filled(CODE, name=name)
+    absent = model.missing_texts or ("",)
+    for what, held in (("categories", texts), ("missing", absent)):
+        strings = text.wrapped(text.strings(held))
+        tables.append(f"static const char *const {name}_{what}[{len(held)}] = {{\n{strings}\n}};\n")
+    return "\n" + "".join(map(str, tables)) + filled(CODE, name=name, n_missing=len(model.missing_texts))

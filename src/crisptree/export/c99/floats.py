@@ -15,6 +15,9 @@ NOTES = (
 )
 
 
+MODELS = ("slope", "offset")
+
+
 def float_pieces(model: Portable, name: str) -> Pieces:
     """What the header of a model has in it, with sums in single precision in the kernel's order."""
     trees = Stacked.of(model)
@@ -26,7 +29,10 @@ def float_pieces(model: Portable, name: str) -> Pieces:
         arrays += [text.integers(f"{name}_start", terms.start), text.integers(f"{name}_gap", terms.gap, "uint8_t")]
     arrays.append(text.singles(f"{name}_weight", terms.value if is_sparse else trees.weight))
     arrays.append(text.singles(f"{name}_bias", trees.bias))
-    arrays.append(text.doubles(f"{name}_table", trees.tables))
+    if trees.linear is None:
+        arrays.append(text.doubles(f"{name}_table", trees.tables))
+    else:
+        arrays += [text.doubles(f"{name}_{what}", part) for what, part in zip(MODELS, trees.linear, strict=True)]
     whole = model.n_features // LANES * LANES
     lanes = filled(source.WHOLE_LANES, name=name, whole=whole) if whole else ""
     score = source.SPARSE_SINGLES if is_sparse else source.DENSE_SINGLES

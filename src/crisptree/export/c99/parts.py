@@ -81,8 +81,8 @@ def routing_arrays(trees: Stacked, name: str) -> list[Array]:
 
 
 def answer_arrays(model: Portable, trees: Stacked, name: str) -> list[Array]:
-    """The class of every leaf, for a single tree; a forest adds its tables up."""
-    is_one_tree_of_classes = trees.n_trees == 1 and model.task == "classification"
+    """The class of every leaf, for a single tree of tables; others add up what their leaves say."""
+    is_one_tree_of_classes = trees.n_trees == 1 and model.task == "classification" and trees.linear is None
     return [integers(f"{name}_answer", trees.answers)] if is_one_tree_of_classes else []
 
 
@@ -94,8 +94,14 @@ def prediction(model: Portable, trees: Stacked, turn: str, words: dict[str, str]
     mean = "" if in_integers else f"        sums[k] = sums[k] / {number};\n"
     words = words | {"turn": turn, "root": str(trees.root[0]), "trees": number, "mean": mean}
     says = "classes" if is_classes else "number" if model.n_outputs == 1 else "numbers"
-    texts = [source.ONE_TREE if is_one else source.FOREST, source.PREDICTIONS[says, is_one]]
-    return "".join(filled(text, **words) for text in [source.ARRIVE, *texts])
+    texts = [source.ARRIVE, source.ONE_TREE if is_one else source.FOREST]
+    if trees.linear is not None:
+        words["arrived"] = f"{words['name']}_arrive(row, {words['root'] if is_one else words['name'] + '_root[tree]'})"
+        texts.append(source.ADD_SHARES if is_classes else source.ADD_NUMBERS)
+    elif not is_one:
+        texts.append(source.ADD_TABLES)
+    texts.append(source.PREDICTIONS[says, is_one and trees.linear is None])
+    return "".join(filled(text, **words) for text in texts)
 
 
 def declarations(model: Portable, words: dict[str, str]) -> str:

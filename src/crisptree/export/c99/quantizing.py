@@ -147,6 +147,11 @@ def integer_trees(model: Portable, precision: str, inputs: str = "auto") -> Inte
         raise ExportError(f"`inputs` must be one of {', '.join(INPUTS)}; got {inputs!r}.")
     if precision not in PRECISIONS:
         raise ExportError(f"`integer` must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
+    if "linear" in model.uses:
+        raise ExportError(
+            "whole numbers are for leaves that say one table each; the models of leaves='linear' need floating point. "
+            "Export without `integer`, or train with leaves='constant'."
+        )
     if model.ranges is None:
         raise ExportError(
             "whole numbers need the range of every feature in training, and this model does not know them: it was "

@@ -208,6 +208,7 @@ def _cost_note(portable: Portable, header: Written, leaves: npt.NDArray[np.int64
     costs = Costs.of(portable, pieces)
     by_leaf = pieces.trees.path_costs(pieces.costs)
     mean = by_leaf[leaves + pieces.trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
+    mean += pieces.trees.model_cost
     return (
         f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
         f"multiply-adds a row, at worst {costs.worst:,}"

@@ -216,7 +216,9 @@ int32_t ${name}_leaf(const $row_type *row, int32_t tree)
 {
     return ${name}_arrive(row, ${name}_root[tree]) - (int32_t)${name}_first_leaf[tree];
 }
+"""
 
+ADD_TABLES = """
 /* What all trees say, added up in their order. */
 static void ${name}_add_up(const $row_type *row, $sum_type *sums)
 {
@@ -228,6 +230,80 @@ static void ${name}_add_up(const $row_type *row, $sum_type *sums)
         const int32_t leaf = ${name}_arrive(row, ${name}_root[tree]);
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
             sums[k] = sums[k] + ${name}_table[leaf * (int32_t)${NAME}_N_OUTPUTS + k];
+        }
+    }
+}
+"""
+
+ADD_NUMBERS = """
+/* What the models of the leaves say, added up over the trees in their order. */
+static void ${name}_add_up(const $row_type *row, double *sums)
+{
+    int32_t tree, k, j;
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        sums[k] = 0;
+    }
+    for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
+        const int32_t first = $arrived * (int32_t)${NAME}_N_OUTPUTS;
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            const double *slope = ${name}_slope + (first + k) * (int32_t)${NAME}_N_FEATURES;
+            double sum = 0.0;
+            for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
+                sum += (double)row[j] * slope[j];
+            }
+            sums[k] = sums[k] + (sum + ${name}_offset[first + k]);
+        }
+    }
+}
+"""
+
+ADD_SHARES = """
+/* e to the power of x, for x of at most 0: halves, and a series for what is left. */
+static double ${name}_exp(double x)
+{
+    double sum = 1.0, power = 1.0;
+    int32_t halves = 0, k;
+    if (x < -745.0) {
+        return 0.0;
+    }
+    halves = (int32_t)(x * -1.4426950408889634);
+    x += (double)halves * 0.6931471805599453;
+    for (k = 1; k < 20; ++k) {
+        power *= x / (double)k;
+        sum += power;
+    }
+    for (; halves > 0; --halves) {
+        sum *= 0.5;
+    }
+    return sum;
+}
+
+/* The softmax of what the models of the leaves say, added up over the trees in their order. */
+static void ${name}_add_up(const $row_type *row, double *sums)
+{
+    int32_t tree, k, j;
+    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+        sums[k] = 0;
+    }
+    for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
+        const int32_t first = $arrived * (int32_t)${NAME}_N_OUTPUTS;
+        double share[${NAME}_N_OUTPUTS];
+        double most = 0.0, all = 0.0;
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            const double *slope = ${name}_slope + (first + k) * (int32_t)${NAME}_N_FEATURES;
+            double sum = 0.0;
+            for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
+                sum += (double)row[j] * slope[j];
+            }
+            share[k] = sum + ${name}_offset[first + k];
+            most = k == 0 || share[k] > most ? share[k] : most;
+        }
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            share[k] = ${name}_exp(share[k] - most);
+            all += share[k];
+        }
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            sums[k] = sums[k] + share[k] / all;
         }
     }
 }

@@ -35,12 +35,14 @@ class Costs:
     @classmethod
     def of(cls, model: Portable, pieces: Pieces) -> Costs:
         """From the tables themselves and the measured size of the code."""
-        case = (pieces.kind, pieces.trees.n_trees > 1)
-        sums = {"float": 8, "integer": 4}[pieces.kind] * model.n_outputs if case[1] else 0
+        is_linear = pieces.trees.linear is not None
+        case = (pieces.kind, pieces.trees.n_trees > 1 or is_linear)
+        sums = {"float": 8, "integer": 4}[pieces.kind] * model.n_outputs * (1 + is_linear) if case[1] else 0
         tables = pieces.table_bytes + sum(array.n_bytes for array in answer_arrays(model, pieces.trees, pieces.name))
         names = sum(len(str(label).encode("utf-8", "surrogatepass")) + 1 + POINTER for label in model.classes)
         flash = tables + names + CODE_BYTES[case]
-        return cls(flash, STACK_BYTES[case] + sums, pieces.trees.worst_cost(pieces.costs))
+        worst = pieces.trees.worst_cost(pieces.costs) + pieces.trees.model_cost
+        return cls(flash, STACK_BYTES[case] + sums, worst)
 
 
 def header(

@@ -34,7 +34,7 @@ def graph_bytes(model: Portable, name: str = "model", form: str = "matrix") -> b
     else:
         scores = conv_scores(graph, model, rows) if is_conv else linear_scores(graph, trees, rows)
         arrived = FROM_SCORES.get(form, by_matrix)(graph, model, trees, scores)
-    answer(graph, model, trees, arrived)
+    answer(graph, model, trees, rows, arrived)
     return graph.written(escaping.identifier(name), _said(model, trees, form))
 
 

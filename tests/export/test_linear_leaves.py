@@ -1,0 +1,94 @@
+import shutil
+from functools import cache
+
+import numpy as np
+import pytest
+
+from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor, export
+from crisptree.export import ExportError, Portable
+from crisptree.export.c99.writing import Costs, pieces_of
+from tests.export import programs
+from tests.export.models import QUICK, table
+
+MODELS = QUICK | {"leaves": "linear", "max_depth": 2}
+
+
+def numbers(estimator, n_outputs=1, **changes):
+    """(model, rows)"""
+    X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
+    y = 1000 * np.stack([X[:, 0] + X[:, 1] * (X[:, 2] > 0), X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
+    return estimator(**MODELS | changes).fit(X, y[:, 0] if n_outputs == 1 else y), X
+
+
+def classes_of_a_table():
+    columns, y = table(300)
+    return CrispTreeClassifier(**MODELS).fit(columns, y), columns
+
+
+def three_classes():
+    X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
+    return CrispTreeClassifier(**MODELS).fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])), X
+
+
+KINDS = {
+    "one number": lambda: numbers(CrispTreeRegressor),
+    "two numbers": lambda: numbers(CrispTreeRegressor, 2),
+    "a forest": lambda: numbers(CrispForestRegressor, n_estimators=3),
+    "three classes": three_classes,
+    "a table": classes_of_a_table,
+}
+
+
+@cache
+def made(kind):
+    return KINDS[kind]()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plain_values_of_linear_leaves_are_what_the_model_predicts(kind):
+    model, X = made(kind)
+    portable = Portable.of(model)
+    assert "linear" in portable.uses
+    if portable.encodes:
+        return
+    total = np.zeros((len(X), portable.n_outputs))
+    for tree, reached in zip(portable.trees, np.atleast_2d(model.apply(X).T), strict=True):
+        weight, offset = tree.linear
+        scores = np.einsum("nkp,np->nk", weight[reached], X.astype(np.float64)) + offset[reached]
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        total += shares / shares.sum(axis=1, keepdims=True) if portable.classes else scores
+    told = model.predict_proba(X) if portable.classes else model.predict(X).reshape(len(X), -1)
+    np.testing.assert_allclose(total / len(portable.trees), told, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("to", ["c", "js", "onnx", "json"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
+    if to == "js" and shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    model, X = made(kind)
+    found = export.check(model, X, to)
+    assert found.holds, str(found)
+    assert found.rows == 300
+    assert found.largest_difference < 1e-6
+
+
+def test_where_linear_leaves_cannot_go_they_are_refused():
+    model, _ = made("three classes")
+    for to, options in (("sql", {}), ("c", {"integer": "int8"})):
+        with pytest.raises(ExportError, match="leaves='constant'"):
+            export.write(model, to, **options)
+
+
+def test_linear_leaves_compile_without_a_warning_and_fit_where_the_exporter_says(tmp_path):
+    if programs.shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("needs arm-none-eabi-gcc")
+    model, X = made("three classes")
+    assert "warns" not in str(export.check(model, X, "c"))
+    portable = Portable.of(model)
+    flash, stack, _ = programs.sizes(export.c(model), tmp_path)
+    costs = Costs.of(portable, pieces_of(portable, "model", None, "auto")[0])
+    assert flash <= costs.flash
+    assert stack <= costs.stack
