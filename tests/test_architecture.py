@@ -77,8 +77,7 @@ EXCEPTIONS = {
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
     "estimators/forest_choices.py": {"learning"},
-    "estimators/forest.py": {"explain"},  # inside the methods that explain
-    "estimators/forest_base.py": {"explain"},
+    "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
     "estimators/simplifying.py": {"learning"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes

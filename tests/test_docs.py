@@ -22,7 +22,7 @@ PAGES = sorted(
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md")]
     if not set(page.relative_to(ROOT).parts) & (BUILT | {".venv", "build"})
 )
-MODULES = ("datasets", "explain", "export", "limits", "metrics", "plots", "report", "streams")
+MODULES = ("datasets", "distributed", "explain", "export", "limits", "metrics", "plots", "report", "streams")
 PUBLIC = ("crisptree", *(f"crisptree.{module}" for module in MODULES))
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+*-]+)+/?")
 """Something with a slash in it and nothing but names around: docs/data.md, experiments/, benchmarks/bench_*.py."""
@@ -143,7 +143,7 @@ def test_the_api_pages_list_every_public_name(module):
 def test_the_ways_through_the_code_exist_and_are_short():
     page = (ROOT / "docs" / "architecture.md").read_text()
     ways = re.split(r"^\*\*`", page.split("## The ways through it")[1].split("## Fast code")[0], flags=re.M)[1:]
-    assert len(ways) == 7
+    assert len(ways) == 8
     files = [{resolved(name)[0] for name in re.findall(r"`(crisptree\.[\w.]+)`", way)} for way in ways]
     assert all(5 <= len(those) <= 12 for those in files)
     a_default_fit = {"estimators.fitting", "estimators.choices", "learning.choosing", "estimators.finishing"}

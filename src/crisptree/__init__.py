@@ -25,6 +25,7 @@ __all__ = [
     "CheckpointError",
     "ModelFileError",
     "load",
+    "distributed",
     "explain",
     "export",
     "limits",
@@ -46,13 +47,13 @@ _HOMES = {
     "load": "crisptree.estimators.loading",
 }
 
-_MODULES = ("explain", "export", "limits", "metrics", "streams")
+_MODULES = ("distributed", "explain", "export", "limits", "metrics", "streams")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
     __version__: str
 
-    from crisptree import explain, export, limits, metrics, streams
+    from crisptree import distributed, explain, export, limits, metrics, streams
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor

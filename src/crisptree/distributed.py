@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+__all__ = ["ProcessGroupError", "alone", "is_together"]
+
 MOST_SHARDS = 4096
 """So many sums of whole units of at most 50 bits fit into 63."""
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from crisptree import CrispForestClassifier, load
+from crisptree import CrispForestClassifier, CrispForestRegressor, load
 from tests.cli.running import QUICK, done, run
+from tests.tables.writers import text
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,26 @@ def test_what_forests_do_not_do_is_said(forest, shop, tmp_path):
     answer = run("fit", shop.csv, "-t", "buys", "--drop", "id", "--trees", "3", "--paper", "-o", tmp_path / "x.crisp")
     assert answer.code != 0
     assert "--paper is for one tree" in answer.said
+    refused = {"zero": "got 'zero'", "0": "got '0'"}
+    for trees, words in refused.items():
+        answer = run("fit", shop.csv, "-t", "buys", "--trees", trees, "-o", tmp_path / "x.crisp")
+        assert answer.code != 0
+        assert words in answer.said
+    answer = run("predict", forest, shop.csv, "--interval", "0.9")
+    assert answer.code != 0
+    assert "the model predicts classes" in answer.said
+
+
+def test_trees_of_numbers_are_fitted_predicted_judged_and_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{3 * (a > b) + 0.1 * b:.4f}" for a, b in rng.normal(size=(120, 2))]
+    table, model = text(tmp_path / "t.csv", "a,b,price", *rows), tmp_path / "m.crisp"
+    kept = ("--checkpoint", tmp_path / "kept")
+    done("fit", table, "-t", "price", "--trees", "3", *QUICK, *kept, "-o", model)
+    assert isinstance(load(model), CrispForestRegressor)
+    assert json.loads(done("evaluate", model, table, "--json").raw)["r2"] > 0.3
+    lines = done("predict", model, table, "--interval", "0.8", "--leaf", "--explain").raw.splitlines()
+    names = ["prediction", "low", "high", *(f"leaf in tree {number}" for number in range(3)), "path"]
+    assert lines[0].replace('"', "").split(",") == names
+    done("report", model, table, "-o", tmp_path / "page.html")
+    assert "of a forest (3 trees, R² " in (tmp_path / "page.html").read_text()

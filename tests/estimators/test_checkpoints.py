@@ -11,7 +11,13 @@ import pytest
 import torch
 from scipy import sparse
 
-from crisptree import CheckpointError, CrispSegmenter, CrispTreeClassifier
+from crisptree import (
+    CheckpointError,
+    CrispForestClassifier,
+    CrispForestRegressor,
+    CrispSegmenter,
+    CrispTreeClassifier,
+)
 from crisptree.learning.history import StopTraining
 from crisptree.learning.journal import Journal
 from crisptree.persistence import checkpoints, model_file
@@ -90,6 +96,19 @@ def test_an_interrupted_fit_goes_on_to_the_same_tree_bit_for_bit(case, tmp_path,
         assert saved(model.fit(*data, checkpoint=tmp_path / "whole", checkpoint_every=0), tmp_path) == at_once
     first, second = sorted(np.random.default_rng(len(kept)).integers(1, max(len(kept) // 2, 2), 2).tolist())
     again = interrupted(model, data, tmp_path / "parts", monkeypatch, [first, second])
+    assert saved(again, tmp_path) == at_once
+
+
+@pytest.mark.parametrize("kind", [CrispForestClassifier, CrispForestRegressor])
+def test_an_interrupted_forest_goes_on_to_the_same_trees(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    data, model = rows(), kind(**PLAIN, n_estimators=3, n_jobs=2)
+    at_once = saved(model.fit(*data), tmp_path)
+    with monkeypatch.context() as patch:
+        kept = crash_after(patch, None)
+        assert saved(model.fit(*data, checkpoint=tmp_path / "whole", checkpoint_every=0), tmp_path) == at_once
+    assert len(kept) > 15  # growth and the finetuning of three trees
+    again = interrupted(model, data, tmp_path / "parts", monkeypatch, [4, len(kept) - 4])
     assert saved(again, tmp_path) == at_once
 
 
@@ -275,6 +294,21 @@ def test_a_fit_killed_while_it_writes_goes_on_to_the_same_tree(tmp_path):
 def test_a_fit_killed_at_twenty_random_moments_goes_on_to_the_same_tree(tmp_path):
     moments = np.random.default_rng().uniform(0.02, 1.0, 20).round(3)
     assert "20 kills, the same tree" in killed(tmp_path, "auto", moments.tolist()), moments
+
+
+def test_a_deep_tree_whose_batches_go_in_pieces_goes_on_to_the_same_bits(tmp_path):
+    """How large a piece is hangs on the rows before it, which a resumed fit has not seen."""
+
+    def crash(record):
+        if record.epoch == 2:
+            raise Crash
+
+    deep = PLAIN | {"grow": "balanced", "max_depth": 11, "finetune_epochs": 3, "min_updates": 0, "batch_size": 300}
+    data, folder = rows(300), tmp_path / "folder"
+    with pytest.raises(Crash):
+        CrispTreeClassifier(**deep, callbacks=[crash]).fit(*data, checkpoint=folder, checkpoint_every=0)
+    resumed = CrispTreeClassifier(**deep).fit(*data, checkpoint=folder, resume=True)
+    assert saved(resumed, tmp_path) == saved(CrispTreeClassifier(**deep).fit(*data), tmp_path)
 
 
 @pytest.mark.gpu

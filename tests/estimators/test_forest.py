@@ -167,6 +167,34 @@ def test_sparse_rows_are_taken():
     assert np.array_equal(model.predict_proba(rows), model.predict_proba(rows.toarray()))
 
 
+def test_a_warm_start_on_other_rows_is_refused():
+    model = classifier(n_estimators=2, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="differ from those of the fit before"):
+        model.set_params(n_estimators=3).fit(X[::-1], y)
+    with pytest.raises(ValueError, match="differ from those of the fit before"):
+        model.fit(X, y, sample_weight=1.0 + (y == 0))
+    assert len(model.fit(X, y)) == 3
+
+
+def test_a_tree_that_is_not_there_is_named(forest):
+    for number in (99, -99, "one"):
+        with pytest.raises(IndexError, match=rf"from 0 to {len(forest) - 1}.* got {number!r}"):
+            forest.tree(number)
+    assert forest.tree(-1).get_n_leaves() == forest.tree(len(forest) - 1).get_n_leaves()
+
+
+def test_a_forest_of_numbers_explains_a_row():
+    model = regressor(n_estimators=3).fit(X, X[:, 0])
+    said = model.explain(X[0], top=1)
+    assert said.predicted == pytest.approx(float(model.predict(X[:1])[0]))
+    first, *_, last = str(said).splitlines()
+    assert "3 trees say" in first
+    far = abs(said.paths[said.order[-1]].predicted - said.predicted)
+    assert f"tree {said.order[-1]}:" in last
+    assert all(abs(way.predicted - said.predicted) <= far for way in said.paths)
+    assert "3 trees say" in said._repr_html_()
+
+
 def test_choices_are_made_once_by_small_forests():
     quick = QUICK | {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2}
     model = CrispForestClassifier(**quick, n_estimators=2).fit(X[::2], y[::2])

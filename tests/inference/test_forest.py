@@ -45,6 +45,19 @@ def test_the_leaves_are_those_of_the_single_trees(instruction_set, n_rows, n_fea
             assert np.array_equal(leaves, wanted)
 
 
+@pytest.mark.skipif(router is None, reason="needs the kernel")
+@pytest.mark.parametrize("instruction_set", router.instruction_sets() if router is not None else [])
+def test_zeros_around_the_values_of_a_row_change_no_leaf(instruction_set):
+    forest = forest_of(400)
+    X = RNG.normal(size=(60, 400)).astype(np.float32)
+    for row, (begin, end) in enumerate(RNG.integers(0, 400, size=(60, 2))):
+        X[row, :begin], X[row, end:] = 0.0, -0.0
+    wanted = np.stack([reference.route_rows(tree, X) for tree in forest], axis=1)
+    leaves = np.empty((60, len(forest)), dtype=np.int64)
+    assert forest.kernel.route(X, leaves, 1, True, instruction_set)
+    assert np.array_equal(leaves, wanted)
+
+
 def test_the_mean_is_summed_in_the_order_of_the_trees():
     forest = forest_of(6)
     X = RNG.normal(size=(300, 6)).astype(np.float32)

@@ -30,13 +30,16 @@ def only_the_last(n, rank, size):
 CASES = {
     "level by level": (halves, {}, {}),
     "best first, em": (lopsided, {"max_leaf_nodes": 5, "max_depth": None, "algorithm": "em"}, {}),
-    "alternating": (only_the_last, {"algorithm": "alternating"}, {"shards": 3}),
+    "alternating, validation": (
+        only_the_last,
+        {"algorithm": "alternating", "early_stopping": True},
+        {"shards": 3, "validation": True},
+    ),
     "weights and early stopping": (
         lopsided,
         {"class_weight": "balanced", "early_stopping": True, "l2": 0.01, "l1": 0.002, "validation_fraction": 0.3},
         {"weights": True},
     ),
-    "validation": (halves, {"early_stopping": True}, {"validation": True}),
 }
 """By name: who has which rows, parameters, and what else ``fit`` is given. Iris is sorted, so that processes have
 different classes."""

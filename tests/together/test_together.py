@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.together.cases import CASES, digest, fitted
+from tests.together.cases import CASES, digest, fitted, rows
 from tests.together.conftest import ROOT
 
 
@@ -94,3 +94,28 @@ def test_when_a_process_dies_the_others_end_with_our_error(tmp_path):
     for rank in range(size - 1):
         found = json.loads((tmp_path / f"one_dies-{rank}-of-{size}.json").read_text())
         assert found["error"].startswith("ProcessGroupError: all processes of the group must answer")
+
+
+@pytest.mark.slow
+def test_the_command_line_writes_the_same_file_for_any_number_of_processes(tmp_path):
+    X, y, _ = rows("level by level")
+    table = tmp_path / "iris.csv"
+    lines = [",".join([*map(str, x), label]) for x, label in zip(X, y, strict=True)]
+    table.write_text("\n".join(["a,b,c,d,label", *lines]))
+    files = []
+    for number in (1, 2):
+        files.append(tmp_path / f"{number}.crisp")
+        done = run_cli(number, table, "-o", files[-1], "--depth", 2, "--epochs", 3, "--finetune-epochs", 3)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("leaves ·") == 1
+    assert files[0].read_bytes() == files[1].read_bytes()
+    refused = run_cli(2, table, "-o", tmp_path / "forest.crisp", "--trees", 3)
+    assert refused.stderr.count("a forest cannot be done by several processes together") == 1
+
+
+def run_cli(n_processes, table, *flags):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)]
+    command += ["-m", "crisptree", "fit", str(table), "-t", "label", "--l1", "0", "--input-noise", "0.3"]
+    command += ["--shrinkage", "0", *map(str, flags)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

@@ -12,7 +12,7 @@ import typer
 from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
-from crisptree.cli.forests import forest_of
+from crisptree.cli.forests import check_trees, forest_of
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
@@ -126,15 +126,14 @@ def fit(
 
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
-    if trees is not None and checkpoint is not None:
-        raise typer.BadParameter("--checkpoint is for one tree; leave --trees away.")
+    check_trees(trees, paper)
 
     def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
         kind, chosen = estimator_of(table, parameters)
-        model = forest_of(trees, table, paper, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
+        model = forest_of(trees, table, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
         rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
-        if is_together():
+        if is_together() and not trees and not table.has_numbers:
             more |= {"shards": shards, "sums": sums}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}

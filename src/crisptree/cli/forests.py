@@ -13,40 +13,69 @@ from rich.table import Table
 
 import crisptree
 from crisptree.cli.output import Output, shown, table_of
+from crisptree.cli.rows import predicts_numbers
 from crisptree.cli.training import TrainingTable
+from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import listed
 
 
-def forest_of(trees: str, table: TrainingTable, paper: bool, parameters: dict[str, Any]) -> Any:
-    """A forest of as many trees as the user asks for."""
+def check_trees(trees: str | None, paper: bool) -> None:
+    """Hold what was asked for to what a forest can have."""
+    if trees is None:
+        return
     if paper:
         raise typer.BadParameter("--paper is for one tree; leave --trees away.")
-    if table.has_numbers:
-        raise typer.BadParameter(
-            "--trees is for classes here, and the target holds numbers. CrispForestRegressor takes them in Python; "
-            "--task classification takes every number for a class."
-        )
+    if trees != "auto" and not (trees.isdecimal() and 1 <= int(trees) <= MOST_TREES):
+        raise typer.BadParameter(f"--trees must be a whole number from 1 to {MOST_TREES:,}, or auto; got {trees!r}.")
+
+
+def forest_of(trees: str, table: TrainingTable, parameters: dict[str, Any]) -> Any:
+    """A forest of as many trees as the user asks for."""
     number = int(trees) if trees.isdecimal() else trees
-    return crisptree.CrispForestClassifier(n_estimators=number, **parameters)
+    kind = crisptree.CrispForestRegressor if table.has_numbers else crisptree.CrispForestClassifier
+    return kind(n_estimators=number, **parameters)
 
 
 def by_all_trees(
-    model: Any, X: npt.NDArray[np.float32], jobs: int | None, *, proba: bool, leaf: bool, explain: bool
+    model: Any,
+    X: npt.NDArray[np.float32],
+    jobs: int | None,
+    *,
+    proba: bool,
+    leaf: bool,
+    explain: bool,
+    interval: float | None,
 ) -> dict[str, Any]:
     """The columns that the user asked for."""
-    classes, values = model.classes_, model.forest_.values(X, jobs)
-    text = classes.dtype.kind in "OUT"
-    kind = pa.string() if text else pa.from_numpy_dtype(classes.dtype)
-    columns: dict[str, Any] = {"prediction": pa.array(classes[values.argmax(axis=1)].tolist(), kind)}
-    if proba:
-        columns |= {f"probability of {label}": values[:, number] for number, label in enumerate(classes.tolist())}
+    values = model.forest_.values(X, jobs)
+    columns = _numbers(model, X, values, interval) if predicts_numbers(model) else _classes(model, values, proba)
     if leaf:
         leaves = model.forest_.leaves(X, jobs)
         columns |= {f"leaf in tree {tree}": leaves[:, tree] for tree in range(len(model))}
     if explain:
         said = ["; ".join(str(model.explain(row, top=3)).splitlines()[:2]) for row in X]
         columns["path"] = pa.array(said, pa.string())
+    return columns
+
+
+def _classes(model: Any, values: npt.NDArray[np.float64], proba: bool) -> dict[str, Any]:
+    classes = model.classes_
+    text = classes.dtype.kind in "OUT"
+    kind = pa.string() if text else pa.from_numpy_dtype(classes.dtype)
+    columns: dict[str, Any] = {"prediction": pa.array(classes[values.argmax(axis=1)].tolist(), kind)}
+    if proba:
+        columns |= {f"probability of {label}": values[:, number] for number, label in enumerate(classes.tolist())}
+    return columns
+
+
+def _numbers(
+    model: Any, X: npt.NDArray[np.float32], values: npt.NDArray[np.float64], interval: float | None
+) -> dict[str, Any]:
+    columns: dict[str, Any] = {"prediction": values[:, 0]}
+    if interval is not None:
+        ends = model.predict_interval(X, interval) if len(X) else np.zeros((2, 0))
+        columns["low"], columns["high"] = ends
     return columns
 
 

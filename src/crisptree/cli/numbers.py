@@ -85,8 +85,9 @@ COVERAGES = (0.5, 0.9)
 
 def evaluated(model: Any, rows: Labelled) -> dict[str, Any]:
     """Errors on a table, and how many of its rows lie in the intervals of their leaves."""
-    tree = model.tree_
-    mean = float(tree.in_units(tree.meaning.tables(tree.statistics.node_counts[:1]))[0, 0])
+    trees = [*model.forest_] if hasattr(model, "forest_") else [model.tree_]
+    roots = [tree.in_units(tree.meaning.tables(tree.statistics.node_counts[:1]))[0, 0] for tree in trees]
+    mean = float(np.mean(roots))
     within = {}
     for coverage in COVERAGES:
         low, high = model.predict_interval(rows.X, coverage)

@@ -83,13 +83,15 @@ def predict(
     estimator = load_model(model)
     if proba and predicts_numbers(estimator):
         raise typer.BadParameter("--proba is for classes; the model predicts numbers. --interval says where they lie.")
-    if interval is not None and not (predicts_numbers(estimator) and 0 < interval < 1):
-        raise typer.BadParameter(f"--interval must lie between 0 and 1, for a model of numbers; got {interval}.")
+    if interval is not None and not predicts_numbers(estimator):
+        raise typer.BadParameter("--interval is for numbers; the model predicts classes. --proba says how sure it is.")
+    if interval is not None and not 0 < interval < 1:
+        raise typer.BadParameter(f"--interval must lie between 0 and 1; got {interval}.")
 
     def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
         """The columns that the user asked for."""
         if hasattr(estimator, "forest_"):
-            return by_all_trees(estimator, X, jobs, proba=proba, leaf=leaf, explain=explain)
+            return by_all_trees(estimator, X, jobs, proba=proba, leaf=leaf, explain=explain, interval=interval)
         leaves = route_rows(estimator.tree_, X, jobs)
         answer = _numbers if predicts_numbers(estimator) else _classes
         columns = answer(estimator, estimator.tree_.leaf_values(leaves, X), proba, interval)

@@ -63,7 +63,7 @@ def together(device: str, data: Path) -> Iterator[Processes]:
     import torch
     import torch.distributed as dist
 
-    on_gpus = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    on_gpus = device.startswith("cuda")
     if on_gpus:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("nccl" if on_gpus else "gloo")

@@ -45,17 +45,15 @@ class Labelled:
 
 def predicts_numbers(model: Any) -> bool:
     """Whether a model is a regressor."""
-    return isinstance(model, crisptree.CrispTreeRegressor)
+    return isinstance(model, crisptree.CrispTreeRegressor | crisptree.CrispForestRegressor)
 
 
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    of_rows = crisptree.CrispTreeClassifier | crisptree.CrispTreeRegressor | crisptree.CrispForestClassifier
-    if not isinstance(model, of_rows):
+    if isinstance(model, crisptree.CrispSegmenter):
         raise crisptree.ModelFileError(
-            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use "
-            f"{'it from Python' if hasattr(model, 'forest_') else 'crisptree segment for that'}."
+            f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
     if predicts_numbers(model) and model.n_outputs_ > 1:
         raise crisptree.ModelFileError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -20,7 +18,6 @@ from crisptree.inference import CrispTree
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.explain import ForestPath
     from crisptree.learning.problem import Part
 
 
@@ -88,29 +85,10 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     """
 
     FITTED = (*ForestEstimator.FITTED, "classes_", "oob_decision_function_")
+    SCORE = ("accuracy", ".2%")
 
     classes_: npt.NDArray[Any]
     oob_decision_function_: npt.NDArray[np.float64]
-
-    def fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    ) -> Self:
-        """Draw rows for every tree, grow all of them together and finetune each.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows and classes as ``CrispTreeClassifier.fit`` takes them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
-        validation : (X, y), default=None
-            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
-        """
-        return self._fit_forest(X, y, sample_weight, validation)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
@@ -150,47 +128,8 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         check_is_fitted(self, "forest_")
         return np.mean([tree.soft_predict_proba(X, steepness) for tree in self.estimators_], axis=0)
 
-    def report(
-        self, path: str | PathLike[str], X: Any = None, y: Any = None, *, number: int | None = None, **options: Any
-    ) -> Path:
-        """Write a page about one of the trees, with the forest's scores in its title; see ``crisptree.report.write``.
-
-        Parameters
-        ----------
-        path : str or path
-            The file to write.
-        X, y : array-like, default=None
-            Rows and their classes.
-        number : int, default=None
-            Which tree; None takes the one that most often answers as the forest does on X, or the first.
-        **options
-            As ``CrispTreeClassifier.report`` takes them.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     forest.report(pathlib.Path(folder) / "iris.html", X, y).name
-        'iris.html'
-        """
-        check_is_fitted(self, "forest_")
-        trees, said = self.estimators_, [f"{len(self)} trees"]
-        if X is not None:
-            answers = self.predict(X)
-            if number is None:
-                number = int(np.argmax([np.mean(tree.predict(X) == answers) for tree in trees]))
-            if y is not None:
-                said.append(f"accuracy {np.mean(answers == np.asarray(y)):.2%}")
-        if np.isfinite(getattr(self, "oob_score_", np.nan)):
-            said.append(f"out of bag {self.oob_score_:.2%}")
-        number = range(len(self))[number or 0]
-        title = f"Tree {number} of a forest ({', '.join(said)})"
-        return trees[number].report(path, X, y, **{"title": title} | options)
+    def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
+        return float(np.mean(one != other))
 
     def margins(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
         """By how much the trees prefer a class: its mean probability less that of the next best.  (n,)
@@ -226,25 +165,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         2
         """
         check_is_fitted(self, "forest_")
-        return cast(CrispTreeClassifier, self._as_tree(CrispTreeClassifier, self.forest_.trees[number]))
-
-    def explain(self, x: Any, *, top: int = 5) -> ForestPath:
-        """What every tree says of one row and on which way, and which features pushed it most; see ``explain.votes``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from crisptree import CrispForestClassifier
-        >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> given = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
-        >>> forest = CrispForestClassifier(n_estimators=3, max_depth=2, **given, random_state=0).fit(X, y)
-        >>> said = forest.explain(X.iloc[0], top=1)
-        >>> said.n_for, len(said.paths)
-        (3, 3)
-        """
-        from crisptree.explain import votes
-
-        return votes(self, x, top=top)
+        return cast(CrispTreeClassifier, self._as_tree(CrispTreeClassifier, number))
 
     def to_tree(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, **options: Any) -> CrispTreeClassifier:
         """One tree that answers as the forest does, distilled on rows; see ``CrispTreeClassifier.distill``.

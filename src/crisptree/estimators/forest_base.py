@@ -14,10 +14,17 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
-from crisptree.estimators.base import KnowsColumns, TreeEstimator
+from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
-from crisptree.estimators.forest_checks import check_forest, check_more_trees
+from crisptree.estimators.forest_checks import (
+    check_forest,
+    check_more_trees,
+    check_same_rows,
+    check_tree_number,
+    digest_of,
+)
+from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
 from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
@@ -31,15 +38,13 @@ if TYPE_CHECKING:
     from crisptree.persistence.model_file import Sections
     from crisptree.tables.table_encoder import TableEncoder
 
-ROWS_AT_ONCE = 1024
-"""Rows of a table of proximities that are counted at a time."""
 
-
-class ForestEstimator(KnowsColumns, BaseEstimator):
+class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "preprocessing_", "oob_score_"),
+        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "preprocessing_"),
+        "oob_score_",
     )
     """What a fit leaves behind, and the next one forgets first."""
 
@@ -51,6 +56,7 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     oob_score_: float
     seed_: int
     n_rows_: int
+    rows_digest_: str
 
     if TYPE_CHECKING:
         PARAMETERS: ClassVar[dict[str, Parameter]]
@@ -79,8 +85,34 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         """Keep what trees say of rows that they have not seen; ``kept`` are the rows with some weight."""
 
-    def _fit_forest(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Self:
-        """A fit: checks, rows, choices, trees; the estimator is as it was if any of it fails."""
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: bool = False,
+    ) -> Self:
+        """Draw rows for every tree, grow all of them together and finetune each.
+
+        The estimator is as it was if any of it fails.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and classes or numbers, as the ``fit`` of one tree takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
+        validation : (X, y), default=None
+            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
+        checkpoint, checkpoint_every, resume
+            As the ``fit`` of one tree takes them: a folder in which the fit keeps what it has done. Such a fit
+            finetunes one tree after the other.
+        """
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         check_alone("a forest")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -90,16 +122,22 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            rows = digest_of(data)
             if earlier is not None:
                 check_more_trees(parameters, len(earlier), self.n_rows_, len(data.y))
+                check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
             chosen = self.__dict__.get("chosen_", {})
             from crisptree.estimators.fitting_forest import fit_forest_rows
 
-            trained = fit_forest_rows(by_number(parameters, twin), data, held_out, earlier, chosen, seed)
+            parameters = by_number(parameters, twin)
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": [*(earlier or [])]}
+            with checkpoints.kept(parameters, given, seed) as seed:
+                trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
             twin._take_up(data)
-            twin.seed_, twin.n_rows_ = seed, len(data.y)
+            twin.seed_, twin.n_rows_, twin.rows_digest_ = seed, len(data.y), rows
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
             if trained.out_of_bag is not None:
@@ -107,8 +145,9 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
                 twin._take_up_unseen(trained.out_of_bag, checks.kept_rows(self, y, sample_weight, len(data.y)))
         return self
 
-    def _as_tree(self, kind: type[Any], tree: CrispTree) -> Any:
+    def _as_tree(self, kind: type[Any], number: int) -> Any:
         """One of the trees as a fitted estimator of that kind."""
+        tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
         own = {name: getattr(self, name) for name in kind.PARAMETERS}
         depth = {} if self.max_depth != "auto" else {"max_depth": None}
         one = kind(**own | depth | {"warm_start": False, "random_state": None})
@@ -157,53 +196,6 @@ class ForestEstimator(KnowsColumns, BaseEstimator):
         leaves = self.forest_.leaves(checks.check_rows(self, X), self.n_jobs)
         assert leaves is not None
         return leaves
-
-    def proximity(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """The share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        Y : array-like of shape (m_samples, n_features), default=None
-            Rows to hold them against; None holds X against itself.
-        """
-        here = self.apply(X)
-        there = here if Y is None else self.apply(Y)
-        shares = np.empty((len(here), len(there)))
-        for start in range(0, len(here), ROWS_AT_ONCE):
-            rows = here[start : start + ROWS_AT_ONCE]
-            same = np.zeros((len(rows), len(there)), dtype=np.int32)
-            for tree in range(here.shape[1]):
-                same += rows[:, tree, None] == there[None, :, tree]
-            shares[start : start + len(rows)] = same / here.shape[1]
-        return shares
-
-    @property
-    def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """The mean of the trees' importances, sum 1; see ``explain.feature_importances``."""
-        check_is_fitted(self, "forest_")
-        from crisptree.explain import feature_importances
-
-        try:
-            each = [feature_importances(tree) for tree in self.forest_]
-        except TypeError as error:  # so that hasattr says no for trees with modules
-            raise AttributeError(str(error)) from error
-        mean = np.mean(each, axis=0)
-        total = mean.sum()
-        mean = mean / total if total > 0 else mean
-        encoder = self.__dict__.get("encoder_")
-        return mean if encoder is None else np.asarray(encoder.preprocessing_.by_input(mean))
-
-    def get_depth(self) -> int:
-        """The largest number of splits that a row may visit in a tree."""
-        check_is_fitted(self, "forest_")
-        return max(tree.structure.depth for tree in self.forest_)
-
-    def get_n_leaves(self) -> int:
-        """The number of leaves of all trees together."""
-        check_is_fitted(self, "forest_")
-        return sum(tree.structure.n_leaves for tree in self.forest_)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forest to a file that ``crisptree.load`` reads."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import Parameter
+from crisptree.rows.sparse import SparseRows
+
+if TYPE_CHECKING:
+    from crisptree.estimators.validation import TrainingData
+
+ROWS_LOOKED_AT = 1000
+"""So many rows, spread over all, are compared where a warm start must go on with the same ones."""
 
 
 def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *, has_validation: bool) -> None:
@@ -41,3 +52,33 @@ def check_more_trees(parameters: Mapping[str, Any], n_trees: int, n_rows: int, n
             f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
             f"{wanted}. Use a new estimator for fewer."
         )
+
+
+def digest_of(data: TrainingData) -> str:
+    """A checksum of y, of weights and of some rows."""
+    some = np.linspace(0, len(data.y) - 1, min(len(data.y), ROWS_LOOKED_AT)).astype(np.int64)
+    X = data.X[some]
+    found = hashlib.sha256()
+    for part in (data.y, data.weight, *((X.data, X.index) if isinstance(X, SparseRows) else (X,))):
+        found.update(np.ascontiguousarray(part).data)
+    return found.hexdigest()
+
+
+def check_same_rows(before: str, here: str) -> None:
+    """A warm start goes on with the same values, as far as a checksum of some of them tells."""
+    if before != here:
+        raise ValueError(
+            "`warm_start` must go on with the same rows, because trees are judged by those of them that they have not "
+            "drawn; X, y or sample_weight differ from those of the fit before. Use a new estimator for other data."
+        )
+
+
+def check_tree_number(number: Any, n_trees: int) -> int:
+    """Which tree is meant, counted from the end below zero."""
+    try:
+        return range(n_trees)[index(number)]
+    except (IndexError, TypeError):
+        raise IndexError(
+            f"the number of a tree must be a whole one from 0 to {n_trees - 1}, or from -{n_trees} to -1 counted from "
+            f"the end; got {number!r}."
+        ) from None

@@ -32,7 +32,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     Parameters
     ----------
     n_estimators, max_samples, max_features, max_depth, random_state, warm_start
-        As those of ``CrispForestClassifier``.
+        As those of ``CrispForestClassifier``; the depth "auto" is 8 for hyperplanes.
     bootstrap : bool, default=True
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
     **tree_parameters
@@ -67,29 +67,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     """
 
     FITTED = (*ForestEstimator.FITTED, "n_outputs_", "oob_prediction_")
+    SCORE = ("R²", ".3f")
 
     n_outputs_: int
     oob_prediction_: Doubles
-
-    def fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    ) -> Self:
-        """Draw rows for every tree, grow all of them together and finetune each.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows and numbers as ``CrispTreeRegressor.fit`` takes them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, beside how often a tree has drawn them. A row of weight zero is left out.
-        validation : (X, y), default=None
-            Rows that judge choices and, with ``early_stopping``, every epoch of finetuning.
-        """
-        return self._fit_forest(X, y, sample_weight, validation)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)
@@ -114,6 +95,14 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     def predict(self, X: npt.ArrayLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
         return self._flat(self._values(X)[:, : self.n_outputs_])
+
+    def _difference(self, one: Doubles, other: Doubles) -> float:
+        return float(np.mean((one - other) ** 2))
+
+    def soft_predict(self, X: npt.ArrayLike, steepness: float | None = None) -> Doubles:
+        """The mean of what the probabilistic trees predict, which visit every leaf; for study."""
+        check_is_fitted(self, "forest_")
+        return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
     def predict_std(self, X: npt.ArrayLike) -> Doubles:
         """The spread of y by all trees together, in the shape of ``predict``.
@@ -150,7 +139,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     def tree(self, number: int) -> CrispTreeRegressor:
         """One of the trees as a fitted ``CrispTreeRegressor``."""
         check_is_fitted(self, "forest_")
-        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, self.forest_.trees[number]))
+        return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
 
     def to_tree(self, X: npt.ArrayLike, **parameters: Any) -> CrispTreeRegressor:
         """One tree that answers as the forest does: fitted to what the forest predicts of some rows.

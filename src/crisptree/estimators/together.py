@@ -132,6 +132,8 @@ def _trained(
 
         chosen, path = team.by_first(choice)
     values = closed(parameters, chosen, image_shape)
+    if values["device"] == "auto":  # the native steps are quicker than torch's, which CUDA would take here
+        values["device"] = "cpu"
     spec = Spec.of(values, reach=survey.n_features, mean_weight=survey.mean_weight, image_shape=image_shape, seed=seed)
     nothing = Part(np.zeros((0, survey.n_features), np.float32), np.zeros(0, np.int64), np.zeros(0))
     problem = Problem(nothing, survey.scaling(values["scale"]), target)

@@ -58,6 +58,7 @@ class Stacked:
                 side.append(np.where(own >= 0, own + splits[number], own - leaves[number]))
             root.append(splits[number] if tree.structure.n_splits else ~leaves[number])
         models = [tree.linear for tree in model.trees if tree.linear is not None]
+        weights, offsets = zip(*models, strict=True) if models else ((), ())
         return cls(
             np.array(root),
             leaves[:-1],
@@ -66,7 +67,7 @@ class Stacked:
             np.concatenate([tree.weight for tree in model.trees]),
             np.concatenate([tree.bias for tree in model.trees]),
             np.concatenate([tree.tables for tree in model.trees]),
-            None if not models else tuple(np.concatenate(parts) for parts in zip(*models, strict=True)),
+            (np.concatenate(weights), np.concatenate(offsets)) if models else None,
         )
 
     @property

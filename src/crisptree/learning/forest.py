@@ -29,6 +29,7 @@ from crisptree.learning.fitting import (
 )
 from crisptree.learning.growing import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
 from crisptree.learning.history import Ending, EpochRecord, Listener
+from crisptree.learning.journal import current
 from crisptree.learning.problem import Part, Problem, relative_weights
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
@@ -149,11 +150,13 @@ def _completed(
 ) -> Iterator[FittedTree]:
     """Every tree finetuned and settled, as many at once as there are cores.
 
-    A device finetunes one after the other, while the host settles those that are done.
+    A device finetunes one after the other, while the host settles those that are done; so does a fit that keeps a
+    journal, because that has one training at work.
     """
     on_host = works[0].samples.device.type == "cpu"
     threads = n_threads(works[0].spec.n_jobs)
-    each = max(1, threads // len(works))
+    at_once = min(threads, len(works)) if current() is None else 1
+    each = max(1, threads // (len(works) if current() is None else 1))
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
@@ -172,7 +175,7 @@ def _completed(
         return FittedTree(settled_tree(tree, replace(works[number].spec, n_jobs=each), own)[0], history)
 
     numbers = range(len(works))
-    with workers(min(threads, len(works))) as each_of:
+    with workers(at_once) as each_of:
         if on_host:
             yield from each_of(lambda number: settle(number, *tuned(number)), numbers)
         else:

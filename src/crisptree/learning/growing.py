@@ -292,7 +292,7 @@ class TrainedStumps:
         if self.looks_around and isinstance(splits, ObliqueSplits):
             start, target = best_start(splits, samples, groups, self.generator), samples.target
             sums = start.statistics.reshape(2 * n_nodes, -1)
-            tables = target.update(sums, samples.table().expand(2 * n_nodes, -1)).reshape(2, -1)
+            tables = target.update(sums, samples.table().expand(2 * n_nodes, -1), 0.0).reshape(2, -1)
             return Stumps(start.splits, tables.to(samples.weight), groups), centers
         tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
         tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)

@@ -54,10 +54,9 @@ def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generato
         own = (weight[nodes] / length[nodes, None].clamp_min(1e-30))[:, None]
         directions = torch.cat([own, tried.expand(len(nodes), -1, -1)], dim=1)
         found.append(_best_of(directions, samples, _some_rows(groups, nodes, samples)))
-    directions, thresholds, statistics = zip(*found, strict=True)
-    direction, threshold = torch.cat(directions), torch.cat(thresholds)
+    direction, threshold = (torch.cat([one[part] for one in found]) for part in (0, 1))
     turned = {"weight": direction * length[:, None], "bias": -threshold * length}
-    return Start(splits.replaced(turned), torch.cat(statistics, dim=1))
+    return Start(splits.replaced(turned), torch.cat([one[2] for one in found], dim=1))
 
 
 def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
@@ -85,9 +84,9 @@ def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor
     on_right = right.transpose(2, 3) @ each  # (q, m, k, n_statistics)
     everyone = each.sum(dim=1)[None, :, None]
     k = y.shape[2]
-    gains = sum(
-        (side[..., 1 : k + 1] ** 2).sum(-1) / side[..., 0].clamp_min(1e-30) for side in (on_right, everyone - on_right)
-    )
+    gains = torch.zeros_like(on_right[..., 0])
+    for side in (on_right, everyone - on_right):
+        gains += (side[..., 1 : k + 1] ** 2).sum(-1) / side[..., 0].clamp_min(1e-30)
     best = gains.permute(1, 0, 2).reshape(m, -1).argmax(dim=1)
     quantile, number, node = best // directions.shape[1], best % directions.shape[1], torch.arange(m, device=x.device)
     there = on_right[quantile, node, number]

@@ -53,10 +53,18 @@ using Take = bool (*)(const TreeView& tree, const Source& source, int64_t row, f
 // The score of one row of `padded` floats at one split, without its bias.
 using Score = float (*)(const TreeView& tree, int32_t split, const float* row);
 
-// Writes the leaves of rows that lie side by side, `padded` floats each, zeros where they pad. `first` has an entry for every split and
-// `next` one for every row; all of `first` are -1 before and after.
-using RouteBlock = void (*)(const TreeView& tree, const float* rows, int64_t n_rows, int64_t* leaves, int32_t* first, int32_t* next,
-                            int32_t* waiting);
+// Rows that lie side by side, `padded` floats each, zeros where they pad. Before the block of kLanes at `begin` and from `end` on a row holds
+// zeros only, which would add nothing to any sum.
+struct BlockView {
+  const float* values;
+  const int32_t* begin;
+  const int32_t* end;
+  int64_t n_rows;
+};
+
+// Writes the leaves of a block of rows. `first` and `waiting` have an entry for every split and `next` one for every row; all of `first`
+// are -1 before and after.
+using RouteBlock = void (*)(const TreeView& tree, const BlockView& rows, int64_t* leaves, int32_t* first, int32_t* next, int32_t* waiting);
 
 struct Kernel {
   const char* name;

@@ -161,12 +161,25 @@ bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* 
 bool Router::take(const Source& source, int64_t n_rows, Bench& bench, const Kernel& kernel) const {
   const TreeView tree = view();
   bool finite = true;
-  for (int64_t i = 0; i < n_rows; ++i) finite &= kernel.take(tree, source, i, bench.rows.data() + i * padded_);
+  for (int64_t i = 0; i < n_rows; ++i) {
+    finite &= kernel.take(tree, source, i, bench.rows.data() + i * padded_);
+    bench.note(i);
+  }
   return finite;
 }
 
+void Bench::note(int64_t row) {
+  const float* const values = rows.data() + row * padded;
+  const auto is_empty = [&](int64_t place) { return std::all_of(values + place, values + place + kLanes, [](float value) { return value == 0.0f; }); };
+  int64_t from = 0, to = padded;
+  while (from < to && is_empty(from)) from += kLanes;
+  while (from < to && is_empty(to - kLanes)) to -= kLanes;
+  begin[row] = static_cast<int32_t>(from);
+  end[row] = static_cast<int32_t>(to);
+}
+
 void Router::route_bench(Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const {
-  kernel.route_block(view(), bench.rows.data(), n_rows, leaves, bench.first.data(), bench.next.data(), bench.waiting.data());
+  kernel.route_block(view(), bench.view(n_rows), leaves, bench.first.data(), bench.next.data(), bench.waiting.data());
 }
 
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {

@@ -131,9 +131,16 @@ class Router {
 class Bench {
  public:
   Bench(int64_t n_rows, int64_t n_features, size_t most_splits)
-      : rows(n_rows * ((n_features + kLanes - 1) / kLanes * kLanes), 0.0f), first(most_splits, -1), next(n_rows), waiting(most_splits) {}
+      : padded((n_features + kLanes - 1) / kLanes * kLanes), rows(n_rows * padded, 0.0f), first(most_splits, -1), next(n_rows),
+        waiting(most_splits), begin(n_rows), end(n_rows) {}
+
+  // Notes from where to where a row that was taken holds more than zeros.
+  void note(int64_t row);
+  BlockView view(int64_t n_rows) const { return {rows.data(), begin.data(), end.data(), n_rows}; }
+
+  int64_t padded;
   AlignedFloats rows;
-  std::vector<int32_t> first, next, waiting;
+  std::vector<int32_t> first, next, waiting, begin, end;
 };
 
 // The kernels that this processor can run, the widest last.

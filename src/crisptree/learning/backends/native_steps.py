@@ -104,6 +104,7 @@ class NativeSteps(StepByStep):
 
     def begin(self, pace: Pace) -> None:
         self.steepness, self.kernel.learning_rate = pace
+        self.kernel.forget()  # or a fit that is resumed here would cut batches into other pieces
         self.before = self.planes.before(fresh=self.fresh)
         self.tables = self.leaves.tables()
         self.counts = np.zeros((len(self.trainee.leaves), self.trainee.n_places * self.samples.target.n_statistics))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -68,7 +69,7 @@ class TorchSteps(StepByStep):
         self.shares = penalty_shares(trainee, plan)
         self.noise = Noise.of(plan, samples.varying, samples.weight)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(trainee, plan))
-        values = max(samples.n_features, trainee.structure.n_leaves) * samples.y[:1].numel()
+        values = max(samples.n_features, trainee.structure.n_leaves) * math.prod(samples.y.shape[1:])
         parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
         self.threads = samples.threads if parallel else 1
         self.piece = max(1, (VALUES_PER_THREAD if parallel else VALUES_AT_ONCE) // values)

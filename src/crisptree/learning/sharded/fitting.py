@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -69,7 +70,7 @@ def fit_shards(
             y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
             return Samples(rows, y, weight, problem.target, varying(problem.scaling).to(device), spec.n_jobs)
 
-        ended = _Together(team, on_epoch)
+        ended = Together(team, on_epoch)
         scaled = list(map(samples_of, shards.parts))
         generator = torch.Generator().manual_seed(spec.seed)
         common = (shards.first, shards.n_shards, team, generator, ended)
@@ -87,7 +88,7 @@ def fit_shards(
         return tree if tuned is greedy else crisp(greedy), tree
 
 
-class _Together:
+class Together:
     """The first process hears of every epoch; whether it asks to stop, or fails, all are told."""
 
     def __init__(self, team: Team, callback: Listener | None) -> None:
@@ -107,7 +108,7 @@ class _Together:
         return True
 
 
-class _Whole:
+class Whole:
     """A whole tree in training; the rows of every shard are one group."""
 
     is_whole_tree = True
@@ -125,9 +126,9 @@ class _Whole:
     def groups(self) -> Groups:
         return self.sharded.all
 
-    @property
+    @cached_property
     def penalty_shares(self) -> Tensor:
-        """The part of all rows that visits each split before the training; see ``WholeTree``."""
+        """The part of all rows that visits each split before the training; see ``WholeTree``. All ask for it once."""
         counts = self.structure.sums_below(_hard_counts(self.work, self.start))
         visits, n_rows = self.work.target.weight(counts), int(self.sharded.sizes.sum())
         shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / n_rows)
@@ -151,7 +152,7 @@ def _finetuned(work: Work, greedy: TrainedTree, held: list[Samples] | None) -> T
     plan, tree = work.spec.finetuning, greedy.tree
     if not tree.structure.n_splits or not plan.epochs:
         return greedy
-    trainee = _Whole(work, tree)
+    trainee = Whole(work, tree)
     start = TrainedTree(tree, plan.steepness_at(0))
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)

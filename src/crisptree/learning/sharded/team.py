@@ -36,9 +36,9 @@ class Team:
     def __init__(self, exact: bool = True, group: Any = None) -> None:
         self.exact, self.group = exact, group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.talks = self.size > 1  # one process has nobody to ask
         has_cpu = "cpu:" in str(dist.get_backend_config(group))
         self.device = torch.device("cpu") if has_cpu else torch.device("cuda", torch.cuda.current_device())
-        self.n_sums = self.n_bytes = 0
 
     @property
     def is_first(self) -> bool:
@@ -46,8 +46,7 @@ class Team:
 
     def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
         """The sum (or what else) of all processes' values, in the place of this one's."""
-        self.n_sums, self.n_bytes = self.n_sums + 1, self.n_bytes + values.nbytes
-        if self.size == 1:
+        if not self.talks:
             return
         with _telling():
             there = values if values.is_cuda else values.to(self.device)
@@ -86,7 +85,7 @@ class Team:
 
     def each(self, mine: Any) -> list[Any]:
         """What every process has, in their order."""
-        if self.size == 1:
+        if not self.talks:
             return [mine]
         found: list[Any] = [None] * self.size
         with _telling(), self._on_device():
@@ -95,7 +94,7 @@ class Team:
 
     def at_first(self, mine: Any) -> list[Any] | None:
         """What every process has, for the first one alone."""
-        if self.size == 1:
+        if not self.talks:
             return [mine]
         found: list[Any] | None = [None] * self.size if self.is_first else None
         with _telling(), self._on_device():
@@ -113,7 +112,7 @@ class Team:
     def by_first(self, function: Callable[[], Result]) -> Result:
         """What a function gives in the first process, for all; its error too."""
         found: list[Any] = [_tried(function) if self.is_first else None]
-        if self.size > 1:
+        if self.talks:
             with _telling(), self._on_device():
                 dist.broadcast_object_list(found, src=0, group=self.group)
         result, error = found[0]

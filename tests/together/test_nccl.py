@@ -1,0 +1,42 @@
+"""A process group on a CUDA device: run by hand with ``pytest -m gpu tests/together``."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from sklearn.datasets import load_digits
+
+from crisptree import CrispTreeClassifier
+from crisptree.distributed import alone
+from tests.together.cases import PLAIN, digest
+from tests.together.test_shards import talkative
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+SHORT = {**PLAIN, "split": "oblique", "max_depth": 4, "epochs": 6, "finetune_epochs": 8, "device": "cuda"}
+
+__all__ = ["talkative"]
+
+
+@pytest.fixture
+def nccl():
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("sums", ["exact", "plain"])
+def test_a_group_on_cuda_fits_as_well_as_one_process(sums, nccl, talkative):
+    X, y = load_digits(return_X_y=True)
+    found = CrispTreeClassifier(**SHORT).fit(X, y, sums=sums).score(X, y)
+    with alone():
+        assert abs(found - CrispTreeClassifier(**SHORT).fit(X, y).score(X, y)) < 0.05
+
+
+def test_a_group_on_cuda_goes_on_from_a_checkpoint(nccl, talkative, tmp_path):
+    X, y = load_digits(return_X_y=True)
+    given = {"checkpoint": tmp_path / "folder", "resume": True}
+    first, again = (CrispTreeClassifier(**SHORT).fit(X, y, **given) for _ in range(2))
+    assert digest(first) == digest(again)

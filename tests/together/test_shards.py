@@ -1,0 +1,255 @@
+"""Rows as shards, sums in whole units, and gradients that are added up: without a second process."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, StopTraining
+from crisptree.learning.batches import Groups
+from crisptree.learning.plan import Pace, Plan
+from crisptree.learning.problem import Part
+from crisptree.learning.samples import Samples
+from crisptree.learning.sharded.fitting import Whole
+from crisptree.learning.sharded.gradients import NativeGradients, TorchGradients
+from crisptree.learning.sharded.growing import Level
+from crisptree.learning.sharded.rows import Shards
+from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.team import Team
+from crisptree.learning.sharded.work import Work
+from crisptree.learning.train import DivergenceError
+from crisptree.rows.arrays import ArrayRows
+from crisptree.splits import kind_of
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
+from crisptree.tree import Tree
+from tests.together.cases import PLAIN, QUICK, digest, fitted, rows
+
+pytestmark = pytest.mark.usefixtures("group_of_one")
+
+
+class Crowd(Team):
+    """One process that stands for some: what it would send away is looked at."""
+
+    def __init__(self, rank, counts, exact=True):
+        super().__init__(exact)
+        self.rank, self.size, self.counts = rank, len(counts), counts
+
+    def each(self, mine):
+        return self.counts
+
+    def exchange(self, values, to, come):
+        assert sum(to) == len(values)
+        return np.zeros((sum(come), *values.shape[1:]), values.dtype)
+
+
+@pytest.mark.parametrize("counts", [[10, 0, 3], [5, 5, 5, 5], [1], [0, 0, 17], [3] * 12])
+@pytest.mark.parametrize("n_shards", [1, 3, 8])
+def test_every_row_is_in_one_shard_and_every_shard_in_one_process(counts, n_shards):
+    sizes, numbers = [], []
+    for rank, n in enumerate(counts):
+        part = Part(np.zeros((n, 2), np.float32), np.zeros(n, np.int64), np.zeros(n))
+        shards = Shards.of(part, Crowd(rank, counts), n_shards)
+        sizes += [len(one.y) for one in shards.parts]
+        numbers += shards.numbers
+    n = sum(counts)
+    assert numbers == list(range(n_shards))
+    assert sizes == [n * (s + 1) // n_shards - n * s // n_shards for s in range(n_shards)]
+
+
+def test_a_sum_in_whole_units_is_the_same_in_any_order():
+    parts = np.random.default_rng(0).standard_normal((50, 7)) * 10.0 ** np.arange(-20, 15, 5)
+    team = Team()
+    totals = [team.total(list(parts[order]), (7,)) for order in map(np.random.default_rng(1).permutation, [50] * 5)]
+    assert all(np.array_equal(total, totals[0]) for total in totals)
+    np.testing.assert_allclose(totals[0], parts.sum(axis=0), rtol=1e-12)
+
+
+def test_a_sum_with_what_is_no_number_is_no_number():
+    total = Team().total([np.array([1.0, np.inf]), np.array([2.0, 1.0])], (2,))
+    assert total[0] == 3
+    assert np.isnan(total[1])
+
+
+def test_batches_have_all_rows_of_every_shard_once_and_are_of_nearly_one_size():
+    sizes = np.random.default_rng(0).integers(0, 40, (8, 5))
+    groups = ShardedGroups([], sizes, 0)
+    active, whole = np.arange(5), np.array([1, 2, 3, 7, 9])
+    lengths = []
+    for batch in range(9):
+        begin, end = groups.ranges(active, batch % whole, whole)
+        lengths.append((end - begin).sum(axis=0))
+    for group in range(5):
+        first, last = (groups.ranges(active, batch, whole) for batch in (np.zeros(5, int), whole - 1))
+        assert (first[0][:, group] == 0).all()
+        assert (last[1][:, group] == sizes[:, group]).all()
+        own = [length[group] for length in lengths[: whole[group]]]
+        assert sum(own) == sizes[:, group].sum()
+        assert max(own) - min(own) <= 8
+
+
+def work_on(n_shards, exact, dtype=torch.float32):
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(203, 6, generator=random, dtype=dtype)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0.5)
+    weight = torch.rand(203, generator=random, dtype=dtype) + 0.5
+    cuts = [203 * shard // n_shards for shard in range(n_shards + 1)]
+
+    def samples(low, high):
+        return Samples(ArrayRows(x[low:high]), y[low:high], weight[low:high], Classes(3))
+
+    shards = [samples(*pair) for pair in pairwise(cuts)]
+    kind, random = kind_of("oblique", (6,)), torch.Generator().manual_seed(0)
+    return Work(None, kind, Classes(3), shards, samples(0, 0), 0, n_shards, Team(exact), random, None)
+
+
+def trainee_of(work, what):
+    random = torch.Generator().manual_seed(1)
+    dtype = work.none.weight.dtype
+    if what == "tree":
+        structure = TreeStructure.balanced(2)
+        splits = work.kind.initial(torch.zeros(3, 6, dtype=dtype), random)
+        return Whole(work, Tree(structure, splits, Classes(3).random_tables(4, random).to(dtype), "classes"))
+    own = [
+        Groups(torch.arange(len(shard)), torch.tensor([len(shard) // 3, len(shard) - len(shard) // 3]))
+        for shard in work.shards
+    ]
+    groups = ShardedGroups.of(own, 2, work.n_shards, 0, work.team)
+    tables = Classes(3).random_tables(4, random).reshape(2, -1).to(dtype)
+    return Level(work, groups, work.kind.candidates(torch.zeros(2, 6, dtype=dtype), random), tables)
+
+
+@pytest.mark.parametrize("what", ["tree", "stumps"])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, exact, noise, monkeypatch):
+    plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
+    found = []
+    for backend in (NativeGradients, TorchGradients):
+        monkeypatch.setattr("crisptree.learning.sharded.steps.gradients_for", lambda *_, backend=backend: backend)
+        work = work_on(3, exact, torch.float64)
+        trainee = trainee_of(work, what)
+        steps = ShardedSteps(trainee, trainee.sharded, work.rows, plan, work.team, work.generator, fresh=False)
+        results = [steps.epoch(Pace(1.5 + epoch, 0.05), None) for epoch in range(3)]
+        found.append((trainee.splits.parameters["weight"].detach(), results[-1]))
+    (native, one), (torchs, other) = found
+    torch.testing.assert_close(native, torchs, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(one.counts, other.counts, rtol=1e-6, atol=1e-8)
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+
+
+def test_exact_and_plain_sums_of_one_shard_agree():
+    results = []
+    for exact in (True, False):
+        work = work_on(1, exact)
+        trainee = trainee_of(work, "tree")
+        plan = Plan(epochs=10, batch_size=64, mass_threshold=1e-3)
+        steps = ShardedSteps(trainee, trainee.sharded, work.rows, plan, work.team, work.generator, fresh=True)
+        for _ in range(3):
+            steps.epoch(Pace(2.0, 0.02), None)
+        results.append(trainee.splits.parameters["weight"].detach())
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+def test_gradients_beyond_their_units_end_the_training():
+    work = work_on(2, exact=True)
+    trainee = trainee_of(work, "tree")
+    steps = ShardedSteps(
+        trainee, trainee.sharded, work.rows, Plan(batch_size=64), work.team, work.generator, fresh=True
+    )
+    trainee.splits.parameters["bias"].data[:] = torch.nan
+    with pytest.raises(DivergenceError, match="must stay within"):
+        steps.epoch(Pace(1.0, 0.02), None)
+
+
+REFUSED = {
+    "split": "axis",
+    "grow": "balanced",
+    "algorithm": "non_greedy",
+    "leaves": "linear",
+    "reanneal": 1,
+    "warm_start": True,
+    "prune": "auto",
+    "signs": {0: 1},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_processes_cannot_do_together_is_refused_by_name(name):
+    X, y, _ = rows("level by level")
+    with pytest.raises(ValueError, match=f"`{name}`.* must be .* for a fit by several processes"):
+        CrispTreeClassifier(**QUICK | PLAIN | {name: REFUSED[name]}).fit(X, y)
+
+
+@pytest.mark.parametrize("given", [{"shards": 0}, {"shards": 5000}, {"shards": True}, {"sums": "fast"}])
+def test_shards_and_sums_must_be_what_they_can_be(given):
+    X, y, _ = rows("level by level")
+    with pytest.raises(ValueError, match=f"`{next(iter(given))}` must be"):
+        CrispTreeClassifier(**QUICK | PLAIN).fit(X, y, **given)
+
+
+def test_tables_forests_and_more_are_refused_with_a_reason():
+    X, y, _ = rows("level by level")
+    with pytest.raises(ValueError, match="must be all finite numbers for a fit by several processes"):
+        CrispTreeClassifier().fit([["a"], ["b"]] * 75, y)
+    with pytest.raises(ValueError, match="a forest cannot be done by several processes"):
+        CrispForestClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="partial_fit cannot be done"):
+        CrispTreeClassifier().partial_fit(X, y, classes=["a"])
+
+
+def test_a_callback_stops_a_common_fit_and_keeps_the_tree():
+    X, y, _ = rows("level by level")
+
+    def stop(record):
+        if record.phase == "finetune" and record.epoch == 2:
+            raise StopTraining
+
+    model = CrispTreeClassifier(**QUICK | PLAIN, callbacks=[stop]).fit(X, y)
+    assert model.history_[-1].epoch == 2
+    assert model.score(X, y) > 0.8
+
+
+def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 100}
+    model = CrispTreeClassifier(**PLAIN, **short).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+
+
+def test_the_number_of_shards_is_part_of_the_model():
+    assert digest(fitted("level by level")) != digest(fitted("level by level", shards=5))
+
+
+@pytest.fixture
+def talkative(monkeypatch):
+    """A process that asks the group even where it is alone in it."""
+    begin = Team.__init__
+
+    def begun(self, *given, **named):
+        begin(self, *given, **named)
+        self.talks = True
+
+    monkeypatch.setattr(Team, "__init__", begun)
+
+
+def test_what_goes_through_the_group_comes_back_as_it_was(talkative, tmp_path):
+    given = {"checkpoint": tmp_path / "folder", "resume": True}
+    spoken = digest(fitted("weights and early stopping", **given))
+    assert digest(fitted("weights and early stopping", **given)) == spoken
+
+
+def test_a_group_of_one_need_not_ask(talkative, monkeypatch):
+    spoken = digest(fitted("best first, em"))
+    monkeypatch.undo()
+    assert digest(fitted("best first, em")) == spoken
+
+
+def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
+    fitted("level by level", checkpoint=tmp_path / "folder")
+    with pytest.raises(CheckpointError, match="differs in rows, shards"):
+        fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
