@@ -185,8 +185,15 @@ class Batches:
         return Batch(X, y, weight) if kept.all() else Batch(X[kept], y[kept], weight[kept])
 
 
-def as_batches(data: Any) -> Batches | None:
-    """Batches, or what they are made of, as ``Batches``; None for anything else."""
+def as_batches(data: Any, y: Any = None) -> Batches | None:
+    """Batches, or what they are made of, as ``Batches``; None for anything else. ``y`` came beside them."""
+    batches = _as_batches(data)
+    if batches is not None and y is not None:
+        raise ValueError("`y` must be None for rows in batches, whose second part it is; got both.")
+    return batches
+
+
+def _as_batches(data: Any) -> Batches | None:
     if isinstance(data, Batches):
         return data
     if _is_of_torch(data):

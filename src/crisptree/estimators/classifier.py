@@ -295,10 +295,8 @@ class CrispTreeClassifier(
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         if is_together():
             return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
-        batches = as_batches(X)
+        batches = as_batches(X, y)
         if batches is not None:
-            if y is not None:
-                raise ValueError("`y` must be None for rows in batches, whose second part it is; got both.")
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
