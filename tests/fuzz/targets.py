@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,10 +154,23 @@ def _checkpoint() -> bytes:
         return (Path(folder) / "working.safetensors").read_bytes()
 
 
+@cache
+def _finished() -> bytes:
+    with TemporaryDirectory() as folder:
+        _train_on(Path(folder))
+        return (Path(folder) / "finished-00000.safetensors").read_bytes()
+
+
 def _read_checkpoint(path: Path) -> None:
-    _train_on(path.parent)
-    for more in path.parent.glob("finished-*"):
-        more.unlink()
+    """As a fit that goes on reads its folder, where nothing else stands."""
+    folder = path.parent / "checkpoint"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(path, folder)
+    try:
+        _train_on(folder)
+    finally:
+        for file in folder.glob("*.safetensors"):
+            file.unlink()
 
 
 def _read_idx(path: Path) -> None:
@@ -277,6 +291,7 @@ TARGETS: dict[str, Target] = {
     "segmenter": Target("x.crisp", _golden("scales"), mutations.resealed, _read_model),
     "json": Target("x.json", _document, mutations.changed_words, _read_model),
     "checkpoint": Target("working.safetensors", _checkpoint, mutations.resealed, _read_checkpoint),
+    "finished": Target("finished-00000.safetensors", _finished, mutations.resealed, _read_checkpoint),
     "idx": Target("x-idx2-ubyte", _idx, mutations.changed_bytes, _read_idx),
     "idx.gz": Target(
         "x.gz",

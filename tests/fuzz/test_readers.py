@@ -12,7 +12,7 @@ from tests.fuzz.targets import TARGETS
 NUMBER = 2_000
 """Mutations of every target in the ordinary run; ``make fuzz`` reads 100,000 of each."""
 
-MODELS = ("model", "segmenter", "json", "checkpoint")
+MODELS = ("model", "segmenter", "json", "checkpoint", "finished")
 TABLES = ("npz", "csv", "csv.gz", "csv.xz", "csv.bz2", "csv in utf-16", "parquet", "parquet in batches", "libsvm")
 GROUPS = {"models": MODELS, "tables": TABLES, "data sets": tuple(set(TARGETS) - {*MODELS, *TABLES})}
 """What one process reads: that it starts takes longer than many files."""
