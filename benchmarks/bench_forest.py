@@ -278,10 +278,12 @@ def page(folder: Path) -> None:
     names = sorted({line["set"] for line in lines})
     rows = []
     for setting in SETTINGS:
+        if not any(line["setting"] == setting for line in lines):
+            continue
         row = [setting]
         for name in names:
             scores = [line["accuracy"] for line in lines if line["set"] == name and line["setting"] == setting]
-            row.append(f"{np.mean(scores):.2f}" if scores else "—")
+            row.append(f"{np.mean(scores):.2f} ({len(scores)})" if scores else "—")
         rows.append(row)
     parts.append("## Settings, on a fifth of the training rows\n\n" + table(["setting", *names], rows))
     notes = folder / "notes.md"

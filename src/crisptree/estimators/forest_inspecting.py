@@ -132,8 +132,9 @@ class InspectsForest(ABC):
                 number = int(np.argmin([self._difference(tree.predict(X), answers) for tree in trees]))
             if y is not None:
                 said.append(f"{name} {self.score(X, y):{form}}")
-        if np.isfinite(getattr(self, "oob_score_", np.nan)):
-            said.append(f"out of bag {self.oob_score_:{form}}")
+        out_of_bag = getattr(self, "oob_score_", np.nan)
+        if np.isfinite(out_of_bag):
+            said.append(f"out of bag {out_of_bag:{form}}")
         number = check_tree_number(number or 0, len(self))
         title = f"Tree {number} of a forest ({', '.join(said)})"
         return trees[number].report(path, X, y, **{"title": title} | options)
