@@ -53,7 +53,7 @@ CASES = {
     "OC1": PLAIN | {"grow": "oc1", "max_depth": 2},
     "non-greedy": PLAIN | {"algorithm": "non_greedy", "max_depth": 2, "finetune_epochs": 2},
     "pruned on held-out rows": PLAIN | {"prune": "auto", "max_depth": 2},
-    "linear leaves": PLAIN | {"leaves": "linear", "max_depth": 2},
+    "linear leaves": PLAIN | {"leaves": "linear", "leaf_penalty": 1.0, "max_depth": 2},
 }
 
 

@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from crisptree import CrispTreeClassifier
 
+OBLIQUE = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0}
 AXIS = {"split": "axis", "algorithm": "em", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
 SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imported"}
 
@@ -13,7 +14,10 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
 @pytest.mark.parametrize(
     "model",
     [
-        CrispTreeClassifier(epochs=3, min_updates=12, finetune_epochs=3),  # chooses as the defaults do, only quicker
+        CrispTreeClassifier(**OBLIQUE, max_depth=3, epochs=3, min_updates=12, finetune_epochs=3),
+        pytest.param(  # chooses as the defaults do, only quicker
+            CrispTreeClassifier(epochs=3, min_updates=12, finetune_epochs=3), marks=pytest.mark.slow
+        ),
         pytest.param(
             CrispTreeClassifier(**AXIS, max_depth=3, epochs=5, min_updates=20, finetune_epochs=5),
             marks=pytest.mark.slow,
@@ -26,7 +30,7 @@ SKIPPED = {"check_array_api_input": "needs SCIPY_ARRAY_API=1 before scipy is imp
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["default", "axis", "CART", "non-greedy"],
+    ids=["oblique", "default", "axis", "CART", "non-greedy"],
 )
 def test_no_check_of_scikit_learn_fails(model):
     results = check_estimator(model, on_fail=None, on_skip=None)

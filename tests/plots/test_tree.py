@@ -189,6 +189,7 @@ def test_a_vector_file_keeps_pixels_and_stays_small(tmp_path):
     assert len(content) < 500_000
 
 
+@pytest.mark.slow
 def test_a_tree_of_512_leaves_makes_a_figure_that_can_be_saved():
     ax = plot_tree(random_model(n_features=4, depth=9, image_shape=(2, 2)))
     assert max(ax.figure.get_size_inches()) <= 120
