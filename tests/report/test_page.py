@@ -19,7 +19,12 @@ from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree
 
 
-@pytest.mark.parametrize("kind", KINDS)
+WIDE = {"4,096 features", "64 × 64 images"}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in WIDE else []) for kind in KINDS]
+)
 def test_trees_of_every_kind_get_a_page_with_and_without_rows(kind, page):
     model, X, y = fitted(**KINDS[kind])
     for rows in ((X, y), (X, None), (None, None)):
