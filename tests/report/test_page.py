@@ -18,7 +18,6 @@ from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree
 
-
 WIDE = {"4,096 features", "64 × 64 images"}
 
 

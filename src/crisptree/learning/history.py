@@ -55,7 +55,7 @@ class StopTraining(Exception):
     >>> def stop_early(record):
     ...     if record.phase == "finetune" and record.epoch == 5:
     ...         raise StopTraining
-    >>> model = CrispTreeClassifier(split="oblique", input_noise=0.3, l1=0.0, callbacks=[stop_early], random_state=0)
+    >>> model = CrispTreeClassifier(split="oblique", callbacks=[stop_early], random_state=0)
     >>> model = model.fit(*load_iris(return_X_y=True))
     >>> model.history_[-1].epoch
     5
