@@ -1,5 +1,7 @@
 """``crisptree fit --stream``: encoded rows stay on disk and train in batches."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,15 @@ def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
     with pytest.raises(crisptree.tables.errors.TableError, match="TMPDIR"):
         spool.Spool(tmp_path, always=True).written([kind()], held, 1)
+
+
+def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):
+    monkeypatch.setattr(spool, "_memory", lambda: 1000.0)
+    assert "on disk" not in fitted(shop, tmp_path / "m.crisp", "--early-stopping").notes
+
+
+def test_a_class_without_weight_does_not_change_what_is_right(shop, tmp_path):
+    known = fitted(shop, tmp_path / "m.crisp", "--class-weight", "no=0", "--json")
+    accuracy = json.loads(known.raw)["accuracy"]["training"]["hard"]
+    share = np.mean(np.array(shop.table["buys"].to_pylist()) != "no")
+    assert accuracy == pytest.approx(share), "the model knows the other class only"

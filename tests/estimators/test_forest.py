@@ -6,9 +6,10 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
 import crisptree
-from crisptree import CrispForestClassifier, explain
+from crisptree import CrispForestClassifier, CrispForestRegressor, explain
 from crisptree.estimators.bags import Bagging, number_of
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
+from tests.toys import clouds
 
 X, y = load_wine(return_X_y=True)
 NUMBERS = X[:, 0] * 2 + (X[:, 1] > 2)
@@ -314,3 +315,20 @@ def test_a_report_is_about_the_tree_that_speaks_for_the_forest(forest, tmp_path)
     page = forest.report(tmp_path / "wine.html", X, y).read_text()
     agree = [np.mean(tree.predict(X) == forest.predict(X)) for tree in forest.estimators_]
     assert f"Tree {int(np.argmax(agree))} of a forest (6 trees" in page
+
+
+def test_the_spread_of_numbers_far_from_zero_is_that_of_the_same_ones_near_it():
+    X = np.linspace(0, 1, 60, dtype=np.float32)[:, None]
+    y = np.sin(6 * X[:, 0]) + np.tile([-0.3, 0.3], 30)
+    given = {"n_estimators": 3, "max_depth": 2, "split": "oblique", "input_noise": 0.0, "l1": 0.0, "random_state": 0}
+    near, far = (CrispForestRegressor(**given).fit(X, y + offset).predict_std(X) for offset in (0.0, 1e8))
+    np.testing.assert_allclose(far, near, rtol=0.05)
+
+
+def test_a_warm_start_keeps_the_kind_of_leaves():
+    X, y = clouds(60)
+    given = {"n_estimators": 2, "max_depth": 1, "split": "oblique", "input_noise": 0.0, "l1": 0.0, "epochs": 1}
+    forest = CrispForestClassifier(**given, finetune_epochs=0, random_state=0).fit(X, y)
+    forest.set_params(leaves="linear", leaf_penalty=0.1, warm_start=True, n_estimators=3)
+    with pytest.raises(ValueError, match="`leaves` must be 'constant' with warm_start=True"):
+        forest.fit(X, y)

@@ -359,3 +359,22 @@ def test_a_stream_fits_into_a_fraction_of_its_size(n_batches, n_rows, more, valu
     assert size == 400 * n_rows * n_batches >= 2 * more
     assert taken <= more
     assert score > 0.9
+
+
+def test_a_stump_with_a_bad_start_is_tried_again():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3)).astype(np.float32)
+    batches = Batches.from_arrays(X, X[:, 0] + X[:, 1] > 0)
+    given = {"split": "oblique", "l1": 0.03, "input_noise": 0.3, "shrinkage": 0.0, "max_depth": 2}
+    given |= {"epochs": 3, "finetune_epochs": 1}
+    leaves = [CrispTreeClassifier(**given, random_state=seed).fit(batches).get_n_leaves() for seed in range(8)]
+    assert min(leaves) > 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"), [({0: -1}, "at least 0"), ({1: np.nan}, "finite"), ({0: 1, 7: 2}, "got 7")]
+)
+def test_weights_of_classes_are_held_to_those_of_arrays(weights, words):
+    X = np.arange(40, dtype=np.float32).reshape(20, 2)
+    with pytest.raises(ValueError, match=words):
+        CrispTreeClassifier(class_weight=weights).fit(Batches.from_arrays(X, np.arange(20) % 2))

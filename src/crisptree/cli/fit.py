@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+import crisptree
 from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
@@ -72,7 +73,7 @@ def fit(
         bool | None,
         option(
             "--stream/--no-stream",
-            help="Keep encoded rows on disk and train in batches; by default where they would fill half the memory.",
+            help="Keep encoded rows on disk and train in batches; else only where they fill a quarter of the memory.",
             panel=TRAINING,
         ),
     ] = None,
@@ -142,6 +143,11 @@ def fit(
     not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
     not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started() is not None}
     forbids = [flag for flag, given in not_in_batches.items() if given]
+    if stream is None and not forbids:
+        from crisptree.estimators.streaming import is_for_batches
+
+        # What was never asked to train in batches must not fail in them.
+        stream = None if is_for_batches(crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)) else False
     if stream and forbids:
         raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
 

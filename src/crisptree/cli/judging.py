@@ -32,7 +32,11 @@ def scores_of(model: Any, table: TrainingTable, others: dict[str, Scored | None]
     majority = np.searchsorted(table.classes, majority_class(table))
     parts = {"training": (table.X, table.truth), **others}
     return {
-        name: {"rows": len(rows[1]), **accuracies(model, *rows), "majority": float(np.mean(rows[1] == majority))}
+        name: {
+            "rows": len(rows[1]),
+            **accuracies(model, *rows, table.classes),
+            "majority": float(np.mean(rows[1] == majority)),
+        }
         for name, rows in parts.items()
         if rows is not None
     }

@@ -165,13 +165,19 @@ def _read_labelled(
     return Labelled(X, truth, ids)
 
 
-def accuracies(model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64]) -> dict[str, float]:
-    """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves."""
+def accuracies(
+    model: Any, X: npt.NDArray[np.float32], truth: npt.NDArray[np.int64], classes: npt.NDArray[Any] | None = None
+) -> dict[str, float]:
+    """The share of rows right: hard, along one path, as the model predicts; and soft, over all leaves.
+
+    ``classes`` are those that the truth numbers, where the model may know fewer: a class of no weight is none of its.
+    """
     from sklearn.metrics import accuracy_score
 
+    classes = model.classes_ if classes is None else classes
     hard, soft = (np.empty(len(X), dtype=np.int64) for _ in range(2))
     for start in range(0, len(X), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
-        hard[some] = class_numbers(model.predict(X[some]), model.classes_)
-        soft[some] = model.soft_predict_proba(X[some]).argmax(axis=1)
+        hard[some] = class_numbers(model.predict(X[some]), classes)
+        soft[some] = class_numbers(model.classes_[model.soft_predict_proba(X[some]).argmax(axis=1)], classes)
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -18,8 +18,8 @@ from crisptree.tables.errors import TableError
 
 Rows = npt.NDArray[np.float32]
 
-SHARE_OF_MEMORY = 0.5
-"""Rows that take more of the machine's memory go to disk by themselves."""
+SHARE_OF_MEMORY = 0.25
+"""Rows that take more of the machine's memory go to disk by themselves: reading and holding out copy them once."""
 
 
 class Spool:
@@ -35,7 +35,8 @@ class Spool:
     def written(self, blocks: Iterable[Rows], held: npt.NDArray[np.bool_], width: int) -> tuple[Rows, Rows]:
         """The rows that are not held out, and those that are.  (n, n_features) each"""
         # A refit writes beside the rows of the fit before it, which may still be mapped.
-        names = [Path(tempfile.mkstemp(dir=self.folder, suffix=f".{part}")[1]) for part in ("kept", "held")]
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        names = [folder / part for part in ("kept", "held")]
         start = 0
         try:
             with names[0].open("wb") as kept_file, names[1].open("wb") as held_file:

@@ -124,7 +124,10 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             rows = digest_of(data)
             if earlier is not None:
-                check_more_trees(parameters, len(earlier), self.n_rows_, len(data.y))
+                check_more_trees(
+                    *(parameters, len(earlier), self.n_rows_, len(data.y)),
+                    has_models=any(tree.is_linear for tree in self.forest_),
+                )
                 check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
             chosen = self.__dict__.get("chosen_", {})

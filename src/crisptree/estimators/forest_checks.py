@@ -39,8 +39,16 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
         )
 
 
-def check_more_trees(parameters: Mapping[str, Any], n_trees: int, n_rows: int, n_given: int) -> None:
-    """A warm start goes on with the same rows, to more trees."""
+def check_more_trees(
+    parameters: Mapping[str, Any], n_trees: int, n_rows: int, n_given: int, *, has_models: bool
+) -> None:
+    """A warm start goes on with the same rows and the same kind of leaves, to more trees."""
+    if has_models != (parameters["leaves"] == "linear"):
+        before = "linear" if has_models else "constant"
+        raise ValueError(
+            f"`leaves` must be {before!r} with warm_start=True, as in the trees that are there; got "
+            f"{parameters['leaves']!r}. Use a new estimator for other leaves."
+        )
     if n_given != n_rows:
         raise ValueError(
             f"`warm_start` must go on with the same rows, {n_rows} of them; got {n_given}. Use a new estimator for "

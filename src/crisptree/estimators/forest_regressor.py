@@ -113,14 +113,16 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         rows = checks.check_rows(self, X)
         leaves = self.forest_.leaves(rows, self.n_jobs)
         assert leaves is not None
-        first, second = np.zeros((2, len(leaves), self.n_outputs_))
+        n, k = len(self.forest_), self.n_outputs_
+        first, second, inside = np.zeros((3, len(leaves), k))
+        middle = None
         for tree, leaf in zip(self.forest_, leaves.T, strict=True):
             said = tree.leaf_values(leaf, rows)
-            mean, variance = said[:, : self.n_outputs_], said[:, self.n_outputs_ :]
-            first += mean
-            second += variance + mean**2
-        first /= len(self.forest_)
-        return self._flat(np.sqrt(np.maximum(second / len(self.forest_) - first**2, 0.0)))
+            middle = said[:, :k] if middle is None else middle  # squares of what is far from zero would cancel
+            away = said[:, :k] - middle
+            first, second, inside = first + away, second + away**2, inside + said[:, k:]
+        between = np.maximum(second / n - (first / n) ** 2, 0.0)
+        return self._flat(np.sqrt(inside / n + between))
 
     def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """From where to where y lies with a probability, by a normal distribution of that mean and spread.

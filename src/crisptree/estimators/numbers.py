@@ -49,6 +49,7 @@ class NumberScale:
         center = np.average(y, axis=0, weights=weight)
         spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
         is_constant = spread <= SAME * np.abs(center)
+        center = np.where(is_constant & (y == y[:1]).all(axis=0), y[0], center)  # exactly, not a rounded mean
         return cls(center, np.where(is_constant, 1.0, spread), is_constant)
 
     @classmethod

@@ -77,6 +77,15 @@ def fit_batches(parameters: Mapping[str, Any], batches: Batches, seed: int, chec
     return Streamed(TrainedRows(fitted, recorder.history, chosen, path), survey.classes, survey.n_features)
 
 
+def is_for_batches(parameters: Mapping[str, Any]) -> bool:
+    """Whether a fit with these parameters can be one on batches."""
+    try:
+        _check(parameters)
+    except ValueError:
+        return False
+    return bool(parameters["prune"] != "auto")
+
+
 def _check(parameters: Mapping[str, Any]) -> None:
     if parameters["split"] not in ("auto", "oblique"):
         raise ValueError(f"`split` must be 'auto' or 'oblique' for a fit on batches; got {parameters['split']!r}.")
@@ -212,7 +221,14 @@ def class_weights(class_weight: Any, classes: npt.NDArray[Any], weights: npt.NDA
     if isinstance(class_weight, str) and class_weight == "balanced":
         return weights.sum() / (len(classes) * weights)
     if isinstance(class_weight, dict):
-        return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+        known = classes.tolist()
+        unknown = [label for label in class_weight if label not in known]
+        if unknown:
+            raise ValueError(f"`class_weight` must name classes of y, {known}; got {unknown[0]!r}.")
+        factors = np.array([float(class_weight.get(label, 1.0)) for label in known])
+        if not (np.isfinite(factors).all() and (factors >= 0).all()):
+            raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
+        return factors
     raise ValueError(f"`class_weight` must be None, 'balanced' or a dict by class; got {class_weight!r}.")
 
 

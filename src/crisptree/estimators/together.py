@@ -241,8 +241,6 @@ def _weighted(team: Team, shards: Shards, classes: npt.NDArray[Any], class_weigh
     """The rows with the weights of their classes; those without any weight are left out."""
     weights = [np.bincount(part.y, part.weight, len(classes)) for part in shards.parts]
     factors = class_weights(class_weight, classes, team.total(weights, (len(classes),)))
-    if not (np.isfinite(factors).all() and (factors >= 0).all()):
-        raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
     parts = []
     for part in shards.parts:
         weight = part.weight * factors[part.y]

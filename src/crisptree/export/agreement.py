@@ -173,12 +173,20 @@ def no_classes(n: int) -> Integers:
     return np.full(n, -1, dtype=np.int64)
 
 
+def _unit(truth: Answers) -> Any:
+    """What gaps are measured in: 1 for probabilities; numbers of a regression may be of any size."""
+    if (truth.classes >= 0).any() or not len(truth.probabilities):
+        return 1.0
+    spread = np.ptp(truth.probabilities, axis=0)
+    return np.where(spread > 0, spread, np.where(truth.probabilities[0] == 0, 1.0, np.abs(truth.probabilities[0])))
+
+
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     """An export's answers for rows beside those of its model."""
     truth = expected(model, X)
     same = np.asarray((truth.leaves == found.leaves.reshape(truth.leaves.shape)).all(axis=1))
     near = np.any([near_boundary(tree, X) for tree in trees_of(model)], axis=0)
-    size = np.maximum(np.abs(truth.probabilities), 1.0)  # numbers of a regression may be of any size
+    size = np.maximum(np.abs(truth.probabilities), _unit(truth))
     gap = (np.abs(truth.probabilities - found.probabilities) / size)[same]
     gap[np.isnan(gap)] = np.inf
     right = truth.classes == found.classes

@@ -314,9 +314,12 @@ def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, c
 
 
 @contextmanager
-def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch.device]:
-    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
-    device = device_of(spec.device, problem, spec.split)
+def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | None = None) -> Iterator[torch.device]:
+    """The device to train on; inside, torch is as training needs it, and afterwards as it was.
+
+    ``n_rows`` are all rows, where the problem has only some of them.
+    """
+    device = device_of(spec.device, problem, spec.split, n_rows)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
         stack.enter_context(one_thread())
@@ -325,18 +328,21 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch
         yield device
 
 
-def _gains_on_cuda(problem: Problem, split: Any) -> bool:
+def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None) -> bool:
     """Modules do; of hyperplanes only those of classes have kernels there, and few rows are done sooner on the CPU."""
     X = problem.training.X
     if problem.is_sparse or native.training is None or str(split) not in LINEAR:
         return not problem.is_sparse
-    return type(problem.target) is Classes and not (isinstance(X, np.ndarray) and X.size < FEW_VALUES)
+    few = isinstance(X, np.ndarray) and (n_rows or len(X)) * X.shape[1] < FEW_VALUES
+    return type(problem.target) is Classes and not few
 
 
-def device_of(name: str, problem: Problem | None = None, split: Any = "oblique") -> torch.device:
+def device_of(
+    name: str, problem: Problem | None = None, split: Any = "oblique", n_rows: int | None = None
+) -> torch.device:
     """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
     if name == "auto":
-        gains = problem is None or _gains_on_cuda(problem, split)
+        gains = problem is None or _gains_on_cuda(problem, split, n_rows)
         return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)

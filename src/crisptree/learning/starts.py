@@ -46,7 +46,8 @@ def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generato
     n_nodes, n_features = weight.shape
     axes = torch.randperm(n_features, generator=generator)[:AXES]
     drawn = torch.randn(DIRECTIONS, n_features, generator=generator)
-    tried = torch.cat([torch.eye(n_features)[axes], drawn / drawn.norm(dim=1, keepdim=True)]).to(weight)
+    along = torch.nn.functional.one_hot(axes, n_features)
+    tried = torch.cat([along, drawn / drawn.norm(dim=1, keepdim=True)]).to(weight)
     length = weight.norm(dim=1)
     at_once = max(1, VALUES_AT_ONCE // (ROWS * max(n_features, len(QUANTILES) * (len(tried) + 1))))
     found = []

@@ -7,7 +7,7 @@ remembers goes from one chunk to the next. Of a row nothing is kept but what it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -27,6 +27,7 @@ from crisptree.learning.backends.base import all_finite
 from crisptree.learning.batches import Groups, NoOrders, Orders, group_rows
 from crisptree.learning.finetuning import TrainedTree, WholeTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
+from crisptree.learning.growing import TRIES
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
@@ -82,7 +83,7 @@ def fit_stream(
         Called with a record of every epoch.
     """
     kind = kind_for(spec, problem)
-    with training_on(spec, kind, problem) as device:
+    with training_on(spec, kind, problem, totals.n_rows) as device:
         sample, _ = problem.on(device, spec.n_jobs)
         ended = Ending(on_epoch)
         generator = torch.Generator().manual_seed(spec.seed)
@@ -94,11 +95,12 @@ def fit_stream(
 
 
 class _Open(NamedTuple):
-    """A leaf that may be split: its rows, their statistics and the mean of their scaled features."""
+    """A leaf that may be split: its rows, their statistics, the mean of their scaled features, and failed stumps."""
 
     n_rows: int
     statistics: Doubles
     center: Tensor
+    failed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,7 @@ class _Stream:
                 self._train(cast(Trainee, level), self.spec.growth, "grow", tree.structure.depth + 1, len(leaves))
             except StopTraining:
                 return tree
-            tree, candidates = self._split(level)
+            tree, candidates = self._split(level, candidates)
         return tree
 
     def _may_split(self, tree: Tree, leaf: int, state: _Open) -> bool:
@@ -165,8 +167,8 @@ class _Stream:
             steps=_StreamedSteps(trainee, self, plan),
         )
 
-    def _split(self, level: _Level) -> tuple[Tree, dict[int, _Open]]:
-        """The tree with the stumps that leave enough on both sides, and the new leaves."""
+    def _split(self, level: _Level, before: Mapping[int, _Open]) -> tuple[Tree, dict[int, _Open]]:
+        """The tree with the stumps that leave enough on both sides; the new leaves, and those to try once more."""
         found = level.counted(self)
         limits, target, tree = self.spec.limits, self.sample.target, level.tree
         left, total = found.total - found.right, target.weight(self.totals.statistics[None])[0]
@@ -176,12 +178,16 @@ class _Stream:
         good &= np.minimum(*weights) >= limits.min_weight_fraction_leaf * total
         good &= gains * (weights[0] + weights[1]) / total >= limits.min_impurity_decrease
         accepted = np.flatnonzero(good)
+        # A stump that sends all rows one way had a bad start; the leaf goes with those of the next level.
+        one_way = np.flatnonzero((found.n_right == 0) | (found.n_right == found.n))
+        again = {leaf: before[leaf] for leaf in (level.open[number] for number in one_way.tolist())}
+        again = {leaf: s._replace(failed=s.failed + 1) for leaf, s in again.items() if s.failed + 1 < TRIES}
         if not len(accepted):
-            return tree, {}
+            return tree, again
         tables = level.leaves.reshape(2, len(good), -1)[:, accepted].transpose(0, 1)
         n_leaves = tree.structure.n_leaves
         tree = tree.grown([level.open[number] for number in accepted], level.splits.select(accepted.tolist()), tables)
-        candidates = {}
+        candidates = dict(again)
         for place, number in enumerate(accepted.tolist()):
             sums = (found.sums[number] - found.right_sums[number], found.right_sums[number])
             sides = (left[number], found.right[number])
