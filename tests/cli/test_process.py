@@ -52,6 +52,7 @@ def test_a_reader_that_has_enough_is_no_reason_for_a_traceback(shop, large):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_without_our_letters_is_no_reason_to_fail(shop):
     def ended(*arguments):
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

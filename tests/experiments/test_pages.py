@@ -11,7 +11,7 @@ from experiments import cnn, configs, recipe, report, roughness, segmentation
 
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="a source distribution carries no results")
 
-BENCHMARKS = {"forests"}
+BENCHMARKS = {"forests", "regression"}
 """Folders whose lines belong to a script of benchmarks/, which keeps them in its own way."""
 
 FILES = sorted(path for path in RESULTS.glob("*/*.jsonl") if path.parent.name not in BENCHMARKS)

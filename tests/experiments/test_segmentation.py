@@ -28,6 +28,7 @@ def few(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_row_and_seed_becomes_a_record_and_every_row_a_line_and_none_runs_twice(few, monkeypatch):
     segmentation.main()
     assert [path.name for path in (few / "cells").iterdir()] == ["isbi.jsonl"]

@@ -147,6 +147,7 @@ def test_a_report_without_rows_needs_neither_torch_nor_matplotlib(tmp_path):
     assert result.stdout.strip() == "[False, False]"
 
 
+@pytest.mark.slow
 def test_a_tree_of_depth_8_on_images_of_784_pixels_stays_below_three_megabytes(page):
     """Noise is the worst case: it cannot be compressed."""
     X = np.random.default_rng(0).normal(size=(1000, 784)).astype(np.float32)
