@@ -283,6 +283,7 @@ def killed(folder, noise, moments):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are copies")
 def test_a_fit_killed_while_it_writes_goes_on_to_the_same_tree(tmp_path):
     """SIGKILL at writings: before the data are on the disk, and between them and their new name."""

@@ -15,9 +15,10 @@ QUICK = {"n_estimators": 3, "epochs": 5, "min_updates": 20, "finetune_epochs": 5
 PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize("kind", [CrispForestClassifier, pytest.param(CrispForestRegressor, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("choose", [pytest.param(True, marks=pytest.mark.slow), False], ids=["choosing", "plain"])
+@pytest.mark.parametrize("kind", [CrispForestClassifier, CrispForestRegressor])
+@pytest.mark.parametrize("choose", [True, False], ids=["choosing", "plain"])
 def test_no_check_of_scikit_learn_fails(kind, choose):
     model = kind(**QUICK, **({} if choose else PLAIN))
     results = check_estimator(model, on_fail=None, on_skip=None, expected_failed_checks=EXPECTED)
