@@ -85,9 +85,9 @@ def rows_near(weight, bias, n, seed=2):
 @pytest.mark.parametrize("n_features", [33, 784, 20_000])
 def test_rows_that_coarse_scores_cannot_tell_apart_reach_the_reference_leaf(instruction_set, n_features):
     weight = np.random.default_rng(0).normal(size=n_features)
-    tree, X = flat_tree(TreeStructure.stump(), weight[None], [0.5]), rows_near(weight, 0.5, 500)
+    tree, X = flat_tree(TreeStructure.stump(), weight[None], [0.5]), rows_near(weight, 0.5, 100)
     expected = reference.route_rows(tree, X)
-    assert 50 < expected.sum() < 450
+    assert 10 < expected.sum() < 90
     assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
 
 
