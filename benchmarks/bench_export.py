@@ -3,7 +3,8 @@
     CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_export.py
 
 Writes docs/results/export.md. The models are trained first (see ``models``; many minutes on one core) and kept in
-build/bench_export. arm-none-eabi-gcc and skl2onnx take part where they are installed; one thread everywhere.
+build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group rivals) take part where they are
+installed; one thread everywhere.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
         said[name] = ("", "", f"{len(written):,}")
         calls[name] = runner(written)
     except ImportError:
-        print("skl2onnx is not installed; its forest is left out")
+        print("skl2onnx is not installed (pip install --group rivals); its forest is left out")
     one = medians({name: lambda call=call: call(X[:1]) for name, call in calls.items()}, rounds=20, repeat=20)
     many = medians({name: lambda call=call: call(X) for name, call in calls.items()}, rounds=3)
     return [
@@ -257,17 +258,8 @@ def main() -> None:
     print(c_table, onnx_table, deep, sep="\n")
 
 
-C_HEADER = [
-    "terms of a split",
-    "leaves",
-    "sums",
-    "test %",
-    "change leaf",
-    "change class",
-    "flash at most",
-    "flash, measured",
-]
-C_HEADER += ["stack at most", "multiply-adds", "at worst", "µs a row"]
+C_HEADER = ["terms of a split", "leaves", "sums", "test %", "change leaf", "change class"]
+C_HEADER += ["flash at most", "flash, measured", "stack at most", "multiply-adds", "at worst", "µs a row"]
 ONNX_HEADER = ["", "same leaf", "within rounding", "bytes", "µs, one row", "ms, 10,000 rows", "against predict"]
 
 TEXT = """\
