@@ -201,9 +201,9 @@ def speed(results: Results, sets: list[str], device: str) -> None:
         for seed in range(n_alone):
             if seed == n_alone // 2 or device != "cpu":  # in between: the machine may be busier before than after
                 forests.append(time_of_fit(forest, X, y))
+                wholes.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y))
             times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
             alone.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y, times))
-            wholes.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y))
         each, together, whole = (np.median(seconds, axis=0) for seconds in (alone, forests, wholes))
         results.add(
             what="training",
