@@ -208,17 +208,20 @@ def test_a_stump_has_its_penalties_to_itself():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "target", "split", "device"),
+    ("n_rows", "target", "split", "has_kernels", "device"),
     [
-        (100, Classes(2), "oblique", "cpu"),
-        (FEW_VALUES // 2, Classes(2), "oblique", "cuda"),
-        (FEW_VALUES // 2, Gaussians(1), "oblique", "cpu"),
-        (100, Classes(2), torch.nn.Linear, "cuda"),
+        (100, Classes(2), "oblique", True, "cpu"),
+        (FEW_VALUES // 2, Classes(2), "oblique", True, "cuda"),
+        (FEW_VALUES // 2, Gaussians(2), "oblique", True, "cuda"),
+        (FEW_VALUES // 2, Gaussians(2), "oblique", False, "cpu"),
+        (100, Gaussians(2), "oblique", True, "cpu"),
+        (100, Classes(2), torch.nn.Linear, False, "cuda"),
     ],
-    ids=["few rows", "many rows", "numbers", "modules"],
+    ids=["few rows", "many rows", "numbers", "numbers without kernels", "few numbers", "modules"],
 )
-def test_auto_is_the_device_that_is_quicker(n_rows, target, split, device, monkeypatch):
+def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     X = np.broadcast_to(np.float32(0), (n_rows, 2))
     part = Part(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
-    assert device_of("auto", Problem(part, Scaling.none(2), target), split).type == device
+    problem = Problem(part, Scaling.none(2), target)
+    assert device_of("auto", problem, split, has_kernels=has_kernels).type == device
