@@ -201,7 +201,8 @@ def main() -> None:
     given.sets = [name for name in NAMES if given.sets is None or name.split(",")[0] in given.sets]
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part == "page":
-        write_page(lines_of(given.out / "errors.jsonl"), lines_of(given.out / "times.jsonl"))
+        times = [line for name in ("times.jsonl", "times-cuda.jsonl") for line in lines_of(given.out / name)]
+        write_page(lines_of(given.out / "errors.jsonl"), times)
     else:
         {"run": run, "time": training_time}[given.part](given)
 
