@@ -193,7 +193,7 @@ class Gaussians(Target):
 
 
 def sums_by_products(values: Tensor, place: Tensor, n_places: int) -> Tensor:
-    """The values added up place by place, in one order. On CUDA ``index_add_`` has none, and no two fits were equal.
+    """The values added up place by place, in one order. On CUDA ``index_add_`` has none, and two fits could differ.
 
     (b, …), (b,) → (n_places, …)
     """

@@ -77,6 +77,7 @@ class Work(ABC):
         self.block = 1 << (self.width - 1).bit_length()
         self.counts = trainee.leaves.new_zeros(len(trainee.leaves), trainee.n_places * self.width)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
+        self.given = torch.empty_like(trainee.leaves)
         self.tables = torch.empty_like(self.leaves.tables(trainee.leaves))
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
@@ -87,7 +88,7 @@ class Work(ABC):
         self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
         self.steepness.fill_(pace.steepness)
         self.before_steepness.fill_(pace.steepness)
-        self.tables.copy_(self.leaves.tables(leaves))
+        self.given.copy_(leaves)
         if self.reads_in_place:
             self.order.copy_(order)
             return
@@ -97,7 +98,8 @@ class Work(ABC):
         self.row_weights.copy_(self.samples.weight[order])
 
     def remember(self) -> None:
-        """Responsibilities of this epoch come from the parameters as they are now."""
+        """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
+        self.tables.copy_(self.leaves.tables(self.given))
         if not self.fresh:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
