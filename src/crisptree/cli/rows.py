@@ -14,6 +14,7 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
+from crisptree.estimators.pixels import PixelEstimator
 from crisptree.labels import class_numbers
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
@@ -51,7 +52,7 @@ def predicts_numbers(model: Any) -> bool:
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if isinstance(model, crisptree.CrispSegmenter):
+    if isinstance(model, PixelEstimator):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
