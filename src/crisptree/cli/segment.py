@@ -14,10 +14,10 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, TRAINING, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.parameters import with_parameters
+from crisptree.cli.rows import takes_images
 from crisptree.cli.training import train
 from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
 from crisptree.estimators.parameters import SegmenterParameters
-from crisptree.estimators.pixels import PixelEstimator, leaf_greys
 from crisptree.persistence.writing import written_whole
 from crisptree.tables.errors import TableError, counted
 
@@ -154,7 +154,7 @@ def predict_images(
     if output.exists() and not output.is_dir():
         raise TableError(f"{output} must be a folder; it is a file.")
     estimator: Any = crisptree.load(model)
-    if not isinstance(estimator, PixelEstimator):
+    if not takes_images(estimator):
         raise crisptree.ModelFileError(
             f"{model} must hold a segmenter or a regressor of pixels; it holds a {type(estimator).__name__}. Use "
             "crisptree predict for rows of a table."
@@ -167,6 +167,8 @@ def predict_images(
         raise typer.BadParameter("--std is for numbers; this model predicts classes. --proba gives their shares.")
     answers = _numbers_of(estimator, std) if has_numbers else _classes_of(estimator, proba, out)
     if leaf:
+        from crisptree.estimators.pixels import leaf_greys
+
         answers[".leaf.png"] = np.round(255 * leaf_greys(estimator.tree_)).astype(np.uint8)
     pictures = read_images(images)
     options.check_free((output / f"{picture.name}{ending}" for picture in pictures for ending in answers), force)
