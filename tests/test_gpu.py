@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispForestRegressor, CrispSegmenter
+from crisptree import CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
 from tests.toys import checkerboard, clouds, plain_regressor, plain_tree, ridges
 
 pytestmark = [
@@ -169,6 +169,18 @@ def test_a_forest_of_numbers_trains_on_the_device_as_well_as_on_the_cpu(numbers)
         CrispForestRegressor(**settled, input_noise=0.3, scale="feature", split="oblique", device=device)
         .fit(X[:2000], y[:2000])
         .score(X[2000:], y[2000:])
+        for device in ("cuda", "cpu")
+    ]
+    assert min(scores) > 0.5
+    assert abs(scores[0] - scores[1]) < 0.05
+
+
+def test_numbers_of_pixels_train_on_the_device_as_well_as_on_the_cpu():
+    images = np.random.default_rng(0).normal(size=(3, 40, 40)).astype(np.float32)
+    numbers = np.maximum(images, np.roll(images, 1, axis=2))
+    settled = {"window": 5, "max_depth": 4, "epochs": 5, "finetune_epochs": 10, "pixels_per_epoch": 2000}
+    scores = [
+        CrispPixelRegressor(**settled, random_state=0, device=device).fit(images, numbers).score(images, numbers)
         for device in ("cuda", "cpu")
     ]
     assert min(scores) > 0.5
