@@ -12,12 +12,13 @@ from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard
 from crisptree.learning.fitting import FEW_VALUES, device_of
 from crisptree.learning.plan import Plan
 from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
 from crisptree.scaling import Scaling
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
-from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tree
+from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree
 
 CENTERS = torch.zeros(3, 5, dtype=torch.float64)
 
@@ -225,3 +226,20 @@ def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, 
     part = Part(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
     problem = Problem(part, Scaling.none(2), target)
     assert device_of("auto", problem, split, has_kernels=has_kernels).type == device
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_kernels"),
+    [
+        ({}, True),
+        ({"l1": 0.1}, True),
+        ({"l1": 0.1, "feature_groups": ((0, 2),)}, False),
+        ({"signs": {0: 1}}, False),
+        ({"leaves": "linear"}, False),
+        ({"split": "axis"}, False),
+    ],
+    ids=str,
+)
+def test_a_spec_knows_what_the_kernels_on_cuda_can_do(changes, has_kernels):
+    values = plain_regressor(steepness_step=0.1).get_params() | changes
+    assert Spec.of(values, reach=4, mean_weight=1.0, image_shape=None, seed=0).has_kernels == has_kernels
