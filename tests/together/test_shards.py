@@ -12,10 +12,12 @@ from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import Part
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.fitting import Whole
-from crisptree.learning.sharded.gradients import NativeGradients, TorchGradients
+from crisptree.learning.sharded.batched import BatchedGradients
+from crisptree.learning.sharded.gradients import NativeGradients
 from crisptree.learning.sharded.growing import Level
 from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.groups import ShardedGroups
+from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Work
 from crisptree.learning.train import DivergenceError
@@ -126,7 +128,7 @@ def trainee_of(work, what):
 def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, exact, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
-    for backend in (NativeGradients, TorchGradients):
+    for backend in (NativeGradients, BatchedGradients):
         monkeypatch.setattr("crisptree.learning.sharded.steps.gradients_for", lambda *_, backend=backend: backend)
         work = work_on(3, exact, torch.float64)
         trainee = trainee_of(work, what)

@@ -18,7 +18,7 @@ from crisptree.learning.growing import TRIES
 from crisptree.learning.history import StopTraining
 from crisptree.learning.row_routing import turns_of
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.steps import ShardedGroups
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.work import Doubles, Work
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure

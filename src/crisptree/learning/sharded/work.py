@@ -16,7 +16,8 @@ from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.gradients import Rows, units_of
-from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.groups import ShardedGroups
+from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.spec import Spec
 from crisptree.learning.train import ALGORITHMS, EpochEnd, Judge, train
