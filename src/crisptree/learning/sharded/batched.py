@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crisptree.equations.em import node_masses, responsibilities
 from crisptree.equations.noise import SLOPE
-from crisptree.equations.routing import log_likelihoods, log_path_probabilities
+from crisptree.equations.routing import log_likelihoods, log_path_probabilities, log_turns
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
 from crisptree.learning.backends.torch_steps import TorchSteps, add_penalty_gradient
 from crisptree.learning.plan import Pace
@@ -223,8 +223,9 @@ class BatchedGradients:
         left, right = node_masses(h, trainee.structure)
         enough = (left + right >= self.plan.mass_threshold) & here.reshape(-1, 1)
         mass = (weight * tasks.in_loss[:, None]).reshape(-1, 1) * enough
-        steep = steepness * scores
-        wrong = steepness * mass * (left * torch.sigmoid(steep) - right * torch.sigmoid(-steep))
+        # Not torch.sigmoid, whose bits hang on where in memory a number lies.
+        on_left, on_right = (turn.exp() for turn in log_turns(scores, steepness))
+        wrong = steepness * mass * (left * on_right - right * on_left)
         wrong = wrong.to(x).reshape(*shape, -1)
         gradient = torch.cat([wrong.mT @ x, wrong.sum(dim=1)[..., None]], dim=2)
         return gradient, enough.reshape(*shape, -1).any(dim=1)
