@@ -11,12 +11,12 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import Part
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.fitting import Whole
 from crisptree.learning.sharded.batched import BatchedGradients
+from crisptree.learning.sharded.fitting import Whole
 from crisptree.learning.sharded.gradients import NativeGradients
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Level
 from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Work

@@ -163,10 +163,9 @@ def fit(
         rows = read_training(columns, progress)
         if task == "auto":
             out.note_all(says_task(rows))
-        if rows.has_numbers or rows.source.image_shape:
+        if rows.source.image_shape:
             if stream:
-                what = "the target holds numbers" if rows.has_numbers else "the rows are images"
-                raise typer.BadParameter(f"--stream is for classes and rows of a table; {what}. Leave it away.")
+                raise typer.BadParameter("--stream is for rows of a table; the rows are images. Leave it away.")
             spool = None
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.blocks import row_blocks
 from crisptree.cli.output import Output, table_of
-from crisptree.cli.rows import Labelled
+from crisptree.cli.rows import ROWS_AT_ONCE, Labelled
 from crisptree.cli.training import Scored, TrainingTable
 
 LARGE_GAP = 0.1
@@ -24,14 +25,16 @@ def errors(model: Any, X: npt.NDArray[np.float32], true: npt.NDArray[Any], mean:
     def rmse(predicted: Any) -> float:
         return math.sqrt(float(np.mean((true - predicted) ** 2)))
 
-    found, spread = model.predict(X), float(np.std(true))
-    hard = rmse(found)
+    found, soft = np.empty(len(X)), np.empty(len(X))
+    for rows in row_blocks(len(X), ROWS_AT_ONCE):
+        found[rows], soft[rows] = model.predict(X[rows]), model.soft_predict(X[rows])
+    hard, spread = rmse(found), float(np.std(true))
     return {
         "rows": len(true),
         "r2": 1 - hard**2 / spread**2 if spread > 0 else None,
         "rmse": hard,
         "mae": float(np.mean(np.abs(true - found))),
-        "soft_rmse": rmse(model.soft_predict(X)),
+        "soft_rmse": rmse(soft),
         "mean_rmse": rmse(mean),
     }
 

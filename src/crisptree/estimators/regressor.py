@@ -21,6 +21,7 @@ from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -168,6 +169,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
 
     FITTED = (*RowEstimator.FITTED, "n_outputs_")
 
+    _has_numbers = True
+
     n_outputs_: int
 
     @classmethod
@@ -197,7 +200,7 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, as ``CrispTreeClassifier.fit`` takes them.
+            Rows, as ``CrispTreeClassifier.fit`` takes them; in batches too, whose second part are the numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -207,7 +210,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
         """
-        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        checkpoints, batches = Checkpoints(checkpoint, checkpoint_every, resume), as_batches(X, y)
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, validation, checkpoints)
+        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)

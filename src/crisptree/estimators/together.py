@@ -23,7 +23,7 @@ from crisptree.estimators.finishing import finished, is_judged
 from crisptree.estimators.fitting import TrainedRows
 from crisptree.estimators.images import image_shape_of
 from crisptree.estimators.progress import hearing_trials, recording
-from crisptree.estimators.streaming import ROWS_TO_CHOOSE_BY, class_weights
+from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY, class_weights
 from crisptree.estimators.validation import holds_out
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.fitting import Fitted

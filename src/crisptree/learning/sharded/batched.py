@@ -32,7 +32,8 @@ VALUES_AT_ONCE = 2**26
 
 class Tasks(NamedTuple):
     """Of some tasks: the cell (shard and group) and the group, where its rows begin in the order and how many they are,
-    and what their weights are multiplied by, in the loss and in the counts.  Six (t,)"""
+    and what their weights are multiplied by, in the loss and in the counts.  Six (t,)
+    """
 
     cell: Tensor
     group: Tensor

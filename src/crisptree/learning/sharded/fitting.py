@@ -22,9 +22,9 @@ from crisptree.learning.history import EpochRecord, Listener, StopTraining
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Growth
 from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Doubles, Work
 from crisptree.learning.spec import Spec

@@ -20,6 +20,7 @@ from crisptree.learning.row_routing import turns_of
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.work import Doubles, Work
+from crisptree.learning.stumps import started_tables
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import gain
@@ -146,8 +147,8 @@ class Growth:
         groups = ShardedGroups.of(own, len(leaves), work.n_shards, work.first, work.team)
         centers = torch.stack([self.open[leaf].center for leaf in leaves])
         splits = work.kind.candidates(centers, work.generator)
-        tables = target.random_tables(2 * len(leaves), work.generator).reshape(2, -1).to(work.none.weight)
-        level = Level(work, groups, splits, tables)
+        tables = started_tables(target, [self.open[leaf].statistics for leaf in leaves], work.generator)
+        level = Level(work, groups, splits, tables.to(work.none.weight))
         depth = int(self.tree.structure.leaf_depths[leaves].max()) + 1
         work.train(level, groups, work.spec.growth, phase="grow", level=depth, n_splits=len(leaves))
         left, right = self._counted(own, len(leaves), level.splits.detached())

@@ -56,9 +56,9 @@ class ShardedSteps:
         found, is_good = self.gradients.epoch(pace, seed, self.team)
         if not is_good:
             raise DivergenceError(
-                f"gradients must stay within 2^10 times the largest value of their feature (steepness "
-                f"{pace.steepness:g}), and be numbers; some did not. Lower learning_rate, steepness_step or the weights "
-                "of heavy rows, train with scale='feature', or add them up with sums='plain'."
+                "gradients must stay within 2^10 times the largest value of their feature (steepness "
+                f"{pace.steepness:g}), and be numbers; some did not. Lower learning_rate, steepness_step or the "
+                "weights of heavy rows, train with scale='feature', or add them up with sums='plain'."
             )
         counts = self.team.total([counts for counts, _, _ in found], self.shape)
         log_likelihood, weight = self.team.total([numbers for _, *numbers in found], (2,))
