@@ -82,6 +82,7 @@ EXCEPTIONS = {
     "estimators/simplifying.py": {"learning"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
+    "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/on_device.py": {"tree", "splits"},

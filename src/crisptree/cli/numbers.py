@@ -19,15 +19,20 @@ LARGE_GAP = 0.1
 WORDS = {"r2": "R²", "rmse": "RMSE", "mae": "mean |error|", "soft_rmse": "soft RMSE", "mean_rmse": "RMSE of the mean"}
 
 
-def errors(model: Any, X: npt.NDArray[np.float32], true: npt.NDArray[Any], mean: float) -> dict[str, Any]:
+def said_numbers(model: Any, X: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """What a model says, hard and soft, a few rows at a time: they may be more than the memory holds.  Two (n,)"""
+    hard, soft = np.empty(len(X)), np.empty(len(X))
+    for rows in row_blocks(len(X), ROWS_AT_ONCE):
+        hard[rows], soft[rows] = model.predict(X[rows]), model.soft_predict(X[rows])
+    return hard, soft
+
+
+def errors(true: npt.NDArray[Any], found: npt.NDArray[Any], soft: npt.NDArray[Any], mean: float) -> dict[str, Any]:
     """How many rows there are and how far predictions are off, hard and soft, and how far the mean of training is."""
 
     def rmse(predicted: Any) -> float:
         return math.sqrt(float(np.mean((true - predicted) ** 2)))
 
-    found, soft = np.empty(len(X)), np.empty(len(X))
-    for rows in row_blocks(len(X), ROWS_AT_ONCE):
-        found[rows], soft[rows] = model.predict(X[rows]), model.soft_predict(X[rows])
     hard, spread = rmse(found), float(np.std(true))
     return {
         "rows": len(true),
@@ -39,11 +44,13 @@ def errors(model: Any, X: npt.NDArray[np.float32], true: npt.NDArray[Any], mean:
     }
 
 
-def scores_of(model: Any, table: TrainingTable, others: dict[str, Scored | None]) -> dict[str, dict[str, Any]]:
-    """For the training rows and others."""
+def scores_of(
+    model: Any, table: TrainingTable, others: dict[str, Scored | None], seen: tuple[npt.NDArray[Any], ...]
+) -> dict[str, dict[str, Any]]:
+    """For the training rows, of which the model says what it has ``seen``, and others."""
     mean = float(np.average(table.y, weights=table.weight))
-    parts = {"training": (table.X, table.y), **others}
-    return {name: errors(model, *rows, mean) for name, rows in parts.items() if rows is not None}
+    said = {name: (rows[1], *said_numbers(model, rows[0])) for name, rows in others.items() if rows is not None}
+    return {name: errors(*rows, mean) for name, rows in {"training": (table.y, *seen), **said}.items()}
 
 
 def remarks(scores: dict[str, dict[str, Any]]) -> list[str]:
@@ -95,7 +102,7 @@ def evaluated(model: Any, rows: Labelled) -> dict[str, Any]:
     for coverage in COVERAGES:
         low, high = model.predict_interval(rows.X, coverage)
         within[f"{coverage:.0%}"] = float(np.mean((rows.truth >= low) & (rows.truth <= high)))
-    return {**errors(model, rows.X, rows.truth, mean), "within_interval": within}
+    return {**errors(rows.truth, *said_numbers(model, rows.X), mean), "within_interval": within}
 
 
 def show_evaluation(out: Output, found: dict[str, Any]) -> None:

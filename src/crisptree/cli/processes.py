@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -33,6 +35,16 @@ class Processes:
             return None
         n = len(rows)
         return rows[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+
+    def gathered(self, *parts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        """Arrays of all processes, each after the other, for the first one; the others keep their own."""
+        if self.size == 1:
+            return parts
+        import torch.distributed as dist
+
+        found: list[Any] | None = [None] * self.size if self.is_first else None
+        dist.gather_object(parts, found, dst=0)
+        return parts if found is None else tuple(np.concatenate(several) for several in zip(*found, strict=True))
 
 
 ALONE = Processes()

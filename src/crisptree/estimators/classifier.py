@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -298,13 +297,6 @@ class CrispTreeClassifier(
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
-
-    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
-        from crisptree.estimators.together import fit_together
-
-        with self._fitting() as twin:
-            twin._take_up_found(*fit_together(copy.copy(self), rows, validation, checkpoints, *how))
-        return self
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

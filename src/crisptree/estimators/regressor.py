@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from crisptree.distributed import is_together
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.inspecting import InspectingMixin
@@ -194,8 +195,10 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         resume: bool = False,
+        shards: int = 8,
+        sums: str = "exact",
     ) -> Self:
-        """Grow a tree and finetune it.
+        """Grow a tree and finetune it; in a process group of torch, all its processes together.
 
         Parameters
         ----------
@@ -209,8 +212,13 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
+        shards, sums : int, {"exact", "plain"}, default=8, "exact"
+            As in ``CrispTreeClassifier.fit``, in a process group only.
         """
-        checkpoints, batches = Checkpoints(checkpoint, checkpoint_every, resume), as_batches(X, y)
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        if is_together():
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+        batches = as_batches(X, y)
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)

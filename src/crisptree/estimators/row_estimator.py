@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -55,7 +56,7 @@ class RowEstimator(RowParameters, TreeEstimator):
 
         ``classes`` are all that there may ever be, where y may have fewer.
         """
-        check_alone("regression")
+        check_alone("this")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
@@ -99,6 +100,15 @@ class RowEstimator(RowParameters, TreeEstimator):
 
             found = fit_batches(parameters, batches, seed, checkpoints, has_numbers=self._has_numbers)
             twin._take_up_found(*found, batches.columns)
+        return self
+
+    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
+        """A fit by all processes of the group, each with its own rows."""
+        from crisptree.estimators.together import fit_together
+
+        with self._fitting() as twin:
+            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how, has_numbers=self._has_numbers)
+            twin._take_up_found(*found)
         return self
 
     def _take_up_found(self, found: Any, labels: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
