@@ -27,8 +27,8 @@ def control_group_limit(root: Path = ROOT, process: Path = PROCESS) -> float:
     places = [(controller, PurePosixPath("/")) for controller in LIMITS]
     for line in lines:
         _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        places += [(name, PurePosixPath(path)) for name in controllers.split(",") if name in LIMITS]
+        controllers, _, where = rest.partition(":")
+        places += [(name, PurePosixPath(where)) for name in controllers.split(",") if name in LIMITS]
     found = math.inf
     for controller, path in places:
         for group in (path, *path.parents):

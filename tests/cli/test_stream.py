@@ -65,7 +65,6 @@ def test_numbers_train_from_disk_too(shop, tmp_path):
     assert model.n_outputs_ == 1
 
 
-
 def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
     def full(self, file):
         raise OSError(28, "No space left on device")

@@ -49,8 +49,12 @@ def scores_of(
 ) -> dict[str, dict[str, Any]]:
     """For the training rows, of which the model says what it has ``seen``, and others."""
     mean = float(np.average(table.y, weights=table.weight))
-    said = {name: (rows[1], *said_numbers(model, rows[0])) for name, rows in others.items() if rows is not None}
-    return {name: errors(*rows, mean) for name, rows in {"training": (table.y, *seen), **said}.items()}
+    hard, soft = seen
+    scores = {"training": errors(table.y, hard, soft, mean)}
+    for name, rows in others.items():
+        if rows is not None:
+            scores[name] = errors(rows[1], *said_numbers(model, rows[0]), mean)
+    return scores
 
 
 def remarks(scores: dict[str, dict[str, Any]]) -> list[str]:

@@ -19,7 +19,8 @@ from crisptree.tables.errors import TableError
 Rows = npt.NDArray[np.float32]
 
 SHARE_OF_MEMORY = 0.25
-"""Rows that take more of the memory of the machine, or of its container, go to disk by themselves: reading and holding out copy them once."""
+"""Rows that take more of the memory of the machine, or of its container, go to disk by themselves: reading and
+holding out copy them once."""
 
 
 class Spool:

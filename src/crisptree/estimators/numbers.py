@@ -91,9 +91,7 @@ def check_numbers(y: Any, name: str = "y") -> Doubles:
     return found
 
 
-def check_unscaled_numbers(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-) -> TrainingData:
+def check_unscaled_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, numbers and weights of a fit, the numbers as they are."""
     refuse_batches(X, type(estimator).__name__)
     if y is None:

@@ -51,8 +51,7 @@ def fit_batches(
     sample = Problem(survey.sample, scaling, survey.target)
     chosen: dict[str, Any] = {}
     path: list[Any] = []
-    labels = len(answers.scale.center) if isinstance(answers, NumberAnswers) else answers.classes
-    known = {"rows": survey.totals, "classes": labels, "sample of the rows": survey.sample}
+    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample}
     known["device"] = device_text(parameters, sample, survey.totals.n_rows)
     with checkpoints.kept(parameters, known, seed) as seed:
         if is_open(parameters):
@@ -68,7 +67,7 @@ def fit_batches(
     fitted = Fitted(greedy, finished(tree, values), None, None)  # type: ignore[arg-type]
     if isinstance(answers, NumberAnswers):
         fitted = fitted._replace(greedy=answers.scale.on(fitted.greedy), tree=answers.scale.on(fitted.tree))
-    return Streamed(TrainedRows(fitted, recorder.history, chosen, path), labels, survey.n_features)
+    return Streamed(TrainedRows(fitted, recorder.history, chosen, path), answers.labels, survey.n_features)
 
 
 def is_for_batches(parameters: Mapping[str, Any]) -> bool:

@@ -30,6 +30,9 @@ ROWS_TO_CHOOSE_BY = 20_000
 class Answers(ABC):
     """What y is: the first pass adds all of it, and then it is known what y and weights of any rows are to training."""
 
+    labels: Any
+    """What an estimator keeps of it, once the first pass is over: the classes, or how many numbers a row has."""
+
     tallied: npt.NDArray[Any]
     """``tally`` of all rows of the first pass, once that is over."""
 
@@ -81,25 +84,25 @@ class ClassAnswers(Answers):
     def learned(self, name: str) -> tuple[Target, Doubles, int]:
         if len({isinstance(label, str) for label in self.found}) > 1:
             raise StreamError(f"{name} must have labels of one type; some batches have text, some numbers.")
-        self.labels = np.unique(np.array(list(self.found)))
-        label_type(self.labels)
-        self.tallied = np.array([self.found[label][0] for label in self.labels.tolist()], dtype=np.int64)
-        weights = np.array([self.found[label][1] for label in self.labels.tolist()], dtype=np.float64)
-        self.factors = class_weights(self.class_weight, self.labels, weights)
+        self.seen = np.unique(np.array(list(self.found)))
+        label_type(self.seen)
+        self.tallied = np.array([self.found[label][0] for label in self.seen.tolist()], dtype=np.int64)
+        weights = np.array([self.found[label][1] for label in self.seen.tolist()], dtype=np.float64)
+        self.factors = class_weights(self.class_weight, self.seen, weights)
         counted = self.factors > 0
-        self.classes = self.labels[counted]
+        self.labels = self.seen[counted]
         self.number = np.cumsum(counted) - 1
-        return Classes(len(self.classes)), (weights * self.factors)[counted], int(self.tallied[counted].sum())
+        return Classes(len(self.labels)), (weights * self.factors)[counted], int(self.tallied[counted].sum())
 
     def known(self, y: npt.NDArray[Any], weight: Doubles) -> tuple[npt.NDArray[Any], Doubles]:
-        place = class_numbers(y, self.labels)
+        place = class_numbers(y, self.seen)
         if place.min(initial=0) < 0:
             raise StreamError(f"the rows have changed: the first pass had no class {y[place < 0].tolist()[0]!r}.")
         return self.number[place].astype(np.int64), weight * self.factors[place]
 
     def tally(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        place = class_numbers(y, self.labels)
-        return np.bincount(place[place >= 0], minlength=len(self.labels))
+        place = class_numbers(y, self.seen)
+        return np.bincount(place[place >= 0], minlength=len(self.seen))
 
     def told(self, tally: npt.NDArray[Any]) -> str:
         return f"{tally.sum():,} rows, by class {tally.tolist()}"
@@ -122,7 +125,9 @@ class NumberAnswers(Answers):
             self.first, self.second = np.zeros_like(self.middle), np.zeros_like(self.middle)
             self.low, self.high = numbers.min(axis=0), numbers.max(axis=0)
         if numbers.shape[1] != len(self.middle):
-            raise StreamError(f"{name} must have {len(self.middle)} outputs as those before; it has {numbers.shape[1]}.")
+            raise StreamError(
+                f"{name} must have {len(self.middle)} outputs as those before; it has {numbers.shape[1]}."
+            )
         away = numbers - self.middle
         self.total, self.n_rows = self.total + float(weight.sum()), self.n_rows + len(numbers)
         self.first += weight @ away
@@ -138,6 +143,7 @@ class NumberAnswers(Answers):
         is_constant = spread <= SAME * np.abs(center)
         center = np.where(self.low == self.high, self.low, center)
         self.scale = NumberScale(center, np.where(is_constant, 1.0, spread), is_constant)
+        self.labels = len(center)
         squares = self.total * np.where(is_constant, 0.0, 1.0)
         return Gaussians(2 * len(center)), np.concatenate([[self.total], 0 * squares, squares]), self.n_rows
 

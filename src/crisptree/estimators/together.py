@@ -23,10 +23,10 @@ from crisptree.estimators.constraints import by_number
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.fitting import TrainedRows
 from crisptree.estimators.images import image_shape_of
-from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.numbers import check_unscaled_numbers, check_validation_numbers
+from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
-from crisptree.estimators.together_answers import Agreed, agreed_classes, agreed_numbers
+from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
 from crisptree.estimators.validation import holds_out
 from crisptree.inference import CrispTree
 from crisptree.learning.fitting import Fitted
@@ -61,16 +61,6 @@ class Together(NamedTuple):
     trained: TrainedRows
     labels: Any
     n_features: int
-    names: npt.NDArray[Any] | None
-    image_shape: tuple[int, ...] | None
-
-
-class Given(NamedTuple):
-    """What one process is given: rows, labels and weights, with names of columns and the image that a row is."""
-
-    X: npt.NDArray[np.float32]
-    y: npt.NDArray[Any]
-    weight: npt.NDArray[np.float64]
     names: npt.NDArray[Any] | None
     image_shape: tuple[int, ...] | None
 
@@ -270,9 +260,7 @@ def _more(values: list[Any]) -> str:
     return ", …" if len(values) > 8 else ""
 
 
-def _judges(
-    team: Team, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int
-) -> Shards | None:
+def _judges(team: Team, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int) -> Shards | None:
     """The validation rows of all processes; some may have none."""
     if not any(team.each(validation is not None)):
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,14 @@ from crisptree.learning.sharded.team import Team
 from crisptree.targets import Classes, Gaussians, Target
 
 
-class Given(Protocol):
-    """Rows of one process."""
+class Given(NamedTuple):
+    """What one process is given: rows, labels and weights, with names of columns and the image that a row is."""
 
     X: npt.NDArray[np.float32]
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
+    names: npt.NDArray[Any] | None
+    image_shape: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,9 +72,7 @@ class Encoder:
         elif not values.present.all():
             self.filled[column.name] += int((~values.present).sum())
 
-    def rows(
-        self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
-    ) -> Rows:
+    def rows(self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None) -> Rows:
         """All rows of the file at once, or those that are wanted: no others are held.  (n, n_features)"""
         size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
         blocks, n_rows, start = [np.zeros((0, width), dtype=np.float32)], 0, 0

@@ -168,9 +168,9 @@ def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] 
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)
     steepness, depth = plan.final_steepness, tree.structure.depth
-    numbers = {"level": depth, "n_splits": tree.structure.n_splits}
+    common = (trainee, trainee.sharded, plan)
     try:
-        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=best, **numbers)
+        work.train(*common, phase="finetune", level=depth, n_splits=tree.structure.n_splits, judge=best)
     except StopTraining as stop:
         steepness = plan.steepness_at(stop.args[0].epoch - 1)
     if not (work.spec.restore_best and best is not None):

@@ -17,6 +17,7 @@ from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.constraints import begun
 from crisptree.learning.growing import TRIES
 from crisptree.learning.history import StopTraining
+from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import turns_of
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.groups import ShardedGroups
@@ -170,12 +171,15 @@ class Growth:
         """What trained stumps do to the rows of all shards."""
         work, plan, limits = self.work, self.work.spec.growth, self.limits
         depth = int(self.tree.structure.leaf_depths[leaves].max()) + 1
-        numbers = {"phase": "grow", "level": depth, "n_splits": len(leaves)}
-        work.train(level, level.sharded, plan, **numbers, heard=heard)
+
+        def trained(level: Level, plan: Plan, *, heard: bool) -> None:
+            work.train(level, level.sharded, plan, phase="grow", level=depth, n_splits=len(leaves), heard=heard)
+
+        trained(level, plan, heard=heard)
         if work.held is not None and work.held.chooses:
             splits, zeros = work.held.thinned(level.splits, centers)
             level = Level(work, level.sharded, splits, level.leaves, zeros)
-            work.train(level, level.sharded, plan.later_half, **numbers, heard=False)
+            trained(level, plan.later_half, heard=False)
         left, right = self._counted(own, len(leaves), level.splits.detached())
         target = work.target
         weights = target.weight(left.statistics), target.weight(right.statistics)
