@@ -131,11 +131,13 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
                 check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
             chosen = self.__dict__.get("chosen_", {})
+            from crisptree.estimators.fitting import device_for
             from crisptree.estimators.fitting_forest import fit_forest_rows
 
             parameters = by_number(parameters, twin)
             given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": [*(earlier or [])]}
+            given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()

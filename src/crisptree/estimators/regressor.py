@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from crisptree.distributed import is_together
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.inspecting import InspectingMixin
@@ -21,6 +22,7 @@ from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -168,6 +170,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
 
     FITTED = (*RowEstimator.FITTED, "n_outputs_")
 
+    _has_numbers = True
+
     n_outputs_: int
 
     @classmethod
@@ -191,13 +195,15 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         resume: bool = False,
+        shards: int = 8,
+        sums: str = "exact",
     ) -> Self:
-        """Grow a tree and finetune it.
+        """Grow a tree and finetune it; in a process group of torch, all its processes together.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, as ``CrispTreeClassifier.fit`` takes them.
+            Rows, as ``CrispTreeClassifier.fit`` takes them; in batches too, whose second part are the numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -206,8 +212,16 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
+        shards, sums : int, {"exact", "plain"}, default=8, "exact"
+            As in ``CrispTreeClassifier.fit``, in a process group only.
         """
-        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        if is_together():
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+        batches = as_batches(X, y)
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, validation, checkpoints)
+        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)
