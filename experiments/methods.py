@@ -74,6 +74,7 @@ SINCE_THEN = {
     "categorical": "auto",
     "leaves": "constant",
     "leaf_penalty": "auto",
+    "upper_levels": None,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

@@ -147,6 +147,11 @@ class CrispTreeClassifier(
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
         evaluated nor moved for that row. 0 is exact.
+    upper_levels : int from 1 to 10 or None, default=4
+        Of a tree that is deeper than ten levels, so many are finetuned first, with all that lies below each of them as
+        one leaf; then twice as many, and so on to the whole tree, these with twenty times the ``mass_threshold``. That
+        takes a fraction of the time and predicts better (docs/results/training-speed.md). None finetunes the whole tree
+        at once. Trees of up to ten levels, and those with linear leaves, are always finetuned at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
         are; sparse rows are divided only. "auto" takes one spread for the pixels of images and each feature's own for

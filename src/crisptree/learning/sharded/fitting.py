@@ -19,6 +19,7 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import Best, TrainedTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.plan import Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
@@ -28,6 +29,7 @@ from crisptree.learning.sharded.steps import ShardedGroups
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Doubles, Work
 from crisptree.learning.spec import Spec
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
@@ -148,23 +150,36 @@ class Whole:
 
 
 def _finetuned(work: Work, greedy: TrainedTree, held: list[Samples] | None) -> TrainedTree:
-    """All splits and leaves trained together."""
+    """All splits and leaves trained together; of a deep tree the upper levels first."""
     plan, tree = work.spec.finetuning, greedy.tree
     if not tree.structure.n_splits or not plan.epochs:
         return greedy
-    trainee = Whole(work, tree)
     start = TrainedTree(tree, plan.steepness_at(0))
+    *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+    for stage in upper_stages:
+        upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(_hard_counts(work, upper)))
+        levels = Whole(work, upper.tree)
+        stopped_at = _train_whole(work, levels, stage.plan)
+        tree = upper.put_back(levels.tree())
+        if stopped_at is not None:
+            return TrainedTree(tree, stopped_at)
+    trainee = Whole(work, tree)
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)
-    steepness, depth = plan.final_steepness, tree.structure.depth
-    numbers = {"level": depth, "n_splits": tree.structure.n_splits}
-    try:
-        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=best, **numbers)
-    except StopTraining as stop:
-        steepness = plan.steepness_at(stop.args[0].epoch - 1)
+    stopped_at = _train_whole(work, trainee, plan, best)
     if not (work.spec.restore_best and best is not None):
-        return TrainedTree(trainee.tree(), steepness)
+        return TrainedTree(trainee.tree(), plan.final_steepness if stopped_at is None else stopped_at)
     return greedy if best.tree is start else best.tree
+
+
+def _train_whole(work: Work, trainee: Whole, plan: Plan, judge: Best | None = None) -> float | None:
+    """Train a tree; γ of the epoch after which a callback has asked to stop, or None."""
+    numbers = {"level": trainee.structure.depth, "n_splits": trainee.structure.n_splits}
+    try:
+        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=judge, **numbers)
+    except StopTraining as stop:
+        return plan.steepness_at(stop.args[0].epoch - 1)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
