@@ -107,10 +107,8 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone.
     upper_levels : int from 1 to 10 or None, default=4
-        Of a tree that is deeper than ten levels, so many are finetuned first, with all that lies below each of them as
-        one leaf; then twice as many, and so on to the whole tree, these with twenty times the ``mass_threshold``. That
-        takes a fraction of the time and predicts better (docs/results/training-speed.md). None finetunes the whole tree
-        at once. Trees of up to ten levels, and those with linear leaves, are always finetuned at once.
+        A tree of more than ten levels is finetuned from above, so many levels first, then twice as many, and so on to
+        all: far quicker, and at least as accurate (docs/results/training-speed.md). None takes all of them at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         How features are scaled for training.
     prune : float, "auto" or None, default=None
