@@ -127,6 +127,8 @@ class Spec:
                 **common | {"steepness": _tuning_steepness(parameters, growth)},
                 epochs=parameters["finetune_epochs"],
                 learning_rate=rate,
+                # Linear leaves say more than a table could of what lies below upper levels.
+                upper_levels=None if parameters.get("leaves") == "linear" else parameters["upper_levels"],
             ),
             limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
             split=parameters["split"],
