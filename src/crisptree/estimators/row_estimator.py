@@ -22,6 +22,7 @@ from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
+from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -111,15 +112,20 @@ class RowEstimator(RowParameters, TreeEstimator):
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        reached, which = np.unique(self.apply(X), return_inverse=True)
-        structure = self.tree_.structure
-        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
-        lengths = np.array([len(way) for way in ways], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths[which])])
-        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
-        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
+        leaves = self.apply(X)
+        return visited(self.tree_.structure, leaves)
+
+
+def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
+    """The nodes on the ways to some leaves, splits before leaves.  (n,) → (n, n_nodes)"""
+    reached, which = np.unique(leaves, return_inverse=True)
+    ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+    lengths = np.array([len(way) for way in ways], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths[which])])
+    begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+    return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
 
 def is_cuda(X: Any) -> bool:
