@@ -186,20 +186,23 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         check_is_fitted(self, "forest_")
         return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
 
-    def to_tree(self, X: npt.ArrayLike, **parameters: Any) -> CrispTreeRegressor:
-        """One tree that answers as the forest does: fitted to what the forest predicts of some rows.
+    def to_tree(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
+        """One tree that answers as the forest does, distilled on rows; see ``CrispTreeRegressor.distill``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, usually those of the training.
-        **parameters
-            Those of the tree, such as ``max_depth``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their true numbers, to be mixed with what the forest says.
+        **options
+            Parameters of the tree, such as ``max_depth``, and arguments of ``distill``, such as ``copies``.
         """
         check_is_fitted(self, "forest_")
+        own = {name: options.pop(name) for name in list(options) if name in CrispTreeRegressor.PARAMETERS}
         shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
-        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | parameters)
-        return tree.fit(X, self.predict(X))
+        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | own)
+        return tree.distill(self, X, y, **options)
 
     def _flat(self, values: Doubles) -> Doubles:
         """One number per row where there is one output."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.distilling import NumberDistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
 from crisptree.estimators.parameters import RegressorParameters
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 Doubles = npt.NDArray[np.float64]
 
 
-class CrispTreeRegressor(InspectingMixin, NumberUpdatingMixin, RegressorMixin, RegressorParameters, RowEstimator):
+class CrispTreeRegressor(
+    InspectingMixin, NumberDistillingMixin, NumberUpdatingMixin, RegressorMixin, RegressorParameters, RowEstimator
+):
     """A single regression tree, trained as a probabilistic one, that predicts along one path.
 
     A leaf is a normal distribution of every output, whose mean and variance follow in closed form; growth, finetuning,

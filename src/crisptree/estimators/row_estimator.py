@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -46,11 +47,19 @@ class RowEstimator(RowParameters, TreeEstimator):
         """Keep what is to be known of y."""
 
     def _fit_rows(
-        self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Any,
+        checkpoints: Checkpoints,
+        classes: Any = None,
+        source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
         """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails.
 
-        ``classes`` are all that there may ever be, where y may have fewer.
+        ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
+        of.
         """
         check_alone("regression")
         with self._fitting() as twin:
@@ -60,6 +69,8 @@ class RowEstimator(RowParameters, TreeEstimator):
             chosen = self.__dict__.get("chosen_", {})
             data = self._checked(twin, X, y, sample_weight, earlier)
             data = data if classes is None else among(data, classes)
+            if source is not None:  # rows of no weight have been left out
+                data = replace(data, source=source if sample_weight is None else source[np.asarray(sample_weight) > 0])
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             if earlier is not None:
