@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,7 @@ from crisptree.estimators.numbers import NumberScale, check_among, check_trainin
 from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
+from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import NumberUpdatingMixin
 from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
@@ -31,7 +33,13 @@ Doubles = npt.NDArray[np.float64]
 
 
 class CrispTreeRegressor(
-    InspectingMixin, NumberDistillingMixin, NumberUpdatingMixin, RegressorMixin, RegressorParameters, RowEstimator
+    InspectingMixin,
+    SimplifyingMixin,
+    NumberDistillingMixin,
+    NumberUpdatingMixin,
+    RegressorMixin,
+    RegressorParameters,
+    RowEstimator,
 ):
     """A single regression tree, trained as a probabilistic one, that predicts along one path.
 
@@ -170,7 +178,7 @@ class CrispTreeRegressor(
     (2, True)
     """
 
-    FITTED = (*RowEstimator.FITTED, "n_outputs_")
+    FITTED = (*RowEstimator.FITTED, "n_outputs_", "simplification_")
 
     n_outputs_: int
 
@@ -220,6 +228,12 @@ class CrispTreeRegressor(
     def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
         assert data.y_scale is not None
         return check_validation_numbers(twin, validation, data.y_scale).part
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        return self._checked(copy.copy(self), X, y, sample_weight, self.tree_)
+
+    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
+        return self._checked_validation(self, validation, data)
 
     def _take_up(self, data: TrainingData) -> None:
         self.n_outputs_ = data.y.shape[1]

@@ -84,7 +84,7 @@ class NumberUpdatingMixin(Updating):
             found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints())
             return found
         with known._fitting() as twin:
-            data = known._checked(twin, X, y, sample_weight, known.tree_)
+            data = known._more_rows(X, y, sample_weight)
             self._update(twin, data, memory, grow)
         return self
 
@@ -145,7 +145,7 @@ class UpdatingMixin(Updating):
                 f"`classes` must be those of the first call, {known.classes_.tolist()}; got "
                 f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
             )
-        data = checks.check_more_rows(known, X, y, sample_weight)
+        data = known._more_rows(X, y, sample_weight)
         with known._fitting() as twin:
             self._update(twin, data, memory, grow)
         return self

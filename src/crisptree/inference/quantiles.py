@@ -95,7 +95,7 @@ def forest_quantiles(
         if not shared:
             continue
         rows, which = np.unique(np.concatenate([some for some, _ in shared]), return_inverse=True)
-        shares = np.bincount(which, np.concatenate([weight[some] / total for some, total in shared]))
+        shares: Doubles = np.bincount(which, np.concatenate([weight[some] / total for some, total in shared]))
         for output in range(y.shape[1]):
             found[row, :, output] = _quantiles(y[rows, output], shares, quantiles)
     return found
