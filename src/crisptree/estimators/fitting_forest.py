@@ -189,7 +189,8 @@ class ForestTask:
             now = judge.scores
             if before is not None:
                 gain = (now - before)[~np.isnan(before)]
-                if gain.mean() <= gain.std() / np.sqrt(max(len(gain), 1)):
+                # Where no row is out of a bag, nothing tells whether more trees are a gain.
+                if not len(gain) or gain.mean() <= gain.std() / np.sqrt(len(gain)):
                     return
             before = now
 
