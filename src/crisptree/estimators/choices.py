@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.estimators.folds import folds_of
+from crisptree.estimators.folds import MORE_FOLDS, folds_of
 from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import (
     Fold,
@@ -88,6 +88,9 @@ THEIR_TREES: dict[str, Callable[..., Any]] = {
     "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
 }
 """scikit-learn's trees, by what a leaf predicts; those of numbers overfit more."""
+
+FINAL_ERRORS = 2.0
+"""Kinds of trees of numbers that are no more standard errors below the best are tried once more."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -189,6 +192,8 @@ def choose(
         search.sparse()
         search.harder()
         search.thresholds()
+        if search.target.name == "gaussians" and search.leaves == "constant" and 1 < len(folds) < MORE_FOLDS:
+            search.finals(folds_of(problem, seed, source, n_folds=MORE_FOLDS))
     chosen = search.choice()
     return chosen, [replace(trial, trees=()) for trial in search.trials]
 
@@ -202,6 +207,9 @@ def is_chosen_for(parameters: Mapping[str, Any]) -> bool:
 
 class Search:
     """Trials in stages, each beside the best so far."""
+
+    last = 0
+    """The first of the trials that are compared in the end."""
 
     def __init__(
         self,
@@ -281,7 +289,7 @@ class Search:
 
     @property
     def best(self) -> Trial:
-        return max(self.trials, key=lambda trial: trial.score)
+        return max(self.trials[self.last :], key=lambda trial: trial.score)
 
     def widths(self) -> None:
         """Two widths of noise, and a third beyond the better one."""
@@ -346,13 +354,40 @@ class Search:
         """CART's splits at every depth, and trained together at the best one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            as_found = values | {"finetune_epochs": 0}
-            folds = self._folds(values)
-            trials = [self._finished(trial, folds) for trial in try_depths(as_found, self._spec(as_found), folds)]
+            trials = self._every_depth(values | {"finetune_epochs": 0})
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
                 self._try(**(values | {"max_depth": best.values["max_depth"]}))
+
+    def _every_depth(self, values: dict[str, Any]) -> list[Trial]:
+        values, folds = values | {"max_depth": self.depth}, self._folds(values)
+        return [self._finished(trial, folds) for trial in try_depths(values, self._spec(values), folds)]
+
+    def finals(self, folds: list[Fold]) -> None:
+        """The best of some kinds once more, on folds with more rows to train on.
+
+        Half of few rows is far from all of them, and of many thresholds more can stand on more rows; and where kinds
+        are close, what tells them apart is chance.
+        """
+        kinds: dict[Any, Trial] = {}
+        for trial in sorted(self.trials, key=lambda trial: -trial.score):
+            values = trial.values
+            kinds.setdefault((values.get("split"), bool(values.get("l1")), values.get("finetune_epochs")), trial)
+        best = self.best
+        near = [
+            trial.values
+            for trial in kinds.values()
+            if best.score - trial.score <= FINAL_ERRORS * best.error_against(trial)
+        ]
+        if len(near) < 2:
+            return
+        self.by_scale, self.last = {self.scale: folds}, len(self.trials)
+        for values in near:
+            if values.get("finetune_epochs") == 0:
+                self._add(*self._every_depth(values))
+            else:
+                self._add(self.judged(values, self._spec(values), self._folds(values)))
 
     def _scikit_learns_tree(self) -> float:
         """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""
@@ -368,7 +403,7 @@ class Search:
     def choice(self) -> dict[str, Any]:
         """The best of every kind by its score, because noise and scale make no tree simpler; then the simplest kind."""
         best: dict[Any, Trial] = {}
-        for trial in self.trials:
+        for trial in self.trials[self.last :]:
             values = trial.values
             is_axis = values.get("split") == "axis"
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
