@@ -164,7 +164,10 @@ def training_time(given: argparse.Namespace) -> None:
 
 def main() -> None:
     def words(text: str) -> list[str]:
-        return [name.strip() for name in text.split(";" if ";" in text else ",")]
+        return [name.strip() for name in text.split(",")]
+
+    def models(text: str) -> list[str]:
+        return [name.strip() for name in text.split(";")]  # some of the names hold a comma
 
     def numbers(text: str) -> list[int]:
         return [int(number) for number in text.split(",") if number]
@@ -176,11 +179,15 @@ def main() -> None:
     parser.add_argument("--sets", type=words, default=None, help="names with commas; each with its rotated version")
     parser.add_argument("--depths", type=numbers, default=list(range(2, 11)), help="with commas; empty for none")
     parser.add_argument("--seeds", type=numbers, default=list(range(5)), help="with commas")
-    parser.add_argument("--models", type=words, default=[*BY_DEPTH, *ONCE], help="names with semicolons")
+    parser.add_argument("--models", type=models, default=[*BY_DEPTH, *ONCE], help="names with semicolons")
     parser.add_argument("--rows", type=int, default=1000, help="training rows of Friedman's functions")
     parser.add_argument("--houses", type=int, default=100_000, help="houses, of which four fifths train")
     parser.add_argument("--rounds", type=int, default=5, help="of time")
     given = parser.parse_args()
+    if unknown := set(given.models) - {*BY_DEPTH, *ONCE}:
+        parser.error(
+            f"no such models: {sorted(unknown)}. Known are {'; '.join([*BY_DEPTH, *ONCE])}; put ';' between them."
+        )
     given.sets = [name for name in NAMES if given.sets is None or name.split(",")[0] in given.sets]
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part == "page":

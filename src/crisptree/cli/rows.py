@@ -48,10 +48,15 @@ def predicts_numbers(model: Any) -> bool:
     return isinstance(model, crisptree.CrispTreeRegressor | crisptree.CrispForestRegressor)
 
 
+def takes_images(model: Any) -> bool:
+    """Whether a model answers for every pixel of an image."""
+    return isinstance(model, crisptree.CrispSegmenter | crisptree.CrispPixelRegressor)
+
+
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if isinstance(model, crisptree.CrispSegmenter):
+    if takes_images(model):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )

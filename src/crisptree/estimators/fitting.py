@@ -15,6 +15,7 @@ from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
+from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
@@ -101,11 +102,15 @@ def fit_rows(
     if data.image_shape is None:
         tree = with_ranges(fitted.tree, everything.X, everything.holes)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    if data.y_scale is not None:
-        tree = data.y_scale.on(fitted.tree)
-        greedy = tree if fitted.greedy is fitted.tree else data.y_scale.on(fitted.greedy)
-        fitted = fitted._replace(tree=tree, greedy=greedy)
-    return TrainedRows(fitted, history, chosen, path)
+    return TrainedRows(in_units_of_y(fitted, data.y_scale), history, chosen, path)
+
+
+def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
+    """The trees that answer in the units in which numbers came; those of classes as they are."""
+    if scale is None:
+        return fitted
+    tree = scale.on(fitted.tree)
+    return fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else scale.on(fitted.greedy))
 
 
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:

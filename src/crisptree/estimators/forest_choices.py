@@ -42,6 +42,10 @@ FAR = {"classes": 0.1}
 """A kind of tree that is so much worse with few trees has no trial with many. Those of numbers need none: what more
 trees would gain follows from how far the few differ."""
 
+BEYOND_CHANCE = 2.0
+"""Standard errors by which another width of noise must be better on images: a few trees tell widths apart by less than
+what they differ by when the forest is drawn anew, and the first width is best in the mean of several draws."""
+
 
 def choose_for_forest(
     parameters: Mapping[str, Any],
@@ -99,7 +103,10 @@ class Answers(NamedTuple):
 
 
 class ForestSearch(Search):
-    """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins."""
+    """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins.
+
+    On images, where only the noise is chosen, the first width wins unless another one is better beyond chance.
+    """
 
     deep: bool
     """Whether thresholds may go as deep as there are rows."""
@@ -113,6 +120,14 @@ class ForestSearch(Search):
         super().__init__(*given)
         self.answers: list[Answers] = []
         """Of numbers, what the trees of every trial say."""
+
+    @property
+    def best(self) -> Trial:
+        first, *others = self.trials[self.last :]
+        found = max([first, *others], key=lambda trial: trial.score)
+        if self.image_shape is not None and found.score - first.score <= BEYOND_CHANCE * found.error_against(first):
+            return first
+        return found
 
     def with_many(self, n_trees: int) -> None:
         """The best of every kind anew, with so many trees."""

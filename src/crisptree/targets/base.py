@@ -158,6 +158,13 @@ class Target(ABC):
         """Tables of a y that was scaled before training, in the units it came in.  (m, n_values)"""
         return tables
 
+    def told(self, tables: Doubles) -> Doubles:
+        """What another tree is told of rows beside their features: numbers that do not follow from each other.
+
+        (m, n_values) → (m, n_told)
+        """
+        return tables
+
     @abstractmethod
     def check(self, tables: Doubles) -> str | None:
         """What some numbers are instead of tables ("not probabilities"), or None; files are not trusted."""

@@ -104,6 +104,10 @@ class Classes(Target):
         """The number of the most frequent class."""
         return tables.argmax(1)
 
+    def told(self, tables: Doubles) -> Doubles:
+        """The probabilities of all classes but the first."""
+        return tables[:, 1:]
+
     def check(self, tables: Doubles) -> str | None:
         if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):
             return "not probabilities"

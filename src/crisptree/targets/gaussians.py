@@ -176,6 +176,10 @@ class Gaussians(Target):
         """The means.  (m, n_outputs)"""
         return tables[:, : self.n_outputs]
 
+    def told(self, tables: Doubles) -> Doubles:
+        """The means."""
+        return tables[:, : self.n_outputs]
+
     def in_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
         """The means times the unit plus the center, and the variances times its square."""
         mean, variance = tables[:, : self.n_outputs], tables[:, self.n_outputs :]
