@@ -127,6 +127,21 @@ def test_kinds_that_are_close_are_tried_once_more_on_more_folds(monkeypatch):
     assert search.best.score == pytest.approx(0.75)
 
 
+def test_thresholds_as_they_are_found_win_close_finals():
+    search = Search(CrispTreeRegressor(shrinkage=0.0).get_params(), folds_of(problem(), 0), None, 0, lambda trial: None)
+    noise, even = np.random.default_rng(0).normal(size=len(y)), np.ones(len(y))
+    planes = Trial({"max_depth": 8, "split": "oblique"}, np.full(len(y), 0.7), even, 9.0, 9.0)
+    near, far = (
+        Trial({"max_depth": depth, "split": "axis", "finetune_epochs": 0}, lower + 0.3 * noise, even, 99.0, 99.0)
+        for depth, lower in ((7, 0.69 - 0.3 * noise.mean()), (8, 0.6))
+    )
+    for found, trials in ((near, [planes, near, far]), (planes, [planes, far])):
+        search.trials, search.last = [far, *trials], 1
+        assert search.choice() == found.values
+    search.last = 0
+    assert search.choice() == planes.values
+
+
 def test_one_kind_that_is_far_ahead_is_not_tried_again():
     whole = problem()
     search = Search(CrispTreeRegressor().get_params(), folds_of(whole, 0), None, 0, lambda trial: None)
