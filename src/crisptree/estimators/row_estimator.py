@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
@@ -56,7 +55,6 @@ class RowEstimator(RowParameters, TreeEstimator):
 
         ``classes`` are all that there may ever be, where y may have fewer.
         """
-        check_alone("this")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
