@@ -37,6 +37,7 @@ from crisptree.learning.spec import Spec
 from crisptree.learning.starts import looked_around
 from crisptree.learning.stumps import Stumps, started_tables
 from crisptree.learning.train import EpochEnd, train
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
@@ -201,10 +202,20 @@ class _Stream:
         return tree, candidates
 
     def finetuned(self, greedy: TrainedTree) -> TrainedTree:
-        """All splits and leaves trained together."""
+        """All splits and leaves trained together; of a deep tree the upper levels first."""
         plan, tree = self.spec.finetuning, greedy.tree
         if not tree.structure.n_splits or not plan.epochs:
             return greedy
+        *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+        for stage in upper_stages:
+            upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(self._hard_counts(upper)))
+            trained = self._tuned(upper.tree, stage.plan)
+            tree = upper.put_back(trained.tree)
+            if self.on_epoch:
+                return TrainedTree(tree, trained.steepness)
+        return self._tuned(tree, plan)
+
+    def _tuned(self, tree: Tree, plan: Plan) -> TrainedTree:
         trainee = _Whole(tree, self._shares(tree) if plan.has_penalties else None)
         steepness = plan.final_steepness
         try:
@@ -216,10 +227,13 @@ class _Stream:
 
     def _shares(self, tree: Tree) -> Tensor:
         """The part of all rows that visits each split, as ``WholeTree.penalty_shares`` has it."""
-        counts = sum(hard_counts(tree, samples).double().cpu().numpy() for samples in self.one_pass())
-        visits = self.sample.target.weight(tree.structure.sums_below(np.asarray(counts)))
+        visits = self.sample.target.weight(tree.structure.sums_below(self._hard_counts(tree)))
         shares = np.maximum(visits[: tree.structure.n_splits] / visits[0], 1 / self.totals.n_rows)
         return torch.from_numpy(shares).to(self.sample.device)
+
+    def _hard_counts(self, tree: Tree) -> Doubles:
+        """What the rows that reach every leaf add up to.  (n_leaves, n_statistics)"""
+        return np.asarray(sum(hard_counts(tree, samples).double().cpu().numpy() for samples in self.one_pass()))
 
     def crisp(self, soft: TrainedTree) -> CrispTree:
         """The deterministic tree, with tables and statistics of all rows."""

@@ -29,6 +29,7 @@ from crisptree.learning.sharded.rows import Shards
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Doubles, Work
 from crisptree.learning.spec import Spec
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
@@ -159,22 +160,25 @@ class Whole:
 
 
 def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] | None) -> TrainedTree:
-    """All splits and leaves trained together; the tree from before where no epoch was better."""
+    """All splits and leaves trained together, of a deep tree the upper levels first; before where none was better."""
     tree = before.tree
     if not tree.structure.n_splits or not plan.epochs:
         return before
-    trainee = Whole(work, tree)
     start = TrainedTree(tree, plan.steepness_at(0))
+    *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+    for stage in upper_stages:
+        upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(_hard_counts(work, upper)))
+        levels = Whole(work, upper.tree)
+        stopped_at = _train_whole(work, levels, stage.plan)
+        tree = upper.put_back(levels.tree())
+        if stopped_at is not None:
+            return TrainedTree(tree, stopped_at)
+    trainee = Whole(work, tree)
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)
-    steepness, depth = plan.final_steepness, tree.structure.depth
-    common = (trainee, trainee.sharded, plan)
-    try:
-        work.train(*common, phase="finetune", level=depth, n_splits=tree.structure.n_splits, judge=best)
-    except StopTraining as stop:
-        steepness = plan.steepness_at(stop.args[0].epoch - 1)
+    stopped_at = _train_whole(work, trainee, plan, best)
     if not (work.spec.restore_best and best is not None):
-        return TrainedTree(trainee.tree(), steepness)
+        return TrainedTree(trainee.tree(), plan.final_steepness if stopped_at is None else stopped_at)
     return before if best.tree is start else best.tree
 
 
@@ -188,6 +192,16 @@ def _annealed_again(work: Work, best: TrainedTree, held: list[Samples] | None, e
         if again is not best and score(again.tree) >= score(best.tree):
             best = again
     return best
+
+
+def _train_whole(work: Work, trainee: Whole, plan: Plan, judge: Best | None = None) -> float | None:
+    """Train a tree; γ of the epoch after which a callback has asked to stop, or None."""
+    numbers = {"level": trainee.structure.depth, "n_splits": trainee.structure.n_splits}
+    try:
+        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=judge, **numbers)
+    except StopTraining as stop:
+        return plan.steepness_at(stop.args[0].epoch - 1)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
