@@ -196,9 +196,9 @@ def _annealed_again(work: Work, best: TrainedTree, held: list[Samples] | None, e
 
 def _train_whole(work: Work, trainee: Whole, plan: Plan, judge: Best | None = None) -> float | None:
     """Train a tree; γ of the epoch after which a callback has asked to stop, or None."""
-    numbers = {"level": trainee.structure.depth, "n_splits": trainee.structure.n_splits}
+    depth, n_splits = trainee.structure.depth, trainee.structure.n_splits
     try:
-        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=judge, **numbers)
+        work.train(trainee, trainee.sharded, plan, phase="finetune", level=depth, n_splits=n_splits, judge=judge)
     except StopTraining as stop:
         return plan.steepness_at(stop.args[0].epoch - 1)
     return None
