@@ -18,7 +18,7 @@ from crisptree import (
     CrispSegmenter,
     CrispTreeClassifier,
 )
-from crisptree.estimators.checkpoints import fingerprint
+from crisptree.estimators.checkpoints import _check_same, fingerprint
 from crisptree.learning.history import StopTraining
 from crisptree.learning.journal import Journal
 from crisptree.persistence import checkpoints, model_file
@@ -216,6 +216,11 @@ def test_a_checkpoint_knows_the_device_that_auto_means_for_its_rows(tmp_path, mo
     assert np.array_equal(on_cpu.tree_.weight, again.tree_.weight)
     known = {name: value for name, value in again.get_params().items() if name != "device"}
     assert fingerprint({**known, "device": "auto"}, {"device": "cuda"}, 0)["device"] == "cuda"
+
+
+def test_what_only_the_checkpoint_knows_is_told_once():
+    with pytest.raises(CheckpointError, match=r"differs in X, others\. Give"):
+        _check_same({"X": "1", "image_shape of X": "2", "warm_start": "3"}, {"X": "0"}, "folder")
 
 
 def test_a_fit_that_begins_leaves_an_earlier_checkpoint_alone(tmp_path, monkeypatch):

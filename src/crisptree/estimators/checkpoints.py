@@ -123,8 +123,7 @@ def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
         raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
     names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
     if names:
-        known = {name: name in here for name in names}
-        said = ", ".join(sorted(name if known[name] else "others" for name in known))
+        said = ", ".join(sorted({name if name in here else "others" for name in names}))
         raise CheckpointError(
             f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in {said}. "
             "Give fit what it had before, or name another folder."

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
+from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
@@ -154,8 +155,11 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         """One of the trees as a fitted estimator of that kind."""
         tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
         own = {name: getattr(self, name) for name in kind.PARAMETERS}
-        depth = {} if self.max_depth != "auto" else {"max_depth": None}
-        one = kind(**own | depth | {"warm_start": False, "random_state": None})
+        if self.max_depth == "auto":
+            own["max_depth"] = None
+        if isinstance(self.split, str) and self.split == MIXED:
+            own["split"] = "auto"  # what a tree of either kind may have been made with
+        one = kind(**own | {"warm_start": False, "random_state": None})
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         for name, value in self.__dict__.items():

@@ -20,6 +20,7 @@ from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
+from crisptree.estimators.numbers import LARGEST
 from crisptree.estimators.parameters import NEVER, Parameter
 from crisptree.estimators.pixel_regressor import CrispPixelRegressor
 from crisptree.estimators.pixels import PixelEstimator, seen_channels
@@ -227,7 +228,12 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
         raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
     if isinstance(model, OF_NUMBERS):
         center, unit = statistics.y_center, statistics.y_unit
-        if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit >= 0):
+        if (
+            center is None
+            or unit is None
+            or len(unit) != model.n_outputs_
+            or not np.all((unit >= 0) & (unit <= LARGEST))
+        ):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
 
 

@@ -116,7 +116,7 @@ def check_training_numbers(
     scale = NumberScale.learn(numbers, weight) if scale is None else scale.beside(numbers)
     if len(scale.center) != numbers.shape[1]:
         raise ValueError(
-            f"`warm_start` must go on with as many outputs; the tree has {len(scale.center)} and y has "
+            f"a warm start or partial_fit must go on with as many outputs; the tree has {len(scale.center)} and y has "
             f"{numbers.shape[1]}. Use a new estimator for other data."
         )
     return replace(data, y=scale.scaled(numbers), y_scale=scale)
@@ -133,3 +133,19 @@ def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale
             f"validation numbers must have {len(scale.center)} columns as y has in training; got {y.shape[1]}."
         )
     return TrainingData(X, scale.scaled(y), np.ones(len(y)), None, estimator.image_shape_, y_scale=scale)
+
+
+def check_among(estimator: Any, quantiles: Any, among: Any) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
+    """Quantiles from 0 to 1, and rows with known y: the leaves that they reach, y and weights."""
+    wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
+    if not isinstance(among, tuple | list) or len(among) not in (2, 3):
+        raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
+    known, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
+    there = estimator.apply(among[0])
+    check_consistent_length(there, known)
+    if known.shape[1] != estimator.n_outputs_:
+        raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {known.shape[1]}.")
+    weight = _check_sample_weight(weight, there.reshape(len(there), -1), dtype=np.float64, ensure_non_negative=True)
+    return wanted, there, known, weight

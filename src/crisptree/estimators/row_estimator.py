@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.streams import Batches
+from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -49,11 +51,19 @@ class RowEstimator(RowParameters, TreeEstimator):
         """Keep what is to be known of y."""
 
     def _fit_rows(
-        self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Any,
+        checkpoints: Checkpoints,
+        classes: Any = None,
+        source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
         """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails.
 
-        ``classes`` are all that there may ever be, where y may have fewer.
+        ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
+        of.
         """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -62,6 +72,8 @@ class RowEstimator(RowParameters, TreeEstimator):
             chosen = self.__dict__.get("chosen_", {})
             data = self._checked(twin, X, y, sample_weight, earlier)
             data = data if classes is None else among(data, classes)
+            if source is not None:  # rows of no weight have been left out
+                data = replace(data, source=source if sample_weight is None else source[np.asarray(sample_weight) > 0])
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             if earlier is not None:
@@ -153,15 +165,20 @@ class RowEstimator(RowParameters, TreeEstimator):
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        reached, which = np.unique(self.apply(X), return_inverse=True)
-        structure = self.tree_.structure
-        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
-        lengths = np.array([len(way) for way in ways], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths[which])])
-        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
-        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
+        leaves = self.apply(X)
+        return visited(self.tree_.structure, leaves)
+
+
+def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
+    """The nodes on the ways to some leaves, splits before leaves.  (n,) → (n, n_nodes)"""
+    reached, which = np.unique(leaves, return_inverse=True)
+    ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+    lengths = np.array([len(way) for way in ways], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths[which])])
+    begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+    return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
 
 def is_cuda(X: Any) -> bool:

@@ -158,6 +158,10 @@ class Target(ABC):
         """Tables of a y that was scaled before training, in the units it came in.  (m, n_values)"""
         return tables
 
+    @abstractmethod
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """``agreement`` of what tables predict, added up over the rows that statistics are of.  → (m,)"""
+
     def told(self, tables: Doubles) -> Doubles:
         """What another tree is told of rows beside their features: numbers that do not follow from each other.
 

@@ -104,6 +104,10 @@ class Classes(Target):
         """The number of the most frequent class."""
         return tables.argmax(1)
 
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """The rows of the most frequent class."""
+        return statistics[np.arange(len(tables)), self.answers(tables)]
+
     def told(self, tables: Doubles) -> Doubles:
         """The probabilities of all classes but the first."""
         return tables[:, 1:]

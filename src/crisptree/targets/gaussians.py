@@ -181,6 +181,13 @@ class Gaussians(Target):
         """The means.  (m, n_outputs)"""
         return tables[:, : self.n_outputs]
 
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """The weight of the rows less their squared error, in the mean over outputs."""
+        from crisptree.equations.gaussian import squared_error
+
+        wrong = squared_error(*self._parts(statistics), self.answers(tables)) / self.n_outputs
+        return np.asarray(self.weight(statistics) - wrong)
+
     def told(self, tables: Doubles) -> Doubles:
         """The means."""
         return tables[:, : self.n_outputs]
