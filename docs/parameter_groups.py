@@ -14,6 +14,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "scale",
         "class_weight",
         "ignore_label",
+        "ignore_value",
         "normalise_images",
         "pixels_per_epoch",
     ),

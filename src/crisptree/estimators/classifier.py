@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from crisptree.distributed import is_together
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters
@@ -25,7 +23,7 @@ from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
-from crisptree.streams import Batches, as_batches
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -300,39 +298,6 @@ class CrispTreeClassifier(
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
-    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
-        if sample_weight is not None or validation is not None:
-            raise ValueError(
-                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
-                "batch, (X, y, weight)."
-            )
-        with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.streaming import fit_batches
-
-            twin._take_up_found(*fit_batches(parameters, batches, seed, checkpoints), batches.columns)
-        return self
-
-    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
-        from crisptree.estimators.together import fit_together
-
-        with self._fitting() as twin:
-            twin._take_up_found(*fit_together(copy.copy(self), rows, validation, checkpoints, *how))
-        return self
-
-    def _take_up_found(self, found: Any, classes: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
-        """Keep what was learned of rows that were not all here."""
-        self._forget()
-        for name in ("encoder_", "feature_names_in_", "nu_"):
-            self.__dict__.pop(name, None)
-        self.image_shape_, self.classes_, self.n_features_in_ = image_shape, classes, n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        fitted, self.history_, self.chosen_, self.path_ = found
-        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
-
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
         assert data.classes is not None
@@ -343,6 +308,12 @@ class CrispTreeClassifier(
     def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
         assert data.classes is not None
         return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        return checks.check_more_rows(self, X, y, sample_weight)
+
+    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
+        return checks.check_validation(self, validation, self.classes_).part
 
     def _take_up(self, data: TrainingData) -> None:
         assert data.classes is not None

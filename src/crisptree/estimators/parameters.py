@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
+from numbers import Real
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -340,8 +341,8 @@ class RegressorParameters(RowParameters):
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *NUMBER_RIVALS))
 
 
-class SegmenterParameters(LabelParameters):
-    """Those of ``CrispSegmenter``."""
+class PixelParameters(TreeParameters):
+    """What estimators that answer for every pixel of an image have beside them."""
 
     window: int = parameter(
         default=31,
@@ -376,4 +377,21 @@ class SegmenterParameters(LabelParameters):
         flag="--pixels-per-epoch",
         help="Pixels that an epoch goes through.",
     )
+
+
+class SegmenterParameters(PixelParameters, LabelParameters):
+    """Those of ``CrispSegmenter``."""
+
     ignore_label: Any = parameter(default=None, flag="--ignore-label", help="The value of pixels without a label.")
+
+
+class PixelRegressorParameters(PixelParameters):
+    """Those of ``CrispPixelRegressor``."""
+
+    ignore_value: float | None = parameter(
+        default=None,
+        rule=Rule(
+            lambda value: value is None or (isinstance(value, Real) and not isinstance(value, bool)),
+            "None or a number, that of pixels which have none",
+        ),
+    )

@@ -120,7 +120,7 @@ def finetune(
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
 ) -> TrainedTree:
-    """Train the whole tree from where it stands; of a deep one the upper levels first, where the plan says so.
+    """Train the whole tree from where it stands; of a large one the upper levels first, if the plan says so.
 
     Parameters
     ----------

@@ -150,6 +150,12 @@ class Spec:
         )
 
     @property
+    def has_kernels(self) -> bool:
+        """Whether the fused steps on CUDA know all of it; signs, groups of features and linear leaves are torch's."""
+        free = not self.constraints.signs and not self.growth.shrinks_groups
+        return self.split == "oblique" and free and self.leaf_penalty is None
+
+    @property
     def input_shape(self) -> tuple[int, int, int] | None:
         """What a split module is given for one row that is an image: (channels, height, width)."""
         if self.image_shape is None:

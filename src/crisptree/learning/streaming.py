@@ -34,7 +34,8 @@ from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, turns_of
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.learning.spec import Spec
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.starts import looked_around
+from crisptree.learning.stumps import Stumps, started_tables
 from crisptree.learning.train import EpochEnd, train
 from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
@@ -136,8 +137,10 @@ class _Stream:
         candidates = {0: _Open(self.totals.n_rows, self.totals.statistics, root)}
         while leaves := [leaf for leaf, state in candidates.items() if self._may_split(tree, leaf, state)]:
             centers = torch.stack([candidates[leaf].center for leaf in leaves])
-            tables = target.random_tables(2 * len(leaves), self.generator).reshape(2, -1).to(like)
-            level = _Level(tree, leaves, initial(centers, self.generator).trainable(), tables)
+            tables = started_tables(target, [candidates[leaf].statistics for leaf in leaves], self.generator).to(like)
+            splits = initial(centers, self.generator)
+            splits, tables = looked_around(splits, tables, tree, leaves, self.sample, self.generator)
+            level = _Level(tree, leaves, splits.trainable(), tables)
             try:
                 self._train(cast(Trainee, level), self.spec.growth, "grow", tree.structure.depth + 1, len(leaves))
             except StopTraining:
@@ -199,7 +202,7 @@ class _Stream:
         return tree, candidates
 
     def finetuned(self, greedy: TrainedTree) -> TrainedTree:
-        """All splits and leaves trained together; of a deep tree the upper levels first."""
+        """All splits and leaves trained together; of a large tree the upper levels first."""
         plan, tree = self.spec.finetuning, greedy.tree
         if not tree.structure.n_splits or not plan.epochs:
             return greedy
