@@ -281,3 +281,20 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
     fitted("level by level", checkpoint=tmp_path / "folder")
     with pytest.raises(CheckpointError, match="differs in rows, shards"):
         fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
+
+
+def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    X, _, _ = rows("level by level")
+    y = np.random.default_rng(0).integers(2, size=len(X))
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)
+    found = [record.level for record in model.history_ if record.phase == "finetune" and record.epoch == 1]
+    assert found == [1, 2, 3]
+
+    def stop(record):
+        if record.phase == "finetune":
+            raise StopTraining
+
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1, callbacks=[stop]).fit(X, y)
+    assert (model.history_[-1].level, model.history_[-1].epoch) == (1, 1)
