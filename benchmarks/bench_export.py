@@ -3,7 +3,8 @@
     CRISPTREE_DATA=/folder/with/mnist.npz python benchmarks/bench_export.py
 
 Writes docs/results/export.md. The models are trained first (see ``models``; many minutes on one core) and kept in
-build/bench_export. arm-none-eabi-gcc and skl2onnx take part where they are installed; one thread everywhere.
+build/bench_export. arm-none-eabi-gcc and skl2onnx (pip install --group rivals) take part where they are
+installed; one thread everywhere.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -38,8 +40,8 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "build" / "bench_export"
 PAGE = ROOT / "docs" / "results" / "export.md"
 FLASH = 32_000
-TERMS = (70, 65, 60, 55, 50, 45, 40, 35, 30)
-EPOCHS = (5, 10, 15)
+TERMS = (50, 64, 80)
+EPOCHS = 10
 AT_ONCE = 100
 """Rows of one measurement in C: short enough that others rarely interrupt it."""
 
@@ -66,8 +68,8 @@ def data() -> tuple[tuple[Any, Any], tuple[Any, Any], Any, Any]:
 
 
 def models() -> dict[str, Any]:
-    """The tree of bench_simplify.py, and the same with few terms: the most of ``TERMS`` that fit into ``FLASH`` bytes
-    as int8, and those of ``EPOCHS`` that are best on the held-out training rows. Test rows choose nothing.
+    """The tree of bench_simplify.py, and the same with few terms: of ``TERMS`` those that are best on the held-out
+    training rows once the tree is pruned until its int8 header takes ``FLASH`` bytes. Test rows choose nothing.
     """
     train, held, _, _ = data()
     quick = {"epochs": 5, "finetune_epochs": 10, "batch_size": 1000, "learning_rate": 0.005}
@@ -75,16 +77,22 @@ def models() -> dict[str, Any]:
     tree = CrispTreeClassifier(max_depth=8, split="oblique", scale="global", random_state=0, **plain, **quick)
     full = kept("whole", lambda: tree.fit(*train))
 
-    def small(terms: int, epochs: int) -> Any:
-        make = partial(full.simplified, *train, max_terms=terms, validation=held, epochs=epochs)
-        return kept(f"terms{terms}_epochs{epochs}", make)
+    def small(terms: int) -> Any:
+        make = partial(full.simplified, *train, max_terms=terms, validation=held, epochs=EPOCHS)
+        return fitting(kept(f"terms{terms}_epochs{EPOCHS}", make))
 
-    terms = next(number for number in TERMS if flash(small(number, min(EPOCHS))) <= FLASH)
-    tried = {epochs: small(terms, epochs) for epochs in EPOCHS}
-    scores = {epochs: model.score(*held) for epochs, model in tried.items()}
-    print({"terms": terms, "held out, all terms": full.score(*held), "held out, by epochs": scores}, flush=True)
-    epochs = max(scores, key=lambda number: scores[number])
-    return {"all": full, f"at most {terms}, {epochs} epochs": tried[epochs]}
+    tried = {terms: small(terms) for terms in TERMS}
+    scores = {terms: model.score(*held) for terms, model in tried.items()}
+    print({"held out, all terms": full.score(*held), "held out, by terms": scores}, flush=True)
+    terms = max(scores, key=lambda number: scores[number])
+    return {"all": full, f"at most {terms}": tried[terms]}
+
+
+def fitting(model: Any) -> Any:
+    """The model pruned as little as makes its int8 header fit."""
+    alphas = model.ccp_path().alphas
+    place = bisect_left(alphas, True, key=lambda alpha: flash(model.pruned(alpha)) <= FLASH)
+    return model.pruned(alphas[place])
 
 
 def kept(name: str, make: Callable[[], Any]) -> Any:
@@ -148,6 +156,7 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
                 lines.append(
                     [
                         terms,
+                        str(model.get_n_leaves()),
                         integer or "float",
                         f"{100 * (model.classes_[classes] == y).mean():.2f}",
                         *(f"{number:,}" for number in changed),
@@ -195,7 +204,7 @@ def onnx_lines(trees: dict[str, Any], X: Any) -> list[list[str]]:
         said[name] = ("", "", f"{len(written):,}")
         calls[name] = runner(written)
     except ImportError:
-        print("skl2onnx is not installed; its forest is left out")
+        print("skl2onnx is not installed (pip install --group rivals); its forest is left out")
     one = medians({name: lambda call=call: call(X[:1]) for name, call in calls.items()}, rounds=20, repeat=20)
     many = medians({name: lambda call=call: call(X) for name, call in calls.items()}, rounds=3)
     return [
@@ -241,25 +250,27 @@ def main() -> None:
             compiler=versions,
             machine=platform.machine(),
             flash=FLASH,
-            epochs=" or ".join(map(str, EPOCHS)),
+            epochs=EPOCHS,
+            tried=", ".join(map(str, TERMS)),
         ),
         encoding="utf-8",
     )
     print(c_table, onnx_table, deep, sep="\n")
 
 
-C_HEADER = ["terms of a split", "sums", "test %", "change leaf", "change class", "flash at most", "flash, measured"]
-C_HEADER += ["stack at most", "multiply-adds", "at worst", "µs a row"]
+C_HEADER = ["terms of a split", "leaves", "sums", "test %", "change leaf", "change class"]
+C_HEADER += ["flash at most", "flash, measured", "stack at most", "multiply-adds", "at worst", "µs a row"]
 ONNX_HEADER = ["", "same leaf", "within rounding", "bytes", "µs, one row", "ms, 10,000 rows", "against predict"]
 
 TEXT = """\
 # Exports: what they cost, and how far they agree
 
 Written by `python benchmarks/bench_export.py` (CRISPTREE_DATA names the folder of mnist.npz): a tree of MNIST of depth
-8, trained briefly as for [fewer terms](simplify.md), and the same with fewer terms a split (`simplified`): the most, in
-steps of five, with which the int8 header takes no more than {flash:,} bytes, and the epochs a stage ({epochs}) that are
-best on 10,000 training rows held out. Rows are the 10,000 test images, which chose nothing; every row is compared with
-the model. One seed, one thread, a machine that others use too.
+8, trained briefly as for [fewer terms](simplify.md), and the same with fewer terms a split (`simplified`, {epochs}
+epochs a stage), then without the subtrees that bring least (`pruned`, as little as makes the int8 header take no more
+than {flash:,} bytes). Of {tried} terms those are shown that are best on 10,000 training rows held out. Rows are the
+10,000 test images, which chose nothing; every row is compared with the model. One seed, one thread, a machine that
+others use too.
 
 ## C99
 

@@ -73,6 +73,48 @@ def test_any_width_and_any_sparsity_give_the_reference_leaf(instruction_set, n_f
     assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), reference.route_rows(tree, X))
 
 
+def rows_near(weight, bias, n, seed=2):
+    """Rows at distances from the hyperplane that go down to nothing, on both sides of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, len(weight)))
+    wanted = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-12, 1, n)
+    return (X + np.outer(wanted - bias - X @ weight, weight / (weight @ weight))).astype(np.float32)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("n_features", [33, 784, 20_000])
+def test_rows_that_coarse_scores_cannot_tell_apart_reach_the_reference_leaf(instruction_set, n_features):
+    weight = np.random.default_rng(0).normal(size=n_features)
+    tree, X = flat_tree(TreeStructure.stump(), weight[None], [0.5]), rows_near(weight, 0.5, 100)
+    expected = reference.route_rows(tree, X)
+    assert 10 < expected.sum() < 90
+    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("of_weights", [1e-38, 1e-25, 1e-12, 1e12, 1e20])
+@pytest.mark.parametrize("of_rows", [1e-42, 1e-15, 1.0, 1e15, 1e37])
+def test_numbers_of_any_size_give_the_reference_leaf(instruction_set, of_weights, of_rows):
+    rng = np.random.default_rng(0)
+    weight = rng.normal(size=(7, 50)) * of_weights
+    weight[3] *= 10.0 ** rng.uniform(-9, 9, 50)
+    X = rng.normal(size=(300, 50)) * of_rows * 10.0 ** rng.uniform(-1, 0, (300, 1))
+    X[::3] *= 10.0 ** rng.uniform(-9, 0, (100, 50))
+    bias = np.clip(rng.normal(size=7) * of_weights * of_rows, -1e30, 1e30)
+    tree = flat_tree(TreeStructure.balanced(3), weight, bias)
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32)
+    expected = reference.route_rows(tree, X)
+    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+
+
+def test_rows_of_nothing_but_zeros_go_where_the_bias_says():
+    rng = np.random.default_rng(0)
+    tree = flat_tree(TreeStructure.balanced(3), rng.normal(size=(7, 50)), [0.0, 1e-30, -1e-30, 1.0, -1.0, 0.0, -0.0])
+    X = np.zeros((20, 50), dtype=np.float32)
+    assert np.array_equal(compiled.route_rows(tree, X), reference.route_rows(tree, X))
+
+
 def test_ties_go_left():
     tree = flat_tree(TreeStructure.stump(), [[1.0, -1.0]], [0.0])
     assert compiled.route_rows(tree, np.float32([[2, 2], [2, 1], [1, 2]])).tolist() == [0, 1, 0]

@@ -447,6 +447,23 @@ def test_edited_values_are_predicted_in_the_page_as_the_model_predicts_them(size
             assert "as before" in text_of(tab, ".what-if .answer")
 
 
+def test_linear_models_in_leaves_answer_edited_values_as_the_model_does(visit, tmp_path):
+    model, X, y = fitted(n_classes=3, leaves="linear", max_depth=1)
+    with visit(write(model, tmp_path / "page.html", X, y, class_names=["north", "east", "south"])) as tab:
+        assert tab.evaluate("document.documentElement.dataset.whatif") == "true"
+        tab.click("#gallery [data-sample] >> nth=0")
+        row = X[int(text_of(tab, "#panel h3").split()[1])].copy()
+        seen = set()
+        for value in (-4.0, -1.0, 0.0, 1.0, 4.0):
+            row[1] = value
+            tab.locator(".what-if [aria-label='x1']").last.fill(str(value))
+            answer, (best,) = text_of(tab, ".what-if .answer"), model.predict(row[None])
+            assert f"predicted {['north', 'east', 'south'][best]}" in answer
+            assert f"leaf {int(model.apply(row[None])[0])}" in answer
+            seen.add(int(best))
+        assert len(seen) > 1
+
+
 def test_a_slider_moves_a_value_and_its_number(visit, edited_page):
     path, model, columns = edited_page
     with visit(path) as tab:

@@ -33,7 +33,7 @@ ERRORS = {
     "other parameters": "process 1 differs from process 0 in epochs",
     "other labels": "numbers in all processes, or text in all",
     "stopped": "OverflowError: enough",
-    "regression": "regression cannot be done by several processes",
+    "other outputs": "y must have as many columns in all processes; got 1, 2",
     "forest": "a forest cannot be done by several processes",
 }
 

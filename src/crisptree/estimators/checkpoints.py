@@ -64,12 +64,16 @@ def keeping_checkpoints(
 
 
 def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """What a fit depends on, as short texts by name: what differs between two of them can be told."""
+    """What a fit depends on, as short texts by name: what differs between two of them can be told.
+
+    ``data`` says on which device the fit is, where "auto" means one that depends on the rows.
+    """
     values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
     texts = {name: told(value) for name, value in sorted(values.items())}
-    texts |= {name: digest(value) for name, value in data.items()}
+    texts |= {name: digest(value) for name, value in data.items() if name != "device"}
     texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
-    return texts | {"random_state": str(seed), "device": str(device_of(parameters["device"]))}
+    device = data.get("device") or device_of(parameters["device"])
+    return texts | {"random_state": str(seed), "device": str(device)}
 
 
 def told(value: Any) -> str:

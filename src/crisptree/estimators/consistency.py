@@ -9,6 +9,10 @@ from crisptree.estimators.constraints import check_constraints
 from crisptree.estimators.parameters import RIVALS, Parameter
 
 MODULE_FREE = ("auto", "oblique", "axis")
+
+MIXED = "mixed"
+"""Of forests of numbers: hyperplanes and thresholds in turn."""
+
 DEEPEST_BALANCED = 16
 
 
@@ -40,7 +44,7 @@ def _check_split(values: Mapping[str, Any]) -> None:
                 f"got {name}={values[name]!r}."
             )
     for name in ("l1", "input_noise"):
-        if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
+        if split not in (*MODULE_FREE, MIXED) and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
     if split == "axis" and values["grow"] == "axis_aligned" and values["algorithm"] != "non_greedy":
         return

@@ -23,7 +23,7 @@ from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.learning.choosing import Trial
-from crisptree.learning.fitting import Fitted, fit_tree
+from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
@@ -113,6 +113,11 @@ def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
     return fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else scale.on(fitted.greedy))
 
 
+def device_for(parameters: Mapping[str, Any], data: TrainingData) -> str:
+    """The same for rows whose scaling is not known yet."""
+    return device_text(parameters, Problem(data.part, Scaling.none(data.X.shape[1]), data.target))
+
+
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
     """Rows of classes, of numbers or of probabilities of classes; those that judge are put like them."""
     target = data.target
@@ -156,6 +161,12 @@ def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[
     """The spec of an estimator's parameters for a problem."""
     mean_weight = float(problem.training.weight.mean())
     return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
+
+
+def device_text(parameters: Mapping[str, Any], problem: Problem, n_rows: int | None = None) -> str:
+    """The device that a fit of a problem trains on, as a checkpoint knows it; all that "auto" may choose is linear."""
+    split = "oblique" if parameters["split"] == "auto" else parameters["split"]
+    return str(device_of(parameters["device"], problem, split, n_rows))
 
 
 def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:

@@ -34,6 +34,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     ----------
     n_estimators, max_samples, max_features, max_depth, random_state, warm_start
         As those of ``CrispForestClassifier``; the depth "auto" is 8 for hyperplanes.
+    split : {"auto", "oblique", "axis", "mixed", "conv"} or callable, default="auto"
+        What a split asks, as in ``CrispTreeRegressor``. "mixed" has hyperplanes and thresholds in turn: every second
+        tree is CART's, grown on all features until its leaves are pure unless ``max_features`` and ``max_depth`` say
+        otherwise. "auto" may choose it.
     bootstrap : bool, default=True
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
     **tree_parameters

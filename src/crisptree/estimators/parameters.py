@@ -191,6 +191,13 @@ class TreeParameters(Declared):
         before=0.0,
     )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
+    upper_levels: int | None = parameter(
+        default=4,
+        rule=whole(1, high=10, none=True),
+        flag="--upper-levels",
+        help="Levels of a tree deeper than ten that are finetuned before the whole of it.",
+        before=None,
+    )
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
     prune: float | str | None = parameter(
         default=None,

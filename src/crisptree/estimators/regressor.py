@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.distributed import is_together
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import NumberDistillingMixin
@@ -25,6 +26,7 @@ from crisptree.estimators.updating_mixin import NumberUpdatingMixin
 from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -118,6 +120,9 @@ class CrispTreeRegressor(
         λ, in rows: how strongly each part of a linear leaf's weights is held down.
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone.
+    upper_levels : int from 1 to 10 or None, default=4
+        A tree of more than ten levels is finetuned from above, so many levels first, then twice as many, and so on to
+        all: far quicker, and at least as accurate (docs/results/training-speed.md). None takes all of them at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         How features are scaled for training.
     prune : float, "auto" or None, default=None
@@ -180,6 +185,8 @@ class CrispTreeRegressor(
 
     FITTED = (*RowEstimator.FITTED, "n_outputs_", "simplification_")
 
+    _has_numbers = True
+
     n_outputs_: int
 
     @classmethod
@@ -203,13 +210,15 @@ class CrispTreeRegressor(
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         resume: bool = False,
+        shards: int = 8,
+        sums: str = "exact",
     ) -> Self:
-        """Grow a tree and finetune it.
+        """Grow a tree and finetune it; in a process group of torch, all its processes together.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, as ``CrispTreeClassifier.fit`` takes them.
+            Rows, as ``CrispTreeClassifier.fit`` takes them; in batches too, whose second part are the numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -218,8 +227,16 @@ class CrispTreeRegressor(
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
+        shards, sums : int, {"exact", "plain"}, default=8, "exact"
+            As in ``CrispTreeClassifier.fit``, in a process group only.
         """
-        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        if is_together():
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+        batches = as_batches(X, y)
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, validation, checkpoints)
+        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)

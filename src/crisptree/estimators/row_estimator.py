@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
+from crisptree.streams import Batches
 from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ class RowEstimator(RowParameters, TreeEstimator):
     """An estimator of one tree for rows. What y is, its subclasses know."""
 
     FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
+
+    _has_numbers: ClassVar[bool] = False
+    """Whether y are numbers, and no classes."""
 
     @abstractmethod
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
@@ -61,7 +66,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
         of.
         """
-        check_alone("regression")
+        check_alone("this")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
@@ -77,10 +82,11 @@ class RowEstimator(RowParameters, TreeEstimator):
                 checks.check_warm_start(parameters, earlier.structure, held_out is not None)
             parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting import fit_rows
+            from crisptree.estimators.fitting import device_for, fit_rows
 
             given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
+            given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
@@ -90,6 +96,44 @@ class RowEstimator(RowParameters, TreeEstimator):
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
+
+    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
+        """A fit on rows that are read in batches, pass after pass."""
+        if sample_weight is not None or validation is not None:
+            raise ValueError(
+                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
+                "batch, (X, y, weight)."
+            )
+        with self._fitting() as twin:
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.streaming import fit_batches
+
+            found = fit_batches(parameters, batches, seed, checkpoints, has_numbers=self._has_numbers)
+            twin._take_up_found(*found, batches.columns)
+        return self
+
+    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
+        """A fit by all processes of the group, each with its own rows."""
+        from crisptree.estimators.together import fit_together
+
+        with self._fitting() as twin:
+            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how, has_numbers=self._has_numbers)
+            twin._take_up_found(*found)
+        return self
+
+    def _take_up_found(self, found: Any, labels: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
+        """Keep what was learned of rows that were not all here."""
+        self._forget()
+        for name in ("encoder_", "feature_names_in_", "nu_"):
+            self.__dict__.pop(name, None)
+        self.image_shape_, self.n_features_in_ = image_shape, n_features
+        setattr(self, "n_outputs_" if self._has_numbers else "classes_", labels)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        fitted, self.history_, self.chosen_, self.path_ = found
+        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""

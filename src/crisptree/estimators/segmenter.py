@@ -63,6 +63,8 @@ annealing, finetune_steepness, reanneal
         Pseudo-count of every class in every leaf.
     mass_threshold : float, default=1e-3
         As in ``CrispTreeClassifier``.
+    upper_levels : int from 1 to 10 or None, default=4
+        As in ``CrispTreeClassifier``.
     scale : {"feature", "global"} or None, default="feature"
         Subtract each channel's mean over all images and divide by its own spread, by one spread for all, or leave
         images as they are.

@@ -96,7 +96,8 @@ def simplify(
     """
     generator = torch.Generator().manual_seed(spec.seed)
     tree = without_dead_splits(tree, spec.leaf_prior)
-    soft = Tree.soft(tree, device_of(spec.device, problem, spec.split), LINEAR.get(str(spec.split), ObliqueSplits))
+    device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
+    soft = Tree.soft(tree, device, LINEAR.get(str(spec.split), ObliqueSplits))
     start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)
     for terms, must in _stages(soft, max_terms, go_on=lowest is not None):
         thinner = _refitted(now.soft.tree, terms, spec, problem, generator, on_epoch)

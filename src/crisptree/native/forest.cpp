@@ -34,6 +34,7 @@ bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kern
     const int64_t at_once = std::min(block, end - begin);
     std::vector<int64_t> leaves(at_once);
     const bool together = at_once >= kWorthABench;
+    AlignedPairs pairs(together || at_once < kMostRowsAtOnce ? 0 : kMostRowsAtOnce * (n + kLanes - 1) / kLanes * kPairs);
     Bench bench(together ? at_once : 0, n, together ? most_splits_ : 0);
     for (int64_t first = begin; first < end; first += at_once) {
       const int64_t number = std::min(at_once, end - first);
@@ -41,8 +42,8 @@ bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kern
       if (together && !trees_.front()->take(source, number, bench, kernel) && check_finite) return false;
       for (size_t tree = 0; tree < trees_.size(); ++tree) {
         if (together) {
-          trees_[tree]->route_bench(bench, number, leaves.data(), kernel);
-        } else if (!trees_[tree]->route_source(source, number, leaves.data(), check_finite && tree == 0, reader.desks(), kernel)) {
+          trees_[tree]->route_bench(source, bench, number, leaves.data(), kernel);
+        } else if (!trees_[tree]->route_source(source, number, leaves.data(), check_finite && tree == 0, pairs.data(), kernel)) {
           return false;
         }
         found(tree, first, number, leaves.data());

@@ -7,6 +7,6 @@ constexpr int kRowsAtOnce = 8;
 #include "kernel.inc"
 
 namespace crisptree {
-const Kernel avx512_kernel = {"avx512", route, take, score_at, route_block};
+const Kernel avx512_kernel = {"avx512", route, values_of, take, score_at, route_block};
 }
 #endif

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -97,18 +99,51 @@ void copy_block(const Rows& rows, int64_t begin, int64_t end, int64_t n_features
   }
 }
 
+// A dense row of weights in whole numbers, `pairs`, of a scale: as fine as sixteen bits and the sums of a lane allow. How far scores are off:
+// values of a row are rounded to whole steps, each by half a step at most; what is rounded off a weight counts as often as the largest value;
+// and both ways round their sums, each of as many terms as a lane has, to 24 bits.
+Coarse coarse_of(const float* weight, int64_t padded, uint32_t* pairs) {
+  double largest = 0.0, whole = 0.0, lane_of_piece = 0.0;
+  for (int64_t piece = 0; piece < padded; piece += kPiece) {
+    double lanes[kPairs] = {};
+    for (int64_t j = piece; j < std::min(piece + kPiece, padded); ++j) {
+      const double size = std::abs(static_cast<double>(weight[j]));
+      lanes[j % kPairs] += size;
+      largest = std::max(largest, size);
+      whole += size;
+    }
+    lane_of_piece = std::max(lane_of_piece, *std::max_element(lanes, lanes + kPairs));
+  }
+  std::fill(pairs, pairs + padded / 2, 0u);
+  const float infinite = std::numeric_limits<float>::infinity();
+  if (!(largest >= kSmallest && whole <= kLargest)) return {0.0f, infinite, infinite};
+  const double rounded = kPiece / kPairs / 2;  // what rounding may add to a lane
+  const auto scale = static_cast<float>(1.001 * std::max(largest / INT16_MAX, lane_of_piece / (kMostOfLane - rounded)));
+  double off = 0.0;
+  for (int64_t j = 0; j < padded; ++j) {
+    const double number = std::nearbyint(static_cast<double>(weight[j]) / scale);
+    off += std::abs(static_cast<double>(weight[j]) - number * scale);
+    const auto bits = static_cast<uint32_t>(static_cast<uint16_t>(static_cast<int16_t>(number)));
+    pairs[j / kLanes * kPairs + j % kPairs] |= j % kLanes < kPairs ? bits : bits << 16;
+  }
+  const double rounding = (static_cast<double>(padded / kLanes + padded / kPiece) + 20.0) * 0x1p-24;
+  return {scale, static_cast<float>(1.01 * 0.5 * whole), static_cast<float>(1.01 * (off + rounding * whole))};
+}
+
 }  // namespace
 
 Router::Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
                int64_t n_features)
     : n_features_(n_features),
       padded_((n_features + kLanes - 1) / kLanes * kLanes),
-      left_(left, left + n_splits), right_(right, right + n_splits), bias_(bias, bias + n_splits) {
+      bias_(bias, bias + n_splits) {
   for (int64_t split = 0; split < n_splits; ++split) {
     const float* row = weight + split * n_features;
+    children_.insert(children_.end(), {left[split], right[split]});
     const int64_t terms = n_features - std::count(row, row + n_features, 0.0f);
     if (pairs_are_quicker(terms, n_features)) {
       start_.push_back(static_cast<int64_t>(index_.size()));
+      coarse_.push_back({});
       count_.push_back(static_cast<int32_t>(terms));
       for (int64_t j = 0; j < n_features; ++j) {
         if (row[j] == 0.0f) continue;
@@ -121,18 +156,19 @@ Router::Router(const int32_t* left, const int32_t* right, const float* weight, c
       count_.push_back(-1);
       dense_.insert(dense_.end(), row, row + n_features);
       dense_.resize(dense_.size() + (padded_ - n_features), 0.0f);
+      pairs_.resize(dense_.size() / 2);
+      coarse_.push_back(coarse_of(dense_.data() + start_.back(), padded_, pairs_.data() + start_.back() / 2));
     }
   }
 }
 
 TreeView Router::view() const {
-  return {left_.data(), right_.data(), bias_.data(),  start_.data(), count_.data(),
-          dense_.data(), index_.data(), value_.data(), n_features_,  padded_, left_.empty()};
+  return {children_.data(), bias_.data(),  start_.data(), count_.data(),
+          dense_.data(), index_.data(), value_.data(), pairs_.data(),  coarse_.data(), n_features_,  padded_, bias_.empty(), !dense_.empty()};
 }
 
 RowBlock::RowBlock(const Rows& rows, int64_t n_features)
-    : rows_(rows), n_features_(n_features), ready_(lie_ready(rows, n_features)),
-      desks_(std::min<int64_t>(kMostRowsAtOnce, rows.n_rows) * ((n_features + kLanes - 1) / kLanes * kLanes), 0.0f) {}
+    : rows_(rows), n_features_(n_features), ready_(lie_ready(rows, n_features)) {}
 
 Source RowBlock::take(int64_t first, int64_t n_rows) {
   if (ready_) return {static_cast<const float*>(rows_.data) + first * rows_.row_stride, rows_.row_stride, nullptr, nullptr, 0};
@@ -150,36 +186,25 @@ Source RowBlock::take(int64_t first, int64_t n_rows) {
 bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                          const Kernel& kernel) const {
   RowBlock block(rows, n_features_);
+  AlignedPairs pairs(end - begin < kMostRowsAtOnce ? 0 : kMostRowsAtOnce * padded_ / 2);
   const int64_t at_once = lie_ready(rows, n_features_) ? std::max<int64_t>(end - begin, 1) : kBlock;
   for (int64_t first = begin; first < end; first += at_once) {
     const int64_t number = std::min(end - first, at_once);
-    if (!route_source(block.take(first, number), number, leaves + first, check_finite, block.desks(), kernel)) return false;
+    if (!route_source(block.take(first, number), number, leaves + first, check_finite, pairs.data(), kernel)) return false;
   }
   return true;
 }
 
 bool Router::take(const Source& source, int64_t n_rows, Bench& bench, const Kernel& kernel) const {
-  const TreeView tree = view();
+  TreeView tree = view();
+  tree.has_dense = true;  // other trees may have dense splits where this one has none
   bool finite = true;
-  for (int64_t i = 0; i < n_rows; ++i) {
-    finite &= kernel.take(tree, source, i, bench.rows.data() + i * padded_);
-    bench.note(i);
-  }
+  for (int64_t i = 0; i < n_rows; ++i) finite &= kernel.take(tree, source.data + i * source.stride, bench.rows[i]);
   return finite;
 }
 
-void Bench::note(int64_t row) {
-  const float* const values = rows.data() + row * padded;
-  const auto is_empty = [&](int64_t place) { return std::all_of(values + place, values + place + kLanes, [](float value) { return value == 0.0f; }); };
-  int64_t from = 0, to = padded;
-  while (from < to && is_empty(from)) from += kLanes;
-  while (from < to && is_empty(to - kLanes)) to -= kLanes;
-  begin[row] = static_cast<int32_t>(from);
-  end[row] = static_cast<int32_t>(to);
-}
-
-void Router::route_bench(Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const {
-  kernel.route_block(view(), bench.view(n_rows), leaves, bench.first.data(), bench.next.data(), bench.waiting.data());
+void Router::route_bench(const Source& source, Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const {
+  kernel.route_block(view(), source, bench.rows.data(), n_rows, leaves, bench.first.data(), bench.next.data(), bench.waiting.data());
 }
 
 bool Router::route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const {
@@ -193,8 +218,9 @@ void Router::route(const Windows& windows, int64_t* leaves, int n_threads, const
   const std::vector<Run> runs = runs_of(windows.offset, n_features_);
   const Source source = {windows.data, 0, windows.base, runs.data(), static_cast<int64_t>(runs.size())};
   share_out(windows.n_rows, windows.n_rows * n_features_, n_threads, kBlock, [&](int64_t begin, int64_t end) {
-    AlignedFloats desks(kMostRowsAtOnce * padded_, 0.0f);
-    return kernel.route(tree, source.from(begin), end - begin, leaves + begin, false, desks.data());
+    AlignedPairs pairs(kMostRowsAtOnce * padded_ / 2);
+    AlignedFloats desks(kMostRowsAtOnce * padded_);
+    return kernel.route(tree, source.from(begin), end - begin, leaves + begin, false, pairs.data(), desks.data());
   });
 }
 
@@ -222,8 +248,8 @@ float Router::score(const SparseRows& rows, int64_t row, int32_t split) const {
 void Router::route(const SparseRows& rows, int64_t* leaves, int n_threads) const {
   share_out(rows.n_rows, rows.start[rows.n_rows], n_threads, kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int32_t node = left_.empty() ? -1 : 0;
-      while (node >= 0) node = score(rows, i, node) + bias_[node] > 0.0f ? right_[node] : left_[node];
+      int32_t node = bias_.empty() ? -1 : 0;
+      while (node >= 0) node = children_[2 * node + (score(rows, i, node) + bias_[node] > 0.0f)];
       leaves[i] = ~static_cast<int64_t>(node);
     }
     return true;
@@ -286,17 +312,18 @@ void Router::add_moments(const Source& source, int64_t n_rows, const double* sam
                          const Kernel& kernel) const {
   const TreeView tree = view();
   add_moments(n_rows, sample_weight, moments, n_threads, [&] {
-    return [&, desk = AlignedFloats(padded_, 0.0f), taken = int64_t{-1}](int64_t row, int32_t split) mutable {
-      if (row != taken) kernel.take(tree, source, taken = row, desk.data());
-      return kernel.score(tree, split, desk.data());
+    return [&, desk = AlignedFloats(n_features_), taken = int64_t{-1}, values = static_cast<const float*>(nullptr)](
+               int64_t row, int32_t split) mutable {
+      if (row != taken) values = kernel.values(source, taken = row, desk.data());
+      return kernel.score(tree, split, values);
     };
   });
 }
 
 template <class Begin>
 void Router::add_moments(int64_t n_rows, const double* sample_weight, double* moments, int n_threads, const Begin& begin) const {
-  if (left_.empty()) return;
-  const int64_t n_values = 3 * static_cast<int64_t>(left_.size()), n_pieces = std::clamp<int64_t>(n_rows / kRowsPerPiece, 1, kMostPieces);
+  if (bias_.empty()) return;
+  const int64_t n_values = 3 * static_cast<int64_t>(bias_.size()), n_pieces = std::clamp<int64_t>(n_rows / kRowsPerPiece, 1, kMostPieces);
   std::vector<std::vector<double>> sums(n_pieces);  // added up in the order of the rows, whatever thread made them
   Pool(n_threads).run(n_pieces, [&](int64_t piece) {
     std::vector<double>& sum = sums[piece];
@@ -309,7 +336,7 @@ void Router::add_moments(int64_t n_rows, const double* sample_weight, double* mo
         sum[3 * node] += w;
         sum[3 * node + 1] += w * f;
         sum[3 * node + 2] += w * f * f;
-        node = score > 0.0f ? right_[node] : left_[node];
+        node = children_[2 * node + (score > 0.0f)];
       }
     }
   });
@@ -325,7 +352,7 @@ std::vector<const Kernel*> available_kernels() {
 #endif
 #if defined(__GNUC__) && defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) kernels.push_back(&avx2_kernel);
-  if (__builtin_cpu_supports("avx512f")) kernels.push_back(&avx512_kernel);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) kernels.push_back(&avx512_kernel);
 #endif
   return kernels;
 }

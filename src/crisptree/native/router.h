@@ -25,6 +25,7 @@ struct Aligned {
   friend bool operator!=(const Aligned&, const Aligned&) { return false; }
 };
 using AlignedFloats = std::vector<float, Aligned<float>>;
+using AlignedPairs = std::vector<uint32_t, Aligned<uint32_t>>;
 
 // What rows are made of; each value becomes a float as it is read.
 enum class Element { kFloat, kDouble, kByte, kHalf };
@@ -54,19 +55,17 @@ struct SparseRows {
   int64_t n_rows;
 };
 
-// Some rows at a time as contiguous floats: where they lie, or copied. Desks are room for a kernel, zeros where they pad.
+// Some rows at a time as contiguous floats: where they lie, or copied.
 class RowBlock {
  public:
   RowBlock(const Rows& rows, int64_t n_features);
   Source take(int64_t first, int64_t n_rows);
-  float* desks() { return desks_.data(); }
 
  private:
   const Rows& rows_;
   int64_t n_features_;
   bool ready_;
   std::vector<float> block_;
-  AlignedFloats desks_;
 };
 
 // Hands the rows out in pieces of at least so many, on as many threads as are worth their start; false where a piece says so.
@@ -79,22 +78,22 @@ class Router {
 
   int64_t n_features() const { return n_features_; }
   int64_t n_sparse() const { return n_sparse_; }
-  size_t n_splits() const { return left_.size(); }
+  size_t n_splits() const { return bias_.size(); }
 
   // Writes the leaf of every row. False where `check_finite` found a value that is not finite; the leaves mean nothing
   // then.
   bool route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const;
 
-  // The same for rows that are ready, on this thread.
-  bool route_source(const Source& source, int64_t n_rows, int64_t* leaves, bool check_finite, float* desks, const Kernel& kernel) const {
-    return kernel.route(view(), source, n_rows, leaves, check_finite, desks);
+  // The same for rows that are ready, on this thread; where they are kMostRowsAtOnce or more, `pairs` has room for as many.
+  bool route_source(const Source& source, int64_t n_rows, int64_t* leaves, bool check_finite, uint32_t* pairs, const Kernel& kernel) const {
+    return kernel.route(view(), source, n_rows, leaves, check_finite, pairs, nullptr);
   }
 
-  // Copies rows to the bench; false where one of them is not finite.
+  // Makes coarse rows of rows, on the bench; false where one of them is not finite.
   bool take(const Source& source, int64_t n_rows, class Bench& bench, const Kernel& kernel) const;
 
-  // The leaves of rows on the bench, which is as wide as the widest of some trees needs.
-  void route_bench(class Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const;
+  // The leaves of rows whose coarse ones are on the bench.
+  void route_bench(const Source& source, class Bench& bench, int64_t n_rows, int64_t* leaves, const Kernel& kernel) const;
 
   void route(const Windows& windows, int64_t* leaves, int n_threads, const Kernel& kernel) const;
 
@@ -121,26 +120,28 @@ class Router {
   int64_t n_features_;
   int64_t padded_;
   int64_t n_sparse_ = 0;
-  std::vector<int32_t> left_, right_, count_, index_;
+  std::vector<int32_t> children_, count_, index_;
   std::vector<int64_t> start_;
   std::vector<float> bias_, value_;
   AlignedFloats dense_;
+  AlignedPairs pairs_;
+  std::vector<Coarse> coarse_;
 };
 
-// Room for some rows, padded, on their way through several trees, and for the lists in which they wait.
+// Room for some coarse rows on their way through several trees, and for the lists in which they wait.
 class Bench {
  public:
-  Bench(int64_t n_rows, int64_t n_features, size_t most_splits)
-      : padded((n_features + kLanes - 1) / kLanes * kLanes), rows(n_rows * padded, 0.0f), first(most_splits, -1), next(n_rows),
-        waiting(most_splits), begin(n_rows), end(n_rows) {}
+  Bench(int64_t n_rows, int64_t n_features, size_t most_splits) : rows(n_rows), first(most_splits, -1), next(n_rows), waiting(most_splits) {
+    const int64_t half = (n_features + kLanes - 1) / kLanes * kPairs;
+    pairs_.resize(n_rows * half);
+    for (int64_t i = 0; i < n_rows; ++i) rows[i].pairs = pairs_.data() + i * half;
+  }
 
-  // Notes from where to where a row that was taken holds more than zeros.
-  void note(int64_t row);
-  BlockView view(int64_t n_rows) const { return {rows.data(), begin.data(), end.data(), n_rows}; }
+  std::vector<CoarseRow> rows;
+  std::vector<int32_t> first, next, waiting;
 
-  int64_t padded;
-  AlignedFloats rows;
-  std::vector<int32_t> first, next, waiting, begin, end;
+ private:
+  AlignedPairs pairs_;
 };
 
 // The kernels that this processor can run, the widest last.

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-KINDS = {"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "float32": "f4"}
+KINDS = {"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"}
+KINDS |= {"float32": "f4", "float64": "f8"}
 """The array types that a browser knows, by their names in NumPy."""
 
 Doubles = npt.NDArray[np.float64]

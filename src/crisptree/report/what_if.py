@@ -20,12 +20,13 @@ MOST_WEIGHTS = 1_000_000
 def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any] | None:
     """The model for ``export/predict.js`` and the features of the samples.
 
-    None for what it cannot tell: images, modules, models in the leaves, large trees.
+    None for what it cannot tell: images, modules, large trees.
     """
     tree = view.tree
-    if not isinstance(tree, FlatTree) or tree.is_linear or view.image_shape is not None:
+    if not isinstance(tree, FlatTree) or view.image_shape is not None:
         return None
-    if max(tree.weight.size, X.size) > MOST_WEIGHTS:
+    models = _models_of(tree)
+    if max(tree.weight.size, X.size, *(part.size for part in models.values())) > MOST_WEIGHTS:
         return None
     columns, stored, statistics = columns_of(view), preprocessing_of(view), tree.statistics
     fills = [math.nan] * len(columns) if stored is None else [column.mean for column in stored.columns]
@@ -53,4 +54,13 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
         "weight": pack(tree.weight, "float32"),
         "bias": pack(tree.bias, "float32"),
         "rows": pack(X, "float32"),
+        **{name: pack(part, "float64") for name, part in models.items()},
     }
+
+
+def _models_of(tree: FlatTree) -> dict[str, npt.NDArray[np.float64]]:
+    """Slopes and offsets of leaves that have linear models."""
+    if tree.linear_weight is None or tree.linear_bias is None:
+        return {}
+    first = tree.structure.n_splits
+    return {"slopes": tree.linear_weight[first:], "offsets": tree.linear_bias[first:]}

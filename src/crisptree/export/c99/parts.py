@@ -97,7 +97,7 @@ def prediction(model: Portable, trees: Stacked, turn: str, words: dict[str, str]
     texts = [source.ARRIVE, source.ONE_TREE if is_one else source.FOREST]
     if trees.linear is not None:
         words["arrived"] = f"{words['name']}_arrive(row, {words['root'] if is_one else words['name'] + '_root[tree]'})"
-        texts.append(source.ADD_SHARES if is_classes else source.ADD_NUMBERS)
+        texts += [source.LEAF_MODEL, source.ADD_SHARES if is_classes else source.ADD_NUMBERS]
     elif not is_one:
         texts.append(source.ADD_TABLES)
     texts.append(source.PREDICTIONS[says, is_one and trees.linear is None])

@@ -235,23 +235,32 @@ static void ${name}_add_up(const $row_type *row, $sum_type *sums)
 }
 """
 
+LEAF_MODEL = """
+/* What one of the linear functions of the leaves makes of a row. */
+static double ${name}_model(const $row_type *row, int32_t number)
+{
+    const double *slope = ${name}_slope + number * (int32_t)${NAME}_N_FEATURES;
+    double sum = 0.0;
+    int32_t j;
+    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
+        sum += (double)row[j] * slope[j];
+    }
+    return sum + ${name}_offset[number];
+}
+"""
+
 ADD_NUMBERS = """
 /* What the models of the leaves say, added up over the trees in their order. */
 static void ${name}_add_up(const $row_type *row, double *sums)
 {
-    int32_t tree, k, j;
+    int32_t tree, k;
     for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
         sums[k] = 0;
     }
     for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
         const int32_t first = $arrived * (int32_t)${NAME}_N_OUTPUTS;
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            const double *slope = ${name}_slope + (first + k) * (int32_t)${NAME}_N_FEATURES;
-            double sum = 0.0;
-            for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
-                sum += (double)row[j] * slope[j];
-            }
-            sums[k] = sums[k] + (sum + ${name}_offset[first + k]);
+            sums[k] = sums[k] + ${name}_model(row, first + k);
         }
     }
 }
@@ -281,7 +290,7 @@ static double ${name}_exp(double x)
 /* The softmax of what the models of the leaves say, added up over the trees in their order. */
 static void ${name}_add_up(const $row_type *row, double *sums)
 {
-    int32_t tree, k, j;
+    int32_t tree, k;
     for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
         sums[k] = 0;
     }
@@ -290,12 +299,7 @@ static void ${name}_add_up(const $row_type *row, double *sums)
         double share[${NAME}_N_OUTPUTS];
         double most = 0.0, all = 0.0;
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            const double *slope = ${name}_slope + (first + k) * (int32_t)${NAME}_N_FEATURES;
-            double sum = 0.0;
-            for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
-                sum += (double)row[j] * slope[j];
-            }
-            share[k] = sum + ${name}_offset[first + k];
+            share[k] = ${name}_model(row, first + k);
             most = k == 0 || share[k] > most ? share[k] : most;
         }
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {

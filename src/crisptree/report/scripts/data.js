@@ -8,6 +8,7 @@ const TYPES = {
   i4: Int32Array,
   u4: Uint32Array,
   f4: Float32Array,
+  f8: Float64Array,
 };
 
 async function unpacked(packed) {

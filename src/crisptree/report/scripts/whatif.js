@@ -15,6 +15,8 @@ const WHAT_IF = DATA.samples?.what_if
           weight: DATA.samples.what_if.weight.values,
           bias: DATA.samples.what_if.bias.values,
           tables: DATA.tree.tables.values,
+          slopes: DATA.samples.what_if.slopes?.values,
+          offsets: DATA.samples.what_if.offsets?.values,
         },
       ],
     })
@@ -34,13 +36,16 @@ function columnsOf(sample) {
   });
 }
 
-// How many samples reach, unedited, the leaf that the model itself gave them: all of them, or the part is not shown.
+// How many samples get, unedited, the leaf that the model itself gave them, and from a linear model in it the class:
+// all of them, or the part is not shown.
 function agreeing() {
-  const { count: all, leaf } = DATA.samples;
-  let equal = 0;
-  for (let sample = 0; sample < all; sample++)
-    if (WHAT_IF.leaf(DATA.samples.what_if.rows.row(sample)) === leaf.at(sample)) equal++;
-  return equal;
+  const { count: all, leaf, predicted, what_if: model } = DATA.samples;
+  const agrees = (sample) => {
+    const row = model.rows.row(sample);
+    if (WHAT_IF.leaf(row) !== leaf.at(sample)) return false;
+    return !model.slopes || largest(WHAT_IF.predictProba(row)) === predicted.at(sample);
+  };
+  return Array.from({ length: all }, (_, sample) => sample).filter(agrees).length;
 }
 
 const WHAT_IF_AGREES = WHAT_IF !== null && agreeing() === DATA.samples.count;
@@ -61,13 +66,14 @@ function whatIf(sample, listener) {
     const leaf = WHAT_IF.leaf(features),
       table = WHAT_IF.predictProba(features),
       best = largest(table),
-      moved = leaf !== DATA.samples.leaf.at(sample);
+      moved = leaf !== DATA.samples.leaf.at(sample),
+      changed = moved || best !== DATA.samples.predicted.at(sample);
     answer.replaceChildren(
-      moved ? "then predicted " : "predicted ",
+      changed ? "then predicted " : "predicted ",
       className(best),
       ` ${percent(table[best])} in `,
       nodeButton(N_SPLITS + leaf, listener),
-      make("span", { class: moved ? "tag moved" : "tag" }, moved ? "another leaf" : "as before"),
+      make("span", { class: changed ? "tag moved" : "tag" }, moved ? "another leaf" : changed ? "another class" : "as before"),
     );
     listener.follow(pathTo(N_SPLITS + leaf));
   };
