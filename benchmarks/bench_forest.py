@@ -54,6 +54,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "depth 14": {"max_depth": 14},
     "depth 14 without noise": {"max_depth": 14, "input_noise": 0.0},
     "depth 14 with twice the noise": {"max_depth": 14, "input_noise": 1.0},
+    "depth 14 with half of the features": {"max_depth": 14, "max_features": 0.5},
+    "depth 14 without bootstrap": {"max_depth": 14, "bootstrap": False},
+    "depth 14 and shrinkage 1": {"max_depth": 14, "shrinkage": 1.0},
     "no noise": {"input_noise": 0.0},
     "less noise": {"input_noise": 0.2},
     "more noise": {"input_noise": 0.8},
@@ -197,13 +200,14 @@ def speed(results: Results, sets: list[str], device: str) -> None:
         CrispForestClassifier(n_estimators=2, random_state=0, **values, **shared).fit(X, y)  # compiles what it needs
         rng, n_alone, alone = np.random.default_rng(0), TREES if device == "cpu" else 5, []
         forest = CrispForestClassifier(n_estimators=TREES, random_state=0, **values, **shared)
+        forests, wholes = [], []
         for seed in range(n_alone):
-            if seed == n_alone // 2:  # in between, because the machine may be busier before than after
-                together = time_of_fit(forest, X, y)
+            if seed == n_alone // 2 or device != "cpu":  # in between: the machine may be busier before than after
+                forests.append(time_of_fit(forest, X, y))
+                wholes.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y))
             times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
             alone.append(time_of_fit(CrispTreeClassifier(random_state=seed, **one), X, y, times))
-        each = np.median(alone, axis=0)
-        whole = time_of_fit(CrispTreeClassifier(random_state=0, **one), X, y)
+        each, together, whole = (np.median(seconds, axis=0) for seconds in (alone, forests, wholes))
         results.add(
             what="training",
             set=name,

@@ -9,6 +9,7 @@ takes part where lightgbm is installed; where it is not, its cells say so.
     python -m benchmarks.bench_regression run --out FOLDER --jobs 16            # 5 seeds, depths 2 to 10, all sets
     python -m benchmarks.bench_regression run --out FOLDER --sets diabetes,friedman1 --depths 4,8 --seeds 0,1 --rows 250
     python -m benchmarks.bench_regression time --out FOLDER                     # training time over the classifier's
+    python -m benchmarks.bench_regression time --out FOLDER --device cuda       # the same on a device
     python -m benchmarks.bench_regression page --out FOLDER                     # writes docs/results/regression.md
 
 Results are lines of JSON; what is there already is not run again, so a run that was stopped goes on.
@@ -140,23 +141,31 @@ SETTLED: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "s
 
 
 def training_time(given: argparse.Namespace) -> None:
-    """Seconds of fits with the same X and no choices, in turn: numbers, and the same numbers cut into five classes."""
-    with threadpool_limits(1), (given.out / "times.jsonl").open("w", encoding="utf-8") as file:
+    """Seconds of fits with the same X and no choices, in turn: numbers, and the same numbers cut into five classes.
+
+    On a device they are those of the clock, after a round that nobody counts: it builds kernels.
+    """
+    on_host = given.device == "cpu"
+    clock, unseen = (time.process_time, 0) if on_host else (time.perf_counter, 1)
+    name_of_file = "times.jsonl" if on_host else f"times-{given.device}.jsonl"
+    with threadpool_limits(1), (given.out / name_of_file).open("w", encoding="utf-8") as file:
         for name, depth in (("friedman1", 4), ("friedman1", 8), ("houses", 4), ("houses", 8), ("houses", 10)):
-            X, _, y, _ = parts(name, 0, 2000, 25_000)
+            X, _, y, _ = parts(name, 0, 2000, 25_000 if on_host else given.houses)
             classes = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y)
-            values = {**SETTLED, "max_depth": depth, "n_jobs": 1, "device": "cpu"}
+            values = {**SETTLED, "max_depth": depth, "n_jobs": 1, "device": given.device}
             seconds: dict[str, list[float]] = {"numbers": [], "classes": []}
-            for seed in range(given.rounds):
+            for seed in range(-unseen, given.rounds):
                 for kind, model, target in (
-                    ("numbers", CrispTreeRegressor(random_state=seed, **values), y),
-                    ("classes", CrispTreeClassifier(random_state=seed, **values), classes),
+                    ("numbers", CrispTreeRegressor(random_state=max(seed, 0), **values), y),
+                    ("classes", CrispTreeClassifier(random_state=max(seed, 0), **values), classes),
                 ):
-                    begun = time.process_time()
+                    begun = clock()
                     model.fit(X, target)
-                    seconds[kind].append(time.process_time() - begun)
+                    if seed >= 0:
+                        seconds[kind].append(clock() - begun)
             numbers, of_classes = (float(np.median(found)) for found in seconds.values())
-            line = {"set": name, "rows": len(y), "depth": depth, "rounds": given.rounds, "seconds": numbers}
+            line = {"set": name, "rows": len(y), "depth": depth, "rounds": given.rounds, "seconds": round(numbers, 4)}
+            line["device"] = given.device
             line["over the classifier"] = round(numbers / of_classes, 2)
             print(json.dumps(line), file=file, flush=True)
             print(line, flush=True)
@@ -164,7 +173,10 @@ def training_time(given: argparse.Namespace) -> None:
 
 def main() -> None:
     def words(text: str) -> list[str]:
-        return [name.strip() for name in text.split(";" if ";" in text else ",")]
+        return [name.strip() for name in text.split(",")]
+
+    def models(text: str) -> list[str]:
+        return [name.strip() for name in text.split(";")]  # some of the names hold a comma
 
     def numbers(text: str) -> list[int]:
         return [int(number) for number in text.split(",") if number]
@@ -176,15 +188,21 @@ def main() -> None:
     parser.add_argument("--sets", type=words, default=None, help="names with commas; each with its rotated version")
     parser.add_argument("--depths", type=numbers, default=list(range(2, 11)), help="with commas; empty for none")
     parser.add_argument("--seeds", type=numbers, default=list(range(5)), help="with commas")
-    parser.add_argument("--models", type=words, default=[*BY_DEPTH, *ONCE], help="names with semicolons")
+    parser.add_argument("--models", type=models, default=[*BY_DEPTH, *ONCE], help="names with semicolons")
     parser.add_argument("--rows", type=int, default=1000, help="training rows of Friedman's functions")
     parser.add_argument("--houses", type=int, default=100_000, help="houses, of which four fifths train")
     parser.add_argument("--rounds", type=int, default=5, help="of time")
+    parser.add_argument("--device", default="cpu", help="of time: cpu or cuda")
     given = parser.parse_args()
+    if unknown := set(given.models) - {*BY_DEPTH, *ONCE}:
+        parser.error(
+            f"no such models: {sorted(unknown)}. Known are {'; '.join([*BY_DEPTH, *ONCE])}; put ';' between them."
+        )
     given.sets = [name for name in NAMES if given.sets is None or name.split(",")[0] in given.sets]
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part == "page":
-        write_page(lines_of(given.out / "errors.jsonl"), lines_of(given.out / "times.jsonl"))
+        times = [line for name in ("times.jsonl", "times-cuda.jsonl") for line in lines_of(given.out / name)]
+        write_page(lines_of(given.out / "errors.jsonl"), times)
     else:
         {"run": run, "time": training_time}[given.part](given)
 

@@ -37,8 +37,9 @@ from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.row_routing import leaves_of
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.fitting import Whole
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Level
-from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Work
 from crisptree.learning.stumps import Stumps

@@ -14,6 +14,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "scale",
         "class_weight",
         "ignore_label",
+        "ignore_value",
         "normalise_images",
         "pixels_per_epoch",
     ),
@@ -21,6 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How it is trained": (
         *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
         *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "reanneal", "mass_threshold"),
+        "upper_levels",
     ),
     "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
     "What is held out": ("validation_fraction", "early_stopping"),

@@ -13,7 +13,7 @@ RIVALS = ("axis_aligned", "random", "oc1", "co2", "non_greedy")
 PLAIN: dict[str, Any] = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
 """Nothing is left to a rival's fit to choose."""
 
-RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none"}
+RIVAL_STEPS: dict[str, Any] = {**PLAIN, "learning_rate_decay": "none", "upper_levels": None}
 RATE = 0.02
 SOFT = "soft"
 
@@ -74,6 +74,7 @@ SINCE_THEN = {
     "categorical": "auto",
     "leaves": "constant",
     "leaf_penalty": "auto",
+    "upper_levels": None,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

@@ -20,6 +20,7 @@ ALLOWED = {
     "labels": set(),
     "holdout": set(),
     "limits": set(),
+    "memory": set(),
     "streams": set(),
     "distributed": set(),
     "visible": set(),
@@ -80,6 +81,8 @@ EXCEPTIONS = {
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
     "estimators/simplifying.py": {"learning"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
+    "estimators/surveys.py": {"learning"},
+    "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/on_device.py": {"tree", "splits"},

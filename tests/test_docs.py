@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crisptree import CrispForestClassifier, CrispSegmenter, CrispTreeClassifier
+from crisptree import CrispForestClassifier, CrispPixelRegressor, CrispSegmenter, CrispTreeClassifier
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -161,7 +161,7 @@ def test_every_parameter_of_an_estimator_stands_in_one_group():
     groups = importlib.util.module_from_spec(place)
     place.loader.exec_module(groups)
     named = [name for names in groups.GROUPS.values() for name in names]
-    models = (CrispTreeClassifier(), CrispForestClassifier(), CrispSegmenter())
+    models = (CrispTreeClassifier(), CrispForestClassifier(), CrispSegmenter(), CrispPixelRegressor())
     known = {name for model in models for name in model.get_params()}
     assert sorted(named) == sorted(known)
 

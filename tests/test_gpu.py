@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispSegmenter
-from tests.toys import checkerboard, clouds, plain_tree
+from crisptree import CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
+from tests.toys import checkerboard, clouds, plain_regressor, plain_tree, ridges
 
 pytestmark = [
     pytest.mark.gpu,
@@ -95,4 +95,93 @@ def test_a_segmenter_trains_on_the_device_as_accurately_as_on_the_cpu():
         )
         scores.append(model.fit(images, labels).score(images, labels))
     assert min(scores) > 0.9
+    assert abs(scores[0] - scores[1]) < 0.05
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """Two numbers of every row, the first of which has four leaves."""
+    X, y = ridges(3000, n_features=20)
+    return X, np.stack([y, X[:, 4] + (X[:, 5] > X[:, 6])], axis=1)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"algorithm": "likelihood"},
+        {"algorithm": "alternating"},
+        {"input_noise": 0.3, "l1": 1e-3},
+        {"input_noise": 0.3, "l2": 1e-3, "batch_size": 300},
+        {"max_leaf_nodes": 6, "max_depth": None},
+        {"grow": "balanced"},
+        {"leaves": "linear"},
+    ],
+    ids=str,
+)
+def test_numbers_train_on_the_device_as_well_as_on_the_cpu(numbers, changes, n_outputs):
+    X, y = numbers[0], numbers[1][:, :n_outputs] if n_outputs > 1 else numbers[1][:, 0]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    on_gpu, on_cpu = (
+        plain_regressor(**{"device": device, "batch_size": 5000, **changes}).fit(X, y, sample_weight=weight)
+        for device in ("cuda", "cpu")
+    )
+    assert abs(on_gpu.score(X, y, weight) - on_cpu.score(X, y, weight)) < 0.05
+    assert on_gpu.score(X, y, weight) > 0.5
+
+
+def test_without_chance_numbers_go_to_the_same_leaves_on_the_device_and_on_the_cpu(numbers):
+    X, y = numbers
+    settled = {"batch_size": 5000, "max_depth": 2, "input_noise": 0.3}  # one batch holds all rows: no order is drawn
+    on_gpu, on_cpu = (plain_regressor(**settled, device=device).fit(X, y) for device in ("cuda", "cpu"))
+    assert on_gpu.tree_.structure == on_cpu.tree_.structure
+    assert (on_gpu.apply(X) != on_cpu.apply(X)).mean() < 0.01
+    np.testing.assert_allclose(on_gpu.tree_.leaves, on_cpu.tree_.leaves, atol=0.02)
+
+
+@pytest.mark.parametrize("changes", [{}, {"algorithm": "alternating"}, {"early_stopping": True}], ids=str)
+def test_two_fits_of_numbers_on_the_device_are_equal_bit_for_bit(numbers, changes):
+    X, y = numbers
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    one, other = (
+        plain_regressor(device="cuda", input_noise=0.3, **changes).fit(X, y, sample_weight=weight).tree_
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.weight, other.weight)
+    np.testing.assert_array_equal(one.leaves, other.leaves)
+    assert one.structure == other.structure
+
+
+def test_weights_on_the_device_are_rows_that_come_more_than_once(numbers):
+    X, y = numbers
+    times = np.random.default_rng(1).integers(1, 4, len(X))
+    settled = {"device": "cuda", "batch_size": 10_000, "max_depth": 2}
+    weighted = plain_regressor(**settled).fit(X, y, sample_weight=times)
+    repeated = plain_regressor(**settled).fit(np.repeat(X, times, axis=0), np.repeat(y, times, axis=0))
+    assert abs(weighted.score(X, y, times) - repeated.score(X, y, times)) < 0.02
+
+
+def test_a_forest_of_numbers_trains_on_the_device_as_well_as_on_the_cpu(numbers):
+    X, y = numbers
+    settled = {"n_estimators": 4, "max_depth": 4, "epochs": 10, "finetune_epochs": 10, "random_state": 0, "l1": 0.0}
+    scores = [
+        CrispForestRegressor(**settled, input_noise=0.3, scale="feature", split="oblique", device=device)
+        .fit(X[:2000], y[:2000])
+        .score(X[2000:], y[2000:])
+        for device in ("cuda", "cpu")
+    ]
+    assert min(scores) > 0.5
+    assert abs(scores[0] - scores[1]) < 0.05
+
+
+def test_numbers_of_pixels_train_on_the_device_as_well_as_on_the_cpu():
+    images = np.random.default_rng(0).normal(size=(3, 40, 40)).astype(np.float32)
+    numbers = np.maximum(images, np.roll(images, 1, axis=2))
+    settled = {"window": 5, "max_depth": 4, "epochs": 5, "finetune_epochs": 10, "pixels_per_epoch": 2000}
+    scores = [
+        CrispPixelRegressor(**settled, random_state=0, device=device).fit(images, numbers).score(images, numbers)
+        for device in ("cuda", "cpu")
+    ]
+    assert min(scores) > 0.5
     assert abs(scores[0] - scores[1]) < 0.05

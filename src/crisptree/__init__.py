@@ -19,6 +19,7 @@ __all__ = [
     "CrispForestClassifier",
     "CrispForestRegressor",
     "CrispSegmenter",
+    "CrispPixelRegressor",
     "TableEncoder",
     "CrispTreeWarning",
     "StopTraining",
@@ -39,6 +40,7 @@ _HOMES = {
     "CrispForestRegressor": "crisptree.estimators.forest_regressor",
     "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
+    "CrispPixelRegressor": "crisptree.estimators.pixel_regressor",
     "TableEncoder": "crisptree.tables.table_encoder",
     "CrispTreeWarning": "crisptree.warning",
     "StopTraining": "crisptree.learning.history",
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor
     from crisptree.estimators.loading import load
+    from crisptree.estimators.pixel_regressor import CrispPixelRegressor
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining

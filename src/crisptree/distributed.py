@@ -1,6 +1,6 @@
 """Fits that several processes do together: whether there are some, and what goes wrong between them.
 
-Inside an initialised process group of torch, ``CrispTreeClassifier.fit`` takes the rows that its process holds, and all
+Inside an initialised process group of torch, ``fit`` of a single tree takes the rows that its process holds, and all
 processes come to one tree; see docs/many-processes.md. Free of torch: where nobody has started a group, nobody pays.
 """
 
@@ -57,6 +57,7 @@ def check_alone(what: str) -> None:
     """Refuse what several processes cannot do together: each would do it by itself, and nobody would notice."""
     if is_together():
         raise ValueError(
-            f"{what} cannot be done by several processes together, only fit of CrispTreeClassifier can, on arrays of "
-            "numbers; but this process is in a group. Do it inside `crisptree.distributed.alone()`, each by itself."
+            f"{what} cannot be done by several processes together, only fit of a single tree can (CrispTreeClassifier, "
+            "CrispTreeRegressor), on arrays; but this process is in a group. Do it inside "
+            "`crisptree.distributed.alone()`, each by itself."
         )

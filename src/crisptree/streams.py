@@ -1,6 +1,6 @@
 """Rows that are read in batches, again and again, because they are more than the memory holds.
 
-``fit`` of a classifier takes ``Batches`` in place of X and y, or what they are made of: a function that begins a new
+``fit`` of a single tree takes ``Batches`` in place of X and y, or what they are made of: a function that begins a new
 pass and returns an iterator of (X, y) or (X, y, weight), or a dataset or loader of torch. See docs/streams.md.
 
 >>> import numpy as np
@@ -161,10 +161,11 @@ class Batches:
             raise StreamError(
                 f"batch {number} of {self.name} must hold numbers and labels; it does not: {error}."
             ) from error
-        if X.ndim != 2 or y.ndim != 1 or weight.shape != y.shape or len(X) != len(y):
+        if X.ndim != 2 or y.ndim not in (1, 2) or weight.shape != y.shape[:1] or len(X) != len(y):
             shapes = f"{X.shape}, {y.shape} and {weight.shape}"
             raise StreamError(
-                f"batch {number} of {self.name} must have X of (n, n_features), y and weight of (n,); got {shapes}."
+                f"batch {number} of {self.name} must have X of (n, n_features), y of (n,) or (n, n_outputs), and "
+                f"weight of (n,); got {shapes}."
             )
         if self.width is None:
             self.width = X.shape[1]
@@ -208,8 +209,8 @@ def refuse_batches(data: Any, taker: str) -> None:
     if isinstance(data, Batches) or _is_of_torch(data) or callable(data) or _is_used_up(data):
         raise TypeError(
             f"{taker} must be given rows that are in memory, or in a file mapped by np.load(…, mmap_mode='r'); got "
-            f"{type(data).__name__}. On batches only CrispTreeClassifier.fit trains; for anything else go through "
-            "`Batches(…).one_pass()` and take one batch at a time."
+            f"{type(data).__name__}. On batches only fit of CrispTreeClassifier and CrispTreeRegressor trains; for "
+            "anything else go through `Batches(…).one_pass()` and take one batch at a time."
         )
 
 

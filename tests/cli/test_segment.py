@@ -93,7 +93,7 @@ def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
 def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
     answer = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
     assert answer.code == 1
-    assert "must hold a segmenter; it holds a CrispTreeClassifier" in answer.notes
+    assert "must hold a segmenter or a regressor of pixels; it holds a CrispTreeClassifier" in answer.notes
     assert not (tmp_path / "out").exists()
     answer = run("predict", scans / "m.crisp", shop.csv)
     assert answer.code == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.cli import spool
 from crisptree.streams import Batches
 from crisptree.tables.encoding import Encoder
@@ -37,7 +37,7 @@ def test_rows_held_out_are_scored_from_disk_and_a_refit_takes_all(shop, tmp_path
 
 
 def test_rows_go_to_disk_by_themselves_where_memory_is_short(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "_memory", lambda: 1000.0)
+    monkeypatch.setattr(spool, "usable_memory", lambda: 1000.0)
     assert "they stay on disk and train in batches (--stream)" in fitted(shop, tmp_path / "a.crisp").notes
     assert "on disk" not in fitted(shop, tmp_path / "b.crisp", "--no-stream").notes
     assert (tmp_path / "a.crisp").read_bytes() != (tmp_path / "b.crisp").read_bytes()
@@ -56,10 +56,13 @@ def test_what_batches_cannot_do_is_refused_by_its_flag(flag, shop, tmp_path):
     assert f"leave {flag.split()[0]} away" in answer.said
 
 
-def test_numbers_as_target_are_refused(shop, tmp_path):
-    answer = run("fit", shop.csv, "-t", "income", "-o", tmp_path / "m.crisp", "--stream")
-    assert answer.code == 2
-    assert "the target holds numbers" in answer.said
+def test_numbers_train_from_disk_too(shop, tmp_path):
+    flags = [*QUICK, "--stream", "--holdout", "0.25", "--refit"]
+    answer = done("fit", shop.csv, "-t", "income", "--drop", "id", "-o", tmp_path / "m.crisp", *flags)
+    assert "then trained on all 160 rows" in answer.said
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert isinstance(model, CrispTreeRegressor)
+    assert model.n_outputs_ == 1
 
 
 def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
@@ -73,7 +76,7 @@ def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
 
 
 def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "_memory", lambda: 1000.0)
+    monkeypatch.setattr(spool, "usable_memory", lambda: 1000.0)
     assert "on disk" not in fitted(shop, tmp_path / "m.crisp", "--early-stopping").notes
 
 

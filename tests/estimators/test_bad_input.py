@@ -305,6 +305,10 @@ def test_a_regressor_says_what_is_wrong_with_y(y, message):
             DAYS[np.arange(60) % 3],
             r"the class labels in y must be .*got values of type datetime64\[D\]. Make text of them",
         ),
+        (
+            [2.0] * 3 + [1e200] * 57,
+            r"beyond the whole numbers of 64 bits, such as 1e\+200 in row 3\. .* CrispTreeRegressor",
+        ),
         (X[:, 0], r"y must hold classes; it holds numbers with fractions, such as .* in row 0\. .* CrispTreeRegressor"),
         (np.array([1.5] * 59 + ["?"], dtype=object), r"y must hold classes: .* holds float, str\. Make text of them"),
         ([1.0] * 9 + [np.inf] * 51, "y must be finite; row 9 is not"),

@@ -9,10 +9,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.estimators import choices
+from crisptree.holdout import hold_out
 from crisptree.learning.choosing import try_out
-from tests.toys import clouds, plain_tree
+from tests.toys import clouds, plain_regressor, plain_tree
 
 X, Y = clouds(90)
 NAMES = np.array(["ant", "bee", "cat"])
@@ -229,3 +230,65 @@ def test_no_choice_is_judged_by_copies_of_rows_that_trained_for_it(monkeypatch):
         assert all(tuple(row) in among for row in fold.held.X)
         nearest = np.abs(fold.held.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
         assert nearest.min() > 1e-2
+
+
+class Scale:
+    """A teacher of numbers that remembers what it was asked: twice the first feature, and what is below it."""
+
+    def __init__(self, n_outputs=1):
+        self.n_outputs = n_outputs
+        self.asked = []
+
+    def predict(self, X):
+        self.asked.append(np.asarray(X))
+        found = 2 * np.asarray(X)[:, : self.n_outputs]
+        return found[:, 0] if self.n_outputs == 1 else found
+
+
+def learner(**changes):
+    quick = {"max_depth": 3, "epochs": 6, "finetune_epochs": 6, "min_updates": 40, "n_jobs": 1}
+    return plain_regressor(**quick | {"random_state": 0} | changes)
+
+
+def test_numbers_of_a_teacher_are_learned_on_rows_and_copies():
+    teacher = Scale()
+    tree = learner().distill(teacher, X, copies=2)
+    assert [len(rows) for rows in teacher.asked] == [len(X)] * 3
+    assert tree.tree_.statistics.node_counts[0, 0] == 3 * len(X)
+    assert tree.score(X, 2 * X[:, 0]) > 0.8
+    plain = learner().distill(Scale(), X, noise=0.0)
+    same = learner().fit(X, 2 * X[:, 0])
+    assert np.array_equal(plain.tree_.weight, same.tree_.weight)
+    assert learner().distill(Scale(2), X, copies=0).n_outputs_ == 2
+
+
+def test_true_numbers_are_mixed_with_the_teachers():
+    mixed = learner().distill(Scale(), X, 10 + 2 * X[:, 0], trust=0.25, copies=0)
+    assert mixed.predict(X).mean() == pytest.approx((7.5 + 2 * X[:, 0]).mean(), abs=0.01)
+    weighed = learner().distill(Scale(), X, copies=1, sample_weight=np.arange(len(X)) % 2)
+    assert weighed.tree_.statistics.node_counts[0, 0] == 2 * (len(X) // 2)
+
+
+def test_copies_of_rows_that_judge_numbers_do_not_train(monkeypatch):
+    held = []
+    monkeypatch.setattr(
+        "crisptree.estimators.fitting.hold_out",
+        lambda strata, fraction, seed, source=None: (
+            held.append(source) or hold_out(strata, fraction, seed, source=source)
+        ),
+    )
+    learner(early_stopping=True).distill(Scale(), X, copies=2)
+    assert np.array_equal(held[0], np.tile(np.arange(len(X)), 3))
+
+
+def test_what_cannot_teach_numbers_is_refused():
+    for teacher, error, words in [
+        (object(), TypeError, "must be a fitted regressor with predict"),
+        (FOREST, TypeError, "predicts classes. Use CrispTreeClassifier.distill"),
+    ]:
+        with pytest.raises(error, match=words):
+            learner().distill(teacher, X)
+    with pytest.raises(ValueError, match="as many columns as `teacher` predicts, 1; got 2"):
+        learner().distill(Scale(), X, X[:, :2])
+    with pytest.raises(ValueError, match="`trust` must come with y"):
+        CrispTreeRegressor().distill(Scale(), X, trust=0.5)

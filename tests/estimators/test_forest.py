@@ -81,6 +81,10 @@ def test_auto_adds_trees_until_nothing_is_gained():
     assert 20 <= len(model) <= 100
 
 
+def test_auto_ends_without_a_word_where_no_row_is_out_of_a_bag():
+    assert len(regressor(n_estimators="auto").fit(X[:1], NUMBERS[:1])) == 20
+
+
 def test_without_rows_left_out_nothing_judges():
     model = classifier(bootstrap=False).fit(X, y)
     assert not hasattr(model, "oob_score_")
@@ -256,7 +260,7 @@ def test_a_forest_of_numbers_keeps_their_units(numbers):
     assert np.allclose(shifted.predict(X), 1000 + 10 * numbers.predict(X), rtol=1e-4)
     low, high = numbers.predict_interval(X)
     assert (low <= high).all()
-    assert numbers.to_tree(X, **QUICK | {"max_depth": 2}).get_depth() == 2
+    assert numbers.to_tree(X, copies=1, **QUICK | {"max_depth": 2}).get_depth() == 2
 
 
 def test_several_outputs_are_predicted_together():
@@ -332,3 +336,43 @@ def test_a_warm_start_keeps_the_kind_of_leaves():
     forest.set_params(leaves="linear", leaf_penalty=0.1, warm_start=True, n_estimators=3)
     with pytest.raises(ValueError, match="`leaves` must be 'constant' with warm_start=True"):
         forest.fit(X, y)
+
+
+def test_the_paths_of_all_trees_stand_side_by_side(forest):
+    visited, begins = forest.decision_path(X[:20])
+    assert begins.tolist() == np.cumsum([0, *(tree.tree_.structure.n_nodes for tree in forest.estimators_)]).tolist()
+    for number, tree in enumerate(forest.estimators_):
+        own = visited[:, begins[number] : begins[number + 1]]
+        assert np.array_equal(own.toarray(), tree.decision_path(X[:20]).toarray())
+    with pytest.raises(NotFittedError):
+        classifier().decision_path(X)
+
+
+def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared_leaves(numbers):
+    wanted, weight = [0.1, 0.5, 0.9], np.arange(len(X)) % 3
+    one = regressor(n_estimators=1).fit(X, NUMBERS)
+    for among in ((X, NUMBERS), (X, NUMBERS, weight)):
+        assert np.allclose(
+            one.predict_quantiles(X, wanted, among=among), one.tree(0).predict_quantiles(X, wanted, among=among)
+        )
+    found = numbers.predict_quantiles(X, wanted, among=(X, NUMBERS))
+    assert found.shape == (len(X), 3)
+    assert (np.diff(found, axis=1) >= 0).all()
+    shares = np.zeros(len(X))
+    for here, there in zip(numbers.apply(X[:1])[0], numbers.apply(X).T, strict=True):
+        shares += (there == here) / np.count_nonzero(there == here)
+    order = np.argsort(NUMBERS, kind="stable")
+    order = order[shares[order] > 0]
+    places = np.cumsum(shares[order]) - shares[order]
+    assert np.allclose(found[0], np.interp(np.array(wanted) * places[-1], places, NUMBERS[order]))
+
+
+def test_quantiles_where_no_leaf_is_shared_are_those_of_the_normal_distribution(numbers):
+    here = numbers.apply(X)
+    other = next(row for row in range(1, len(X)) if not (here[row] == here[0]).any())
+    found = numbers.predict_quantiles(X[:1], [0.5], among=(X[other : other + 1], NUMBERS[other : other + 1]))
+    assert found[0, 0] == pytest.approx(numbers.predict(X[:1])[0])
+    with pytest.raises(ValueError, match="`quantiles` must be numbers from 0 to 1"):
+        numbers.predict_quantiles(X, [2.0], among=(X, NUMBERS))
+    with pytest.raises(ValueError, match="y of `among` must have 1 columns"):
+        numbers.predict_quantiles(X, [0.5], among=(X, np.stack([NUMBERS, NUMBERS], axis=1)))

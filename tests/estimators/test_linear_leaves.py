@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
@@ -211,8 +212,10 @@ def test_further_rounds_are_kept_only_where_the_models_gain():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prune": 0.1}, "`prune` must be None for leaves='linear'"),
-        ({"split": "conv", "image_shape": (1, 3)}, "`split` must be"),
+        ({"prune": 0.1}, r"`prune` must be None for leaves='linear'; got 0.1\. .* Limit max_depth"),
+        ({"split": "conv", "image_shape": (1, 3)}, r"`split` must be .* Train modules with leaves='constant'"),
+        ({"shifts": 1, "scale": "global"}, r"`shifts` must be 0 for leaves='linear'.* Set shifts=0"),
+        ({"algorithm": "non_greedy"}, r"`algorithm` must be 'em' or .* Take one of these"),
     ],
 )
 def test_what_does_not_go_with_linear_leaves_is_refused(change, said):
@@ -221,5 +224,7 @@ def test_what_does_not_go_with_linear_leaves_is_refused(change, said):
 
 
 def test_too_many_features_are_refused():
-    with pytest.raises(ValueError, match="at most 512 features"):
+    with pytest.raises(ValueError, match=r"at most 512 features .* got 600 features\. Take leaves='constant'"):
         CrispTreeClassifier(leaves="linear").fit(np.zeros((4, 600)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"got sparse rows.* a TruncatedSVD"):
+        CrispTreeClassifier(leaves="linear").fit(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])

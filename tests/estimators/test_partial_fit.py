@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import CrispTreeClassifier
-from tests.toys import plain_tree
+from tests.toys import plain_regressor, plain_tree
 
 CLASSES = ["a", "b", "c"]
 
@@ -167,3 +167,50 @@ def test_a_default_fit_goes_on_with_what_it_chose_and_a_failed_call_changes_noth
 def test_models_in_leaves_cannot_go_on():
     with pytest.raises(ValueError, match="must be 'constant' for partial_fit"):
         model(leaves="linear").partial_fit(*rows(70, 0), classes=CLASSES)
+
+
+QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 6, "min_updates": 80, "random_state": 0, "n_jobs": 1}
+
+
+def slopes(n, seed, shift=0.0):
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    return X, 1000 + shift + 30 * (X[:, 0] > 0) + 5 * X[:, 1]
+
+
+def test_a_tree_of_numbers_goes_on_in_the_units_of_its_first_rows():
+    learner, fitted = (
+        plain_regressor(**QUICK).partial_fit(*slopes(300, 0)),
+        plain_regressor(**QUICK).fit(*slopes(300, 0)),
+    )
+    before = learner.tree_
+    assert all(map(np.array_equal, arrays(before), arrays(fitted.tree_)))
+    learner.partial_fit(*slopes(100, 1, shift=40), sample_weight=np.full(100, 2.0))
+    after = learner.tree_
+    assert np.array_equal(after.structure.left, before.structure.left)
+    assert after.statistics.node_counts[0, 0] == 500
+    assert np.array_equal(after.statistics.y_unit, before.statistics.y_unit)
+    everyone = after.in_units(after.meaning.tables(after.statistics.node_counts[:1]))[0, 0]
+    assert everyone == pytest.approx(
+        np.average([slopes(300, 0)[1].mean(), slopes(100, 1, 40)[1].mean()], weights=[300, 200])
+    )
+    learner.partial_fit(*slopes(300, 2, shift=80), memory=0.0)
+    assert learner.predict(slopes(50, 3)[0]).mean() == pytest.approx(slopes(50, 3, shift=80)[1].mean(), abs=5)
+
+
+def test_a_tree_of_numbers_grows_on_and_a_constant_y_may_change():
+    learner = plain_regressor(**QUICK | {"max_depth": 3}).partial_fit(slopes(200, 0)[0], np.full(200, 7.0))
+    assert learner.get_n_leaves() == 1
+    learner.partial_fit(*slopes(300, 1), memory=0.0, grow=True)
+    assert learner.get_n_leaves() > 1
+    assert learner.score(*slopes(200, 2)) > 0.5
+
+
+def test_partial_fit_of_numbers_refuses_what_it_cannot_go_on_with():
+    learner = plain_regressor(**QUICK).partial_fit(*slopes(100, 0))
+    X, y = slopes(100, 1)
+    with pytest.raises(ValueError, match="must go on with as many outputs; the tree has 1 and y has 2"):
+        learner.partial_fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match="features"):
+        learner.partial_fit(X[:, :3], y)
+    with pytest.raises(ValueError, match="`leaves` must be 'constant' for partial_fit"):
+        plain_regressor(leaves="linear", **QUICK).partial_fit(X, y)

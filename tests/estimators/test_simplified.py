@@ -8,7 +8,7 @@ import torch
 import crisptree
 from crisptree import CrispTreeWarning
 from crisptree.datasets import load_digits
-from tests.toys import clouds, plain_tree
+from tests.toys import clouds, plain_regressor, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 5, "finetune_epochs": 5, "min_updates": 50, "random_state": 0}
 
@@ -195,3 +195,37 @@ def test_one_row_cannot_be_refitted_and_judged():
     model = plain_tree(max_depth=1, epochs=2, finetune_epochs=0, min_updates=5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="X must have at least 2 rows"):
         model.simplified(X[:1], y[:1])
+
+
+def numbers_of_two(n=900, seed=0, n_outputs=1):
+    X, _ = two_of_thirty(n, seed)
+    y = 500 + 20 * np.stack([X[:, 4] + X[:, 17], X[:, 17] - X[:, 4]], axis=1)[:, :n_outputs]
+    return X, y[:, 0] if n_outputs == 1 else y
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_tree_of_numbers_is_simplified_in_its_units(n_outputs):
+    X, y = numbers_of_two(n_outputs=n_outputs)
+    model = plain_regressor(**QUICK, n_jobs=1).fit(X, y)
+    small = model.simplified(X, y, max_terms=2)
+    assert (terms(small) <= 2).all()
+    assert small.feature_importances_[[4, 17]].sum() > 0.95
+    fresh = numbers_of_two(seed=1, n_outputs=n_outputs)
+    assert small.score(*fresh) >= model.score(*fresh) - 0.02
+    said = small.simplification_
+    assert said.weights_after < said.weights_before
+    assert "R² on validation rows" in str(said)
+    held = numbers_of_two(300, seed=2, n_outputs=n_outputs)
+    less = model.simplified(X, y, tolerance=0.2, validation=held)
+    assert less.tree_.structure.n_splits < model.tree_.structure.n_splits
+    assert less.score(*held) >= model.score(*held) - 0.21
+    assert (
+        model.simplified(X, y, tolerance=0.0, max_terms=30, validation=held).score(*held) >= model.score(*held) - 1e-6
+    )
+
+
+def test_linear_leaves_are_not_simplified():
+    X, y = numbers_of_two(200)
+    model = plain_regressor(leaves="linear", **QUICK | {"max_depth": 1}).fit(X[:, :5], y)
+    with pytest.raises(TypeError, match="needs constant leaves"):
+        model.simplified(X[:, :5], y)

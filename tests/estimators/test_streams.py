@@ -17,9 +17,10 @@ from crisptree import (
     CrispSegmenter,
     CrispTreeClassifier,
     CrispTreeRegressor,
+    StopTraining,
     TableEncoder,
 )
-from crisptree.estimators import streaming
+from crisptree.estimators import surveys
 from crisptree.learning.journal import Journal
 from crisptree.streams import Batches, StreamError
 from tests.toys import plain_tree
@@ -46,7 +47,7 @@ def model(**more):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(streaming, "VALUES_AT_ONCE", 4 * 400)
+    monkeypatch.setattr(surveys, "VALUES_AT_ONCE", 4 * 400)
 
 
 def test_a_tree_of_batches_is_as_good_as_one_of_arrays():
@@ -147,7 +148,7 @@ def test_bad_batches_end_in_our_own_error(tmp_path):
         (other_width, "batch 1 of the rows must have 4 features as those before; it has 3"),
         (broken, "batch 1 of the rows cannot be read: shard 2 is cut short"),
         (in_batches(holes, y), "row 7 has nan in column 2"),
-        (in_batches(X, y[:, None]), r"must have X of \(n, n_features\), y and weight"),
+        (in_batches(X, y[:, None, None]), r"must have X of \(n, n_features\), y of \(n,\) or \(n, n_outputs\)"),
         (lambda: iter([X]), r"must be \(X, y\)"),
         (lambda: iter([]), "at least one row"),
         (in_batches(X, y, -np.ones(600)), "finite weights of at least 0"),
@@ -266,7 +267,7 @@ def test_files_that_are_not_there_or_not_alike_are_named(tmp_path):
 def test_batches_are_refused_in_our_own_words_where_rows_must_be_in_memory():
     X, y = rows(300)
     source = in_batches(X, y)
-    takers = [CrispTreeRegressor, CrispForestClassifier, CrispForestRegressor, CrispSegmenter]
+    takers = [CrispForestClassifier, CrispForestRegressor, CrispSegmenter]
     for given in (Batches(source), source, source(), TensorDataset(torch.from_numpy(X))):
         for taker in takers:
             with pytest.raises(TypeError, match=f"{taker.__name__} must be given rows that are in memory"):
@@ -320,10 +321,10 @@ def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 PROGRAM = """
 import resource, sys
 import numpy as np
-import crisptree.estimators.streaming
+import crisptree.estimators.surveys
 from pathlib import Path
 from tests.toys import plain_tree
-n_batches, n_rows, more, crisptree.estimators.streaming.VALUES_AT_ONCE = map(int, sys.argv[1:])
+n_batches, n_rows, more, crisptree.estimators.surveys.VALUES_AT_ONCE = map(int, sys.argv[1:])
 base = np.random.default_rng(0).standard_normal((n_rows, 100), dtype=np.float32)
 def one_pass(n_batches=n_batches):
     for number in range(n_batches):
@@ -378,3 +379,104 @@ def test_weights_of_classes_are_held_to_those_of_arrays(weights, words):
     X = np.arange(40, dtype=np.float32).reshape(20, 2)
     with pytest.raises(ValueError, match=words):
         CrispTreeClassifier(class_weight=weights).fit(Batches.from_arrays(X, np.arange(20) % 2))
+
+
+def test_a_class_without_weight_is_none_on_batches_as_on_arrays():
+    X, y = rows(900)
+    given = {"class_weight": {"some": 0.0, "yes": 2.0}, "max_depth": 2}
+    streamed, whole = model(**given).fit(in_batches(X, y)), model(**given).fit(X, y)
+    assert streamed.classes_.tolist() == whole.classes_.tolist() == ["no", "yes"]
+    assert np.allclose(streamed.tree_.statistics.node_counts[0], whole.tree_.statistics.node_counts[0])
+    assert np.allclose(streamed.tree_.statistics.scaling.center, whole.tree_.statistics.scaling.center)
+
+
+def numbers(n=2000, seed=0):
+    X, _ = rows(n, seed)
+    return X, 1000 + 10.0 * (X[:, 0] > 0) + X[:, 1]
+
+
+def number_tree(**more):
+    given = {"split": "oblique", "l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "steepness_step": 0.1, "max_depth": 3}
+    return CrispTreeRegressor(**given | {"epochs": 4, "finetune_epochs": 6, "random_state": 0} | more)
+
+
+def test_a_tree_of_numbers_in_batches_is_as_good_as_one_of_arrays():
+    X, y = numbers(1200)
+    learner, fresh = number_tree().fit(in_batches(X, y)), numbers(seed=1)
+    assert learner.score(*fresh) > number_tree().fit(X, y).score(*fresh) - 0.03
+    assert learner.score(*fresh) > 0.8
+    assert learner.n_outputs_ == 1
+    tree = learner.tree_
+    assert tree.statistics.y_center[0] == pytest.approx(y.mean())
+    assert tree.statistics.y_unit[0] == pytest.approx(y.std())
+    assert tree.statistics.node_counts[0, 0] == len(y)
+    low, high = learner.predict_interval(X[:5])
+    assert (low < high).all()
+
+
+def test_several_and_constant_outputs_come_in_batches_too():
+    X, y = numbers(600)
+    both = np.stack([y, np.full(len(y), 0.1)], axis=1)
+    learner = number_tree(max_depth=2, epochs=2, finetune_epochs=1).fit(in_batches(X, both))
+    assert learner.n_outputs_ == 2
+    assert (learner.predict(X)[:, 1] == 0.1).all()
+    assert (learner.predict_std(X)[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda y: np.array(["many"] * len(y)), "batch 0 of the rows must have a number for every row"),
+        (lambda y: np.where(y == y.max(), np.inf, y), "must have a number for every row"),
+    ],
+)
+def test_batches_without_numbers_are_refused_by_name(wrong, words):
+    X, y = numbers(400)
+    with pytest.raises(StreamError, match=words):
+        number_tree().fit(in_batches(X, wrong(y), at_once=400))
+
+
+def test_numbers_that_change_between_passes_are_noticed():
+    X, y = numbers(400)
+    passes = []
+
+    def one_pass():
+        passes.append(1)
+        yield X, y + (len(passes) > 2) * (np.arange(len(y)) == 7)
+
+    with pytest.raises(StreamError, match="every pass must give the same rows; the first had 400 rows"):
+        number_tree().fit(one_pass)
+
+
+def test_classes_must_be_one_for_every_row_of_a_batch():
+    X, y = rows(100)
+    with pytest.raises(StreamError, match=r"one class for every row, \(n,\); got shape \(100, 2\)"):
+        model().fit(in_batches(X, np.stack([y, y], axis=1)))
+
+
+def test_a_fit_of_numbers_in_batches_goes_on_from_a_checkpoint(tmp_path):
+    X, y = numbers(600)
+    quick = number_tree(max_depth=2, epochs=2, finetune_epochs=2)
+    given = {"checkpoint": tmp_path / "folder", "checkpoint_every": 0, "resume": True}
+    first, again = (quick.fit(in_batches(X, y), **given).tree_ for _ in range(2))
+    assert np.array_equal(first.weight, again.weight)
+    assert np.array_equal(first.leaves, again.leaves)
+
+
+def test_a_large_tree_of_batches_is_finetuned_from_above(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 1000)
+    X, _ = rows(900)
+    y = np.random.default_rng(0).integers(2, size=len(X))
+
+    def tuned(**more):
+        history = model(**{"upper_levels": 1, "min_updates": 0} | more).fit(in_batches(X, y)).history_
+        return [record.level for record in history if record.phase == "finetune" and record.epoch == 1]
+
+    def stop(record):
+        if record.phase == "finetune":
+            raise StopTraining
+
+    assert tuned() == [1, 2, 3]
+    assert tuned(callbacks=[stop]) == [1]
+    assert tuned(upper_levels=None) == [3]

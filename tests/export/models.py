@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import shutil
 
-from crisptree import CrispTreeClassifier
+import numpy as np
+import pytest
+
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 3, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
@@ -62,3 +65,23 @@ def rough_rows(model, n=20_000, seed=1):
             X[3 * split : 3 * split + 3, used[0]] = around
             X[600 + split, used[0]] = (float(around[0]) + float(around[1])) / 2  # rounds to one of them
     return X
+
+
+def of_numbers(estimator=CrispTreeRegressor, n_outputs=1, n_features=35, **parameters):
+    """A regressor of thousands, one number for every row or two. (model, X)"""
+    X = np.random.default_rng(0).normal(size=(300, n_features)).astype(np.float32)
+    bent = X[:, 0] + X[:, 1] * (X[:, 2] > 0)
+    y = 1000 * np.stack([bent, X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
+    return estimator(**parameters).fit(X, y[:, 0] if n_outputs == 1 else y), X
+
+
+PROGRAMS = {"js": ("node", "Node.js is not installed"), "c": ("cc", "needs a C compiler")}
+
+
+def skip_unless_it_runs(to):
+    """Skip a test whose export has nothing on this machine that runs it."""
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    program, reason = PROGRAMS.get(to, ("", ""))
+    if program and shutil.which(program) is None:
+        pytest.skip(reason)

@@ -1,23 +1,15 @@
-import shutil
 from functools import cache
 
 import numpy as np
 import pytest
 
-from crisptree import CrispForestRegressor, CrispTreeClassifier, CrispTreeRegressor, export
+from crisptree import CrispForestRegressor, CrispTreeClassifier, export
 from crisptree.export import ExportError, Portable
 from crisptree.export.c99.writing import Costs, pieces_of
 from tests.export import programs
-from tests.export.models import QUICK, table
+from tests.export.models import QUICK, of_numbers, skip_unless_it_runs, table
 
 MODELS = QUICK | {"leaves": "linear", "max_depth": 2}
-
-
-def numbers(estimator, n_outputs=1, **changes):
-    """(model, rows)"""
-    X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
-    y = 1000 * np.stack([X[:, 0] + X[:, 1] * (X[:, 2] > 0), X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
-    return estimator(**MODELS | changes).fit(X, y[:, 0] if n_outputs == 1 else y), X
 
 
 def classes_of_a_table():
@@ -31,9 +23,9 @@ def three_classes():
 
 
 KINDS = {
-    "one number": lambda: numbers(CrispTreeRegressor),
-    "two numbers": lambda: numbers(CrispTreeRegressor, 2),
-    "a forest": lambda: numbers(CrispForestRegressor, n_estimators=3),
+    "one number": lambda: of_numbers(n_features=5, **MODELS),
+    "two numbers": lambda: of_numbers(n_outputs=2, n_features=5, **MODELS),
+    "a forest": lambda: of_numbers(CrispForestRegressor, n_features=5, n_estimators=3, **MODELS),
     "three classes": three_classes,
     "a table": classes_of_a_table,
 }
@@ -64,10 +56,7 @@ def test_the_plain_values_of_linear_leaves_are_what_the_model_predicts(kind):
 @pytest.mark.parametrize("to", ["c", "js", "onnx", "json"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_gets_the_answer_of_its_leafs_model(kind, to):
-    if to == "js" and shutil.which("node") is None:
-        pytest.skip("Node.js is not installed")
-    if to == "onnx":
-        pytest.importorskip("onnxruntime")
+    skip_unless_it_runs(to)
     model, X = made(kind)
     found = export.check(model, X, to)
     assert found.holds, str(found)

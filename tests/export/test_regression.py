@@ -1,4 +1,3 @@
-import shutil
 from functools import cache
 
 import numpy as np
@@ -7,17 +6,9 @@ import pytest
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor, export
 from crisptree.export import ExportError, Portable
-from tests.export.models import QUICK, table
+from tests.export.models import QUICK, of_numbers, skip_unless_it_runs, table
 
 PLAIN = {"split": "oblique", "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0, "scale": "feature"} | QUICK
-
-
-def regressor(n_outputs=1):
-    """(model, rows)"""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 35)).astype(np.float32)
-    y = 1000 * np.stack([X[:, 0] + X[:, 1], X[:, 2] * X[:, 3]], axis=1)[:, :n_outputs]
-    return CrispTreeRegressor(**PLAIN).fit(X, y[:, 0] if n_outputs == 1 else y), X
 
 
 def regressor_of_a_table():
@@ -25,15 +16,10 @@ def regressor_of_a_table():
     return CrispTreeRegressor(**PLAIN).fit(columns, columns["income"]), columns
 
 
-def forest():
-    X = np.random.default_rng(0).normal(size=(300, 35)).astype(np.float32)
-    return CrispForestRegressor(n_estimators=3, **PLAIN).fit(X, X[:, 0] + X[:, 1]), X
-
-
 MODELS = {
-    "a forest": forest,
-    "one number": regressor,
-    "two numbers": lambda: regressor(2),
+    "a forest": lambda: of_numbers(CrispForestRegressor, n_estimators=3, **PLAIN),
+    "one number": lambda: of_numbers(**PLAIN),
+    "two numbers": lambda: of_numbers(n_outputs=2, **PLAIN),
     "a table": regressor_of_a_table,
 }
 
@@ -64,12 +50,7 @@ def test_an_agreement_of_numbers_speaks_of_no_classes():
 @pytest.mark.parametrize("to", ["js", "sql", "json", "onnx", "c"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_every_row_reaches_the_same_leaf_and_gets_the_same_numbers(kind, to):
-    if to == "js" and shutil.which("node") is None:
-        pytest.skip("Node.js is not installed")
-    if to == "onnx":
-        pytest.importorskip("onnxruntime")
-    if to == "c" and shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
+    skip_unless_it_runs(to)
     model, X = made(kind)
     agreement = export.check(model, X, to)
     assert agreement.holds
@@ -97,6 +78,6 @@ def axis_rows():
 
 
 def test_scikit_learns_tree_of_classes_says_first_that_it_holds_no_numbers():
-    model, _ = regressor()
+    model, _ = made("one number")
     with pytest.raises(ExportError, match="cannot hold regression: it is a tree of classes"):
         export.sklearn_tree(model)

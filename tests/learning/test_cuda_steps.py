@@ -16,7 +16,16 @@ from crisptree.rows.windows import Windows
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained
-from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tables, random_tree
+from tests.toys import (
+    FIGURE_1,
+    class_samples,
+    clouds,
+    generator,
+    number_samples,
+    random_gaussians,
+    random_tables,
+    random_tree,
+)
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -91,6 +100,27 @@ def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, d
         trained(CudaSteps, make_trainee(samples), samples, plan, monkeypatch) for samples in (data, as_windows(data))
     )
     assert largest_difference(one, other) < 1e-12  # passes outside the steps may sum in another order
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("is_tree", [False, True], ids=["stumps", "tree"])
+def test_numbers_train_in_windows_and_in_pieces_as_by_the_definition(is_tree, n_outputs, data, monkeypatch):
+    monkeypatch.setattr("crisptree.learning.backends.cuda_work.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("crisptree.learning.backends.cuda_work.VALUES_AT_ONCE", 60)
+    y = torch.randn(150, n_outputs, generator=generator(), dtype=torch.float64).to(DEVICE)
+    plan = Plan(epochs=2, batch_size=20, rows_per_epoch=40, learning_rate=0.05, input_noise=0.3)
+
+    def make(samples):
+        trainee = whole(FIGURE_1, data) if is_tree else stumps(data)
+        trainee.leaves = random_gaussians(trainee.leaves.numel() // 4, n_outputs).to(data.weight)
+        trainee.leaves = trainee.leaves.reshape(5 if is_tree else 2, -1)
+        if is_tree:
+            trainee.samples, trainee.target = samples, "gaussians"
+        return trainee
+
+    samples = number_samples(as_windows(data).rows, y, data.weight)
+    fused, by_torch = (trained(steps, make(samples), samples, plan, monkeypatch) for steps in (CudaSteps, TorchSteps))
+    assert largest_difference(fused, by_torch) < 1e-8
 
 
 @pytest.mark.skipif(INTERPRETED, reason="asks for the memory of a device")

@@ -9,6 +9,7 @@ from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.plan import Plan
 from crisptree.learning.simplifying import Counted, Stage, weakest_links
 from crisptree.structure import TreeStructure
+from crisptree.targets import Classes
 from tests.toys import FIGURE_1, class_samples, clouds, generator, random_structure, random_tree
 
 
@@ -68,13 +69,14 @@ def test_native_and_torch_steps_agree_with_zeros(monkeypatch):
 
 def counts_of(structure, seed=0, n_classes=3, most=20):
     rng = np.random.default_rng(seed)
-    return Counted(*(rng.integers(0, most, (structure.n_leaves, n_classes)).astype(float) for _ in range(2)))
+    both = (rng.integers(0, most, (structure.n_leaves, n_classes)).astype(float) for _ in range(2))
+    return Counted(Classes(n_classes), *both)
 
 
 def score(structure, counted, ends):
     """By the definition: rows under an end get the majority of the training rows under it."""
     nodes = structure.pruned(ends)[1]
-    training, validation = (structure.sums_below(part) for part in counted)
+    training, validation = (structure.sums_below(part) for part in counted[1:])
     return sum(validation[n, training[n].argmax()] for n in nodes[len(nodes) // 2 :]) / validation[0].sum()
 
 
@@ -107,21 +109,21 @@ def test_a_subtree_whose_leaves_agree_goes_for_nothing():
     # Under split 1 both leaves are class 0; the root parts the classes.
     structure = TreeStructure([1, ~0], [~2, ~1])
     classes = np.array([[5.0, 0.0], [5.0, 0.0], [0.0, 9.0]])
-    assert weakest_links(structure, Counted(classes, classes), 1.0) == [1]
+    assert weakest_links(structure, Counted(Classes(2), classes, classes), 1.0) == [1]
 
 
 def test_a_node_without_training_rows_answers_as_the_one_above_it():
     structure = TreeStructure([1, ~0], [~2, ~1])
     training = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 9.0]])
     validation = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 4.0]])
-    assert weakest_links(structure, Counted(training, validation), 7 / 8) == [0]
+    assert weakest_links(structure, Counted(Classes(2), training, validation), 7 / 8) == [0]
 
 
 def test_a_pruned_tree_keeps_the_splits_above_and_mixes_soft_tables():
     structure = TreeStructure([1, ~0], [~2, ~1])
     tree = random_tree(structure, 1, 4)
     counts = np.array([[3.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 9.0, 0, 0]])
-    found = Stage(TrainedTree(tree, 2.0), None).without([1], Counted(counts, counts)).soft
+    found = Stage(TrainedTree(tree, 2.0), None).without([1], Counted(Classes(counts.shape[1]), counts, counts)).soft
     assert found.steepness == 2.0
     assert found.tree.structure == TreeStructure.stump()
     assert torch.equal(found.tree.splits.parameters["weight"], tree.splits.parameters["weight"][:1])

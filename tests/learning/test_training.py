@@ -12,12 +12,13 @@ from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard
 from crisptree.learning.fitting import FEW_VALUES, device_of
 from crisptree.learning.plan import Plan
 from crisptree.learning.problem import Part, Problem
+from crisptree.learning.spec import Spec
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
 from crisptree.scaling import Scaling
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
-from tests.toys import FIGURE_1, class_samples, clouds, generator, random_tree
+from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree
 
 CENTERS = torch.zeros(3, 5, dtype=torch.float64)
 
@@ -208,17 +209,37 @@ def test_a_stump_has_its_penalties_to_itself():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "target", "split", "device"),
+    ("n_rows", "target", "split", "has_kernels", "device"),
     [
-        (100, Classes(2), "oblique", "cpu"),
-        (FEW_VALUES // 2, Classes(2), "oblique", "cuda"),
-        (FEW_VALUES // 2, Gaussians(1), "oblique", "cpu"),
-        (100, Classes(2), torch.nn.Linear, "cuda"),
+        (100, Classes(2), "oblique", True, "cpu"),
+        (FEW_VALUES // 2, Classes(2), "oblique", True, "cuda"),
+        (FEW_VALUES // 2, Gaussians(2), "oblique", True, "cuda"),
+        (FEW_VALUES // 2, Gaussians(2), "oblique", False, "cpu"),
+        (100, Gaussians(2), "oblique", True, "cpu"),
+        (100, Classes(2), torch.nn.Linear, False, "cuda"),
     ],
-    ids=["few rows", "many rows", "numbers", "modules"],
+    ids=["few rows", "many rows", "numbers", "numbers without kernels", "few numbers", "modules"],
 )
-def test_auto_is_the_device_that_is_quicker(n_rows, target, split, device, monkeypatch):
+def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     X = np.broadcast_to(np.float32(0), (n_rows, 2))
     part = Part(X, np.zeros(n_rows, dtype=np.int64), np.ones(n_rows))
-    assert device_of("auto", Problem(part, Scaling.none(2), target), split).type == device
+    problem = Problem(part, Scaling.none(2), target)
+    assert device_of("auto", problem, split, has_kernels=has_kernels).type == device
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_kernels"),
+    [
+        ({}, True),
+        ({"l1": 0.1}, True),
+        ({"l1": 0.1, "feature_groups": ((0, 2),)}, False),
+        ({"signs": {0: 1}}, False),
+        ({"leaves": "linear"}, False),
+        ({"split": "axis"}, False),
+    ],
+    ids=str,
+)
+def test_a_spec_knows_what_the_kernels_on_cuda_can_do(changes, has_kernels):
+    values = plain_regressor(steepness_step=0.1).get_params() | changes
+    assert Spec.of(values, reach=4, mean_weight=1.0, image_shape=None, seed=0).has_kernels == has_kernels

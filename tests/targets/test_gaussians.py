@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree.equations.gaussian import DEEPEST_DOUBT, SMALLEST_VARIANCE
-from crisptree.targets import Gaussians, gain
+from crisptree.targets import Gaussians, gain, gaussians
 from tests.toys import generator, random_gaussians
 
 
@@ -84,6 +84,14 @@ def test_tallies_of_arrays_and_tensors_agree_with_statistics():
     sums = target.statistics(torch.from_numpy(weight)[:, None], rows, torch.from_numpy(place), 3)
     for found in (tensors, by_columns[:, 0], sums.reshape(3, -1)):
         np.testing.assert_allclose(found.numpy(), arrays)
+
+
+@pytest.mark.parametrize("at_once", [1, 60, 2**26])
+def test_sums_by_products_are_those_of_every_place(at_once, monkeypatch):
+    monkeypatch.setattr(gaussians, "MEMBERS_AT_ONCE", at_once)
+    values, place = torch.randn(40, 2, 3, generator=generator(), dtype=torch.float64), torch.arange(40) % 3
+    expected = torch.stack([values[place == one].sum(dim=0) for one in range(4)])  # nobody is at the last one
+    torch.testing.assert_close(gaussians.sums_by_products(values, place, 4), expected)
 
 
 def test_the_gain_is_what_the_variance_falls_by():

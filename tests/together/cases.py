@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from sklearn.datasets import load_iris
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 
 QUICK = {"split": "oblique", "max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 12, "batch_size": 40}
 PLAIN = {"l1": 0.0, "input_noise": 0.3, "shrinkage": 0.0, "random_state": 0}
@@ -40,6 +40,12 @@ CASES = {
         {"class_weight": "balanced", "early_stopping": True, "l2": 0.01, "l1": 0.002, "validation_fraction": 0.3},
         {"weights": True},
     ),
+    "numbers": (lopsided, {"max_depth": 2, "early_stopping": True}, {"numbers": True}),
+    "held weights, pruned and annealed again": (
+        halves,
+        {"signs": {2: 1}, "max_features_per_split": 2, "reanneal": 1, "prune": "auto", "max_depth": 2},
+        {},
+    ),
 }
 """By name: who has which rows, parameters, and what else ``fit`` is given. Iris is sorted, so that processes have
 different classes."""
@@ -57,18 +63,20 @@ def rows(name, rank=0, size=1):
     if more.get("validation"):
         odd = halves(len(y[1::2]), rank, size)
         given["validation"] = X[1::2][odd], names[y[1::2]][odd]
-    return X[part], names[y[part]], given
+    return X[part], 5.0 + X[part] @ [1.0, 0.0, 2.0, -0.5] if more.get("numbers") else names[y[part]], given
 
 
 def fitted(name, rank=0, size=1, **more):
     """The fit of a case, by one of the processes."""
     X, y, given = rows(name, rank, size)
-    return CrispTreeClassifier(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
+    kind = CrispTreeRegressor if CASES[name][2].get("numbers") else CrispTreeClassifier
+    return kind(**QUICK | PLAIN | CASES[name][1]).fit(X, y, **given | more)
 
 
 def digest(model):
     """A checksum of all that a fit has learned."""
-    found = hashlib.sha256(str(model.classes_.tolist()).encode())
+    known = [model.n_outputs_] if isinstance(model, CrispTreeRegressor) else model.classes_.tolist()
+    found = hashlib.sha256(str(known).encode())
     for tree in (model.greedy_tree_, model.tree_):
         statistics = tree.statistics
         arrays = (tree.weight, tree.bias, tree.leaves, tree.structure.left, tree.structure.right)

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, StopTraining
+from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree.distributed import alone
 from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import Part
 from crisptree.learning.samples import Samples
+from crisptree.learning.sharded.batched import BatchedGradients
 from crisptree.learning.sharded.fitting import Whole
-from crisptree.learning.sharded.gradients import NativeGradients, TorchGradients
+from crisptree.learning.sharded.gradients import NativeGradients
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Level
 from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Work
 from crisptree.learning.train import DivergenceError
@@ -126,7 +129,7 @@ def trainee_of(work, what):
 def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, exact, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
-    for backend in (NativeGradients, TorchGradients):
+    for backend in (NativeGradients, BatchedGradients):
         monkeypatch.setattr("crisptree.learning.sharded.steps.gradients_for", lambda *_, backend=backend: backend)
         work = work_on(3, exact, torch.float64)
         trainee = trainee_of(work, what)
@@ -168,10 +171,7 @@ REFUSED = {
     "grow": "balanced",
     "algorithm": "non_greedy",
     "leaves": "linear",
-    "reanneal": 1,
     "warm_start": True,
-    "prune": "auto",
-    "signs": {0: 1},
 }
 
 
@@ -221,6 +221,34 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
     assert model.feature_names_in_.tolist() == X.columns.tolist()
 
 
+def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
+    X, _, _ = rows("level by level")
+    y = 100 + 3 * X[:, 2] + (X[:, 0] > 5.8)
+    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 40}
+    model = CrispTreeRegressor(**PLAIN, **short).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.predict(X).mean() == pytest.approx(y.mean(), abs=0.05)
+    with alone():
+        assert model.score(X, y) > CrispTreeRegressor(**PLAIN, **short).fit(X, y).score(X, y) - 0.05
+
+
+def test_constraints_hold_in_a_common_tree():
+    X, y, _ = rows("level by level")
+    held = {"signs": {2: -1, 3: 1}, "max_features_per_split": 2}
+    tree = CrispTreeClassifier(**QUICK | PLAIN | held).fit(X, y).tree_
+    assert tree.structure.n_splits > 1
+    assert (tree.weight[:, 2] <= 0).all()
+    assert (tree.weight[:, 3] >= 0).all()
+    assert ((tree.weight != 0).sum(axis=1) <= 2).all()
+
+
+def test_a_class_without_weight_is_none_of_a_common_tree():
+    X, y, _ = rows("level by level")
+    model = CrispTreeClassifier(**QUICK | PLAIN, class_weight={"versicolor": 0.0}).fit(X, y)
+    assert model.classes_.tolist() == ["setosa", "virginica"]
+    assert model.tree_.statistics.node_counts[0].tolist() == [50.0, 50.0]
+
+
 def test_the_number_of_shards_is_part_of_the_model():
     assert digest(fitted("level by level")) != digest(fitted("level by level", shards=5))
 
@@ -253,3 +281,20 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
     fitted("level by level", checkpoint=tmp_path / "folder")
     with pytest.raises(CheckpointError, match="differs in rows, shards"):
         fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
+
+
+def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    X, _, _ = rows("level by level")
+    y = np.random.default_rng(0).integers(2, size=len(X))
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)
+    found = [record.level for record in model.history_ if record.phase == "finetune" and record.epoch == 1]
+    assert found == [1, 2, 3]
+
+    def stop(record):
+        if record.phase == "finetune":
+            raise StopTraining
+
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1, callbacks=[stop]).fit(X, y)
+    assert (model.history_[-1].level, model.history_[-1].epoch) == (1, 1)

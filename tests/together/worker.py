@@ -41,7 +41,8 @@ def all_cases(rank, size, folder):
     found["other parameters"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN | {"epochs": 3 + rank}).fit(X, y))
     found["other labels"] = told(lambda: model.fit(X, y if rank else np.arange(len(y)) % 2))
     found["stopped"] = told(lambda: CrispTreeClassifier(**QUICK_PLAIN, callbacks=[_fails]).fit(X, y))
-    found["regression"] = told(lambda: CrispTreeRegressor().fit(X, X[:, 0]))
+    outputs = X[:, : rank + 1]
+    found["other outputs"] = told(lambda: CrispTreeRegressor(**QUICK_PLAIN).fit(X, outputs))
     found["forest"] = told(lambda: CrispForestClassifier().fit(X, y))
     with alone():
         found["alone"] = CrispTreeClassifier(**QUICK_PLAIN).fit(X, y).classes_.tolist()

@@ -19,6 +19,7 @@ from crisptree.cli.options import TABLE, TRAINING, column_option, option, output
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
 from crisptree.cli.processes import is_silent, started, together
+from crisptree.cli.rows import said_classes
 from crisptree.cli.spool import spooling
 from crisptree.cli.stdin import on_disk
 from crisptree.cli.training import (
@@ -134,7 +135,7 @@ def fit(
         model = forest_of(trees, table, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
         rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
-        if is_together() and not trees and not table.has_numbers:
+        if is_together() and not trees:
             more |= {"shards": shards, "sums": sums}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
@@ -163,28 +164,31 @@ def fit(
         rows = read_training(columns, progress)
         if task == "auto":
             out.note_all(says_task(rows))
-        if rows.has_numbers or rows.source.image_shape:
+        if rows.source.image_shape:
             if stream:
-                what = "the target holds numbers" if rows.has_numbers else "the rows are images"
-                raise typer.BadParameter(f"--stream is for classes and rows of a table; {what}. Leave it away.")
+                raise typer.BadParameter("--stream is for rows of a table; the rows are images. Leave it away.")
             spool = None
         share = share_to_hold_out(holdout, len(rows.y), validation is not None)
         if refit and not share:
             raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool)
+        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool, crew)
         judges = None if validation is None else read_validation(validation, table, request, out)
         model, seconds = trained(table, judges, progress, "fit")
         others = {"validation": judges, "held out": table.held_out}
+        if table.has_numbers:
+            seen = crew.gathered(*numbers.said_numbers(model, table.X))
+        else:
+            seen = crew.gathered(*said_classes(model, table.X, table.classes))
         if not crew.is_first:
             scores: Scores = {}
         elif table.has_numbers:
-            scores = numbers.scores_of(model, table, others)
+            scores = numbers.scores_of(model, table, others, seen)
             out.note_all(numbers.remarks(scores))
         else:
-            scores = scores_of(model, table, others)
+            scores = scores_of(model, table, others, seen)
             out.note_all(remarks(scores, majority_class(table)))
         if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool)
+            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool, crew)
             judges = None if validation is None else read_validation(validation, table, request, out)
             model, more = trained(table, judges, progress, "refit")
             seconds += more

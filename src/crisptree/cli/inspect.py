@@ -14,7 +14,7 @@ import crisptree
 from crisptree.cli import options
 from crisptree.cli.forests import described_forest, show_forest
 from crisptree.cli.output import Output, shown, table_of, with_flags
-from crisptree.cli.rows import taking_rows
+from crisptree.cli.rows import takes_images, taking_rows
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.tables.errors import counted, listed
@@ -75,7 +75,7 @@ def described(path: Path, top: int) -> dict[str, Any]:
         document["weights"] = tree.weight.size
         document["density"] = 1 - n_zero / tree.weight.size if tree.weight.size else None
         document["importances"] = _importances(model, top)
-    if isinstance(model, crisptree.CrispSegmenter):
+    if takes_images(model):
         document["channels"], document["stages"] = model.channels_, 1 + len(model.earlier_trees_)
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")
     document["preprocessing"] = None if stored is None else _preprocessing(stored)
@@ -84,7 +84,7 @@ def described(path: Path, top: int) -> dict[str, Any]:
 
 def _answers(model: Any, everyone: Any) -> dict[str, Any]:
     """What the model can say, and how often training has seen it."""
-    if not isinstance(model, crisptree.CrispTreeRegressor):
+    if not hasattr(model, "n_outputs_"):
         return {"classes": model.classes_.tolist(), "class_counts": everyone[0].tolist()}
     tree = model.tree_
     values = tree.in_units(tree.meaning.tables(everyone))[0]

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from crisptree.cli.rows import accuracies
+from crisptree.cli.rows import accuracies, shares_right
 from crisptree.cli.training import Scored, TrainingTable
 
 HELD_OUT = 0.2
@@ -18,6 +19,7 @@ LARGE_GAP = 0.05
 """A difference in accuracy that is worth a sentence, if it is also more than twice its standard error."""
 
 Scores = dict[str, dict[str, Any]]
+Seen = tuple[npt.NDArray[Any], ...]
 
 
 def share_to_hold_out(asked: float | None, n_rows: int, has_validation: bool) -> float:
@@ -27,18 +29,19 @@ def share_to_hold_out(asked: float | None, n_rows: int, has_validation: bool) ->
     return 0.0 if has_validation or n_rows < FEWEST_TO_HOLD_OUT else HELD_OUT
 
 
-def scores_of(model: Any, table: TrainingTable, others: dict[str, Scored | None]) -> Scores:
-    """For the training rows and others: how many they are, and the share that is right hard, soft and by majority."""
+def scores_of(model: Any, table: TrainingTable, others: dict[str, Scored | None], seen: Seen) -> Scores:
+    """For the training rows and others: how many they are, and the share that is right hard, soft and by majority.
+
+    ``seen`` is what the model says of the training rows, of which this process may have a part only.
+    """
     majority = np.searchsorted(table.classes, majority_class(table))
-    parts = {"training": (table.X, table.truth), **others}
+    shares = {"training": (table.truth, shares_right(table.truth, *seen))}
+    for name, rows in others.items():
+        if rows is not None:
+            shares[name] = rows[1], accuracies(model, *rows, table.classes)
     return {
-        name: {
-            "rows": len(rows[1]),
-            **accuracies(model, *rows, table.classes),
-            "majority": float(np.mean(rows[1] == majority)),
-        }
-        for name, rows in parts.items()
-        if rows is not None
+        name: {"rows": len(truth), **right, "majority": float(np.mean(truth == majority))}
+        for name, (truth, right) in shares.items()
     }
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.blocks import row_blocks
 from crisptree.cli.output import Output, table_of
-from crisptree.cli.rows import Labelled
+from crisptree.cli.rows import ROWS_AT_ONCE, Labelled
 from crisptree.cli.training import Scored, TrainingTable
 
 LARGE_GAP = 0.1
@@ -18,29 +19,42 @@ LARGE_GAP = 0.1
 WORDS = {"r2": "R²", "rmse": "RMSE", "mae": "mean |error|", "soft_rmse": "soft RMSE", "mean_rmse": "RMSE of the mean"}
 
 
-def errors(model: Any, X: npt.NDArray[np.float32], true: npt.NDArray[Any], mean: float) -> dict[str, Any]:
+def said_numbers(model: Any, X: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """What a model says, hard and soft, a few rows at a time: they may be more than the memory holds.  Two (n,)"""
+    hard, soft = np.empty(len(X)), np.empty(len(X))
+    for rows in row_blocks(len(X), ROWS_AT_ONCE):
+        hard[rows], soft[rows] = model.predict(X[rows]), model.soft_predict(X[rows])
+    return hard, soft
+
+
+def errors(true: npt.NDArray[Any], found: npt.NDArray[Any], soft: npt.NDArray[Any], mean: float) -> dict[str, Any]:
     """How many rows there are and how far predictions are off, hard and soft, and how far the mean of training is."""
 
     def rmse(predicted: Any) -> float:
         return math.sqrt(float(np.mean((true - predicted) ** 2)))
 
-    found, spread = model.predict(X), float(np.std(true))
-    hard = rmse(found)
+    hard, spread = rmse(found), float(np.std(true))
     return {
         "rows": len(true),
         "r2": 1 - hard**2 / spread**2 if spread > 0 else None,
         "rmse": hard,
         "mae": float(np.mean(np.abs(true - found))),
-        "soft_rmse": rmse(model.soft_predict(X)),
+        "soft_rmse": rmse(soft),
         "mean_rmse": rmse(mean),
     }
 
 
-def scores_of(model: Any, table: TrainingTable, others: dict[str, Scored | None]) -> dict[str, dict[str, Any]]:
-    """For the training rows and others."""
+def scores_of(
+    model: Any, table: TrainingTable, others: dict[str, Scored | None], seen: tuple[npt.NDArray[Any], ...]
+) -> dict[str, dict[str, Any]]:
+    """For the training rows, of which the model says what it has ``seen``, and others."""
     mean = float(np.average(table.y, weights=table.weight))
-    parts = {"training": (table.X, table.y), **others}
-    return {name: errors(model, *rows, mean) for name, rows in parts.items() if rows is not None}
+    hard, soft = seen
+    scores = {"training": errors(table.y, hard, soft, mean)}
+    for name, rows in others.items():
+        if rows is not None:
+            scores[name] = errors(rows[1], *said_numbers(model, rows[0]), mean)
+    return scores
 
 
 def remarks(scores: dict[str, dict[str, Any]]) -> list[str]:
@@ -92,7 +106,7 @@ def evaluated(model: Any, rows: Labelled) -> dict[str, Any]:
     for coverage in COVERAGES:
         low, high = model.predict_interval(rows.X, coverage)
         within[f"{coverage:.0%}"] = float(np.mean((rows.truth >= low) & (rows.truth <= high)))
-    return {**errors(model, rows.X, rows.truth, mean), "within_interval": within}
+    return {**errors(rows.truth, *said_numbers(model, rows.X), mean), "within_interval": within}
 
 
 def show_evaluation(out: Output, found: dict[str, Any]) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun, and others that start process groups, tell every process."""
+
+
+SECONDS_TO_SPEAK = 5.0
+"""torchrun ends all processes when one has failed: others wait until the first one has said what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,16 @@ class Processes:
             return None
         n = len(rows)
         return rows[n * self.rank // self.size : n * (self.rank + 1) // self.size]
+
+    def gathered(self, *parts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        """Arrays of all processes, each after the other, for the first one; the others keep their own."""
+        if self.size == 1:
+            return parts
+        import torch.distributed as dist
+
+        found: list[Any] | None = [None] * self.size if self.is_first else None
+        dist.gather_object(parts, found, dst=0)
+        return parts if found is None else tuple(np.concatenate(several) for several in zip(*found, strict=True))
 
 
 ALONE = Processes()
@@ -65,9 +82,28 @@ def together(device: str, data: Path) -> Iterator[Processes]:
 
     on_gpus = device.startswith("cuda")
     if on_gpus:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(_own_gpu(device, torch.cuda.device_count()))
     dist.init_process_group("nccl" if on_gpus else "gloo")
     try:
         yield crew
+    except Exception:
+        if not crew.is_first:
+            time.sleep(SECONDS_TO_SPEAK)
+        raise
     finally:
         dist.destroy_process_group()
+
+
+def _own_gpu(device: str, n_gpus: int) -> int:
+    """The number of the GPU that this process trains on: each of a machine's processes has one of its own."""
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    named = device.partition(":")[2]
+    if n_gpus < (1 if named else here) or (named and here > 1):
+        there = f"{n_gpus} GPU{'' if n_gpus == 1 else 's'}" if n_gpus else "no GPU that torch finds"
+        most = 1 if named else n_gpus
+        fewer = f"start {most} with --nproc-per-node {most}, or " if most and n_gpus else ""
+        raise typer.BadParameter(
+            f"every process needs a GPU of its own for --device {device}; this machine has {there}, and {here} "
+            f"process{'' if here == 1 else 'es'} started. To go on, {fewer}train with --device cpu."
+        )
+    return int(named) if named else int(os.environ.get("LOCAL_RANK", "0"))

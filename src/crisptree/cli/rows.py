@@ -48,10 +48,15 @@ def predicts_numbers(model: Any) -> bool:
     return isinstance(model, crisptree.CrispTreeRegressor | crisptree.CrispForestRegressor)
 
 
+def takes_images(model: Any) -> bool:
+    """Whether a model answers for every pixel of an image."""
+    return isinstance(model, crisptree.CrispSegmenter | crisptree.CrispPixelRegressor)
+
+
 def load_model(path: Path) -> Any:
     """A model of rows from its file, with a preprocessing; without names, for the rows it makes have none either."""
     model = crisptree.load(path)
-    if isinstance(model, crisptree.CrispSegmenter):
+    if takes_images(model):
         raise crisptree.ModelFileError(
             f"{path} must hold a model of rows; it holds a {type(model).__name__}. Use crisptree segment for that."
         )
@@ -172,12 +177,26 @@ def accuracies(
 
     ``classes`` are those that the truth numbers, where the model may know fewer: a class of no weight is none of its.
     """
-    from sklearn.metrics import accuracy_score
-
     classes = model.classes_ if classes is None else classes
+    return shares_right(truth, *said_classes(model, X, classes))
+
+
+def said_classes(
+    model: Any, X: npt.NDArray[np.float32], classes: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The numbers of the classes that a model says, hard and soft, a few rows at a time.  Two (n,)"""
     hard, soft = (np.empty(len(X), dtype=np.int64) for _ in range(2))
     for start in range(0, len(X), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         hard[some] = class_numbers(model.predict(X[some]), classes)
         soft[some] = class_numbers(model.classes_[model.soft_predict_proba(X[some]).argmax(axis=1)], classes)
+    return hard, soft
+
+
+def shares_right(
+    truth: npt.NDArray[np.int64], hard: npt.NDArray[np.int64], soft: npt.NDArray[np.int64]
+) -> dict[str, float]:
+    """Of what was said."""
+    from sklearn.metrics import accuracy_score
+
     return {name: float(accuracy_score(truth, found)) for name, found in (("hard", hard), ("soft", soft))}

@@ -5,7 +5,6 @@ A table is encoded once: reading texts in every epoch would take many times as l
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.memory import usable_memory
 from crisptree.tables.errors import TableError
 
 Rows = npt.NDArray[np.float32]
 
 SHARE_OF_MEMORY = 0.25
-"""Rows that take more of the machine's memory go to disk by themselves: reading and holding out copy them once."""
+"""Rows that take more of the memory of the machine, or of its container, go to disk by themselves: reading and
+holding out copy them once."""
 
 
 class Spool:
@@ -30,7 +31,7 @@ class Spool:
 
     def is_for(self, n_rows: int, width: int) -> bool:
         """Whether so many rows belong on disk."""
-        return self.always or 4 * n_rows * width > SHARE_OF_MEMORY * _memory()
+        return self.always or 4 * n_rows * width > SHARE_OF_MEMORY * usable_memory()
 
     def written(self, blocks: Iterable[Rows], held: npt.NDArray[np.bool_], width: int) -> tuple[Rows, Rows]:
         """The rows that are not held out, and those that are.  (n, n_features) each"""
@@ -68,11 +69,3 @@ def _mapped(path: Path, width: int) -> Rows:
     if not path.stat().st_size:
         return np.zeros((0, width), dtype=np.float32)
     return np.memmap(path, dtype=np.float32, mode="r").reshape(-1, width)
-
-
-def _memory() -> float:
-    """Bytes of the machine's memory; endless where it does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -49,6 +49,7 @@ class Request:
 class TrainingTable:
     """Encoded rows to train on; ``held_out`` rows had no part in anything, the preprocessing included.
 
+    Where several processes train, X are the rows of this one, and y and weights those of all.
     Where y are numbers there are no classes, and rows are scored by their numbers.
     """
 
@@ -85,9 +86,17 @@ class LabelledTable:
     has_numbers: bool = False
 
     def part(
-        self, held: npt.NDArray[np.bool_], out: Output, progress: ProgressDisplay, spool: Spool | None = None
+        self,
+        held: npt.NDArray[np.bool_],
+        out: Output,
+        progress: ProgressDisplay,
+        spool: Spool | None = None,
+        crew: Processes = ALONE,
     ) -> TrainingTable:
-        """What the columns of the other rows hold, then all rows, encoded by that; on disk where a spool takes them."""
+        """What the columns of the other rows hold, then all rows, encoded by that; on disk where a spool takes them.
+
+        Of several processes each keeps its own rows, and the first one those that are held out.
+        """
 
         def read() -> None:
             progress.update(f"reading {self.source.path.name}", self.source.fraction_read())
@@ -114,13 +123,18 @@ class LabelledTable:
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
             X, out_of_it = spool.written(encoder.blocks(read), held, width)
         else:
-            rows_there = encoder.rows(read)
-            X, out_of_it = (rows_there[kept], rows_there[held]) if held.any() else (rows_there, rows_there[:0])
+            own = np.zeros_like(held)
+            own[crew.part(np.flatnonzero(kept))] = True
+            wanted = own | held if crew.is_first else own
+            rows_there = encoder.rows(read, None if wanted.all() else wanted)
+            X, out_of_it = rows_there, rows_there[:0]
+            if not np.array_equal(wanted, own):
+                X, out_of_it = rows_there[own[wanted]], rows_there[held[wanted]]
         out.note_all(encoder.notes())
         classes = np.zeros(0) if self.has_numbers else np.unique(self.y[kept])
         weight = None if self.weight is None else self.weight[kept]
         scored = None
-        if held.any():
+        if held.any() and crew.is_first:
             truth = self.y[held] if self.has_numbers else np.searchsorted(classes, self.y[held])
             scored = (out_of_it, truth)
         shape = self.source.image_shape
@@ -213,7 +227,7 @@ def train_on(
 ) -> float:
     """Fit a model on this process's part of the rows, which keeps how they were made; the seconds that it took."""
     model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
-    rows = tuple(map(crew.part, (table.X, table.y, table.weight)))
+    rows = (table.X, crew.part(table.y), crew.part(table.weight))
     seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if table.on_disk else rows), **more)
     model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
     return seconds

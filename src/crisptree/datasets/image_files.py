@@ -37,10 +37,11 @@ class NamedImage(NamedTuple):
     array: npt.NDArray[Any]
 
 
-def read_images(path: Path, *, labels: bool = False) -> list[NamedImage]:
+def read_images(path: Path, *, labels: bool = False, floats: bool = False) -> list[NamedImage]:
     """All images of a folder of .png and .tif, in the order of the numbers in their names, or all pages of one file.
 
-    With ``labels`` a pixel is a class: it must be one whole number, and a palette is passed over.
+    With ``labels`` a pixel is a class: it must be one whole number, and a palette is passed over. With ``floats`` too
+    it may have a fraction, in images of type F.
     """
     if path.is_dir():
         files = sorted((file for file in path.iterdir() if file.suffix.lower() in ENDINGS), key=_natural)
@@ -54,7 +55,7 @@ def read_images(path: Path, *, labels: bool = False) -> list[NamedImage]:
         files = [path]
     images = []
     for file in files:
-        pages = _pages(file, str(file), labels)
+        pages = _pages(file, str(file), labels, floats)
         numbers = [""] if len(pages) == 1 else [f"-{page + 1:0{len(str(len(pages)))}d}" for page in range(len(pages))]
         images += [NamedImage(file.stem + number, page) for number, page in zip(numbers, pages, strict=True)]
     twice = [name for name, count in Counter(image.name for image in images).items() if count > 1]
@@ -93,6 +94,11 @@ def write_png(path: Path, array: npt.NDArray[Any]) -> None:
     _pillow().fromarray(np.ascontiguousarray(array)).save(path, format="PNG")
 
 
+def write_tif(path: Path, array: npt.NDArray[Any]) -> None:
+    """An image of numbers in single precision, (height, width)."""
+    _pillow().fromarray(np.ascontiguousarray(array, dtype=np.float32)).save(path, format="TIFF")
+
+
 def _pillow() -> ModuleType:
     """Pillow's images, or a sentence that says how to install them."""
     try:
@@ -110,7 +116,7 @@ def _natural(path: Path) -> tuple[Any, ...]:
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
 
-def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False) -> list[npt.NDArray[Any]]:
+def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False, floats: bool = False) -> list[npt.NDArray[Any]]:
     with reading(shown, DataFormatError, f"{Path(shown).suffix or 'image'} file", " Write or download it again."):
         size, most = checked_size(file) if isinstance(file, Path) else file.getbuffer().nbytes, limits.current()
         pages, n_bytes = list[npt.NDArray[Any]](), 0
@@ -123,7 +129,7 @@ def _pages(file: Path | io.BytesIO, shown: str, labels: bool = False) -> list[np
                 width, height = image.size
                 n_bytes += width * height * (LABEL_BYTES if labels else MODE_BYTES.get(image.mode, 4))
                 most.check_unpacked(n_bytes, size, f"says that its pages hold {n_bytes:,} bytes")
-                pages.append(_array(image, shown, labels))
+                pages.append(_array(image, shown, labels and not (floats and image.mode == "F")))
     return pages
 
 

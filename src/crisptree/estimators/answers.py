@@ -10,6 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from crisptree.tables.array_values import is_hole
 
+LARGEST_CLASS = 2.0**63
+REMEDY = "For numbers use CrispTreeRegressor; of classes make text first, for example with y.astype(str)."
+
 
 def check_as_many(X: Any, y: Any) -> None:
     """Refuse an X and a y that are not of one length."""
@@ -29,15 +32,21 @@ def check_labels_present(y: Any) -> None:
 
 
 def check_classes(y: npt.NDArray[Any]) -> None:
-    """Refuse what is no class: numbers with fractions, or values of types that do not go together."""
+    """Refuse what is no class: numbers with fractions or without end, or values of types that do not go together."""
+    if y.ndim == 1 and y.dtype.kind == "f" and (np.abs(y) >= LARGEST_CLASS).any():
+        row = int((np.abs(y) >= LARGEST_CLASS).argmax())
+        raise ValueError(
+            f"y must hold classes; it holds numbers beyond the whole numbers of 64 bits, such as {y[row]!s} in row "
+            f"{row}. {REMEDY}"
+        )
     try:
         check_classification_targets(y)
     except ValueError as error:
         if y.ndim == 1 and y.dtype.kind == "f":
             row = int((y != np.rint(y)).argmax())
             raise ValueError(
-                f"y must hold classes; it holds numbers with fractions, such as {y[row]!s} in row {row}. For numbers "
-                f"use CrispTreeRegressor; of classes make text first, for example with y.astype(str). ({error})"
+                f"y must hold classes; it holds numbers with fractions, such as {y[row]!s} in row {row}. {REMEDY} "
+                f"({error})"
             ) from None
         kinds = sorted({type(value).__name__ for value in y.ravel().tolist()})
         raise ValueError(

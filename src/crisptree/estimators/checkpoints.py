@@ -64,12 +64,16 @@ def keeping_checkpoints(
 
 
 def fingerprint(parameters: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """What a fit depends on, as short texts by name: what differs between two of them can be told."""
+    """What a fit depends on, as short texts by name: what differs between two of them can be told.
+
+    ``data`` says on which device the fit is, where "auto" means one that depends on the rows.
+    """
     values = {name: value for name, value in parameters.items() if name not in NO_MATTER}
     texts = {name: told(value) for name, value in sorted(values.items())}
-    texts |= {name: digest(value) for name, value in data.items()}
+    texts |= {name: digest(value) for name, value in data.items() if name != "device"}
     texts |= {f"version of {name}": version(name) for name in ("crisptree", "torch")}
-    return texts | {"random_state": str(seed), "device": str(device_of(parameters["device"]))}
+    device = data.get("device") or device_of(parameters["device"])
+    return texts | {"random_state": str(seed), "device": str(device)}
 
 
 def told(value: Any) -> str:
@@ -119,8 +123,7 @@ def _check_same(before: Any, here: Mapping[str, str], folder: Any) -> None:
         raise CheckpointError(f"the checkpoint {folder} is damaged: it does not say what it is of.")
     names = [name for name in (*here, *before) if before.get(name) != here.get(name)]
     if names:
-        known = {name: name in here for name in names}
-        said = ", ".join(sorted(name if known[name] else "others" for name in known))
+        said = ", ".join(sorted({name if name in here else "others" for name in names}))
         raise CheckpointError(
             f"a checkpoint must be of the same data, parameters and versions; that in {folder} differs in {said}. "
             "Give fit what it had before, or name another folder."

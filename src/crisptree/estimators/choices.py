@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.estimators.folds import folds_of
+from crisptree.estimators.folds import MORE_FOLDS, folds_of
 from crisptree.inference.shrinking import chosen_strength
 from crisptree.learning.choosing import (
     Fold,
@@ -83,11 +83,21 @@ ALIKE = (1.5, 30.0)
 THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 """Splits on one feature each, found as CART finds them."""
 
+LEAST_ROWS: dict[str, tuple[dict[str, int], ...]] = {
+    "classes": ({},),
+    "gaussians": ({"min_samples_leaf": 5}, {"min_samples_leaf": 20}),
+}
+"""Fewest rows in a leaf of thresholds that are tried, if no more are asked for: a mean of few numbers says little, and
+shrinking does not mend it all."""
+
 THEIR_TREES: dict[str, Callable[..., Any]] = {
     "classes": partial(DecisionTreeClassifier, criterion="entropy"),
     "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
 }
 """scikit-learn's trees, by what a leaf predicts; those of numbers overfit more."""
+
+FINAL_ERRORS = 3.0
+"""Kinds of trees of numbers that are no more standard errors below the best are tried once more."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -123,7 +133,7 @@ def still_open(chosen: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict
     """What was chosen for an earlier tree and holds for a larger one: neither its depth nor what is set by now."""
     free = {name for name in chosen if _auto(parameters, name)}
     if _auto(parameters, "split"):
-        free.add("finetune_epochs")
+        free |= {"finetune_epochs", "min_samples_leaf"}
     return {name: value for name, value in chosen.items() if name in free}
 
 
@@ -148,6 +158,7 @@ def closed(
     if parameters["split"] == "auto" and values["split"] == "axis":
         values["grow"] = "axis_aligned"
         values["finetune_epochs"] = chosen.get("finetune_epochs", values["finetune_epochs"])
+        values["min_samples_leaf"] = max(values["min_samples_leaf"], chosen.get("min_samples_leaf", 1))
     return values
 
 
@@ -189,6 +200,8 @@ def choose(
         search.sparse()
         search.harder()
         search.thresholds()
+        if search.target.name == "gaussians" and search.leaves == "constant" and 1 < len(folds) < MORE_FOLDS:
+            search.finals(folds_of(problem, seed, source, n_folds=MORE_FOLDS))
     chosen = search.choice()
     return chosen, [replace(trial, trees=()) for trial in search.trials]
 
@@ -202,6 +215,9 @@ def is_chosen_for(parameters: Mapping[str, Any]) -> bool:
 
 class Search:
     """Trials in stages, each beside the best so far."""
+
+    last = 0
+    """The first of the trials that are compared in the end."""
 
     def __init__(
         self,
@@ -277,11 +293,11 @@ class Search:
             self.on_trial(trial)
 
     def _is_free(self, name: str) -> bool:
-        return name == "max_depth" or _auto(self.parameters, name)
+        return name in ("max_depth", "min_samples_leaf") or _auto(self.parameters, name)
 
     @property
     def best(self) -> Trial:
-        return max(self.trials, key=lambda trial: trial.score)
+        return max(self.trials[self.last :], key=lambda trial: trial.score)
 
     def widths(self) -> None:
         """Two widths of noise, and a third beyond the better one."""
@@ -346,13 +362,44 @@ class Search:
         """CART's splits at every depth, and trained together at the best one."""
         if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            as_found = values | {"finetune_epochs": 0}
-            folds = self._folds(values)
-            trials = [self._finished(trial, folds) for trial in try_depths(as_found, self._spec(as_found), folds)]
+            trials = []
+            for least in LEAST_ROWS[self.target.name]:
+                trials += self._every_depth(values | least | {"finetune_epochs": 0})
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
-                self._try(**(values | {"max_depth": best.values["max_depth"]}))
+                shared = {"max_depth", "min_samples_leaf"} & set(best.values)
+                self._try(**(values | {name: best.values[name] for name in shared}))
+
+    def _every_depth(self, values: dict[str, Any]) -> list[Trial]:
+        values, folds = values | {"max_depth": self.depth}, self._folds(values)
+        return [self._finished(trial, folds) for trial in try_depths(values, self._spec(values), folds)]
+
+    def finals(self, folds: list[Fold]) -> None:
+        """The best of some kinds once more, on folds with more rows to train on.
+
+        Half of few rows is far from all of them, and of many thresholds more can stand on more rows; and where kinds
+        are close, what tells them apart is chance.
+        """
+        kinds: dict[Any, Trial] = {}
+        for trial in sorted(self.trials, key=lambda trial: -trial.score):
+            values = trial.values
+            kind = (bool(values.get("l1")), *map(values.get, ("split", "finetune_epochs", "min_samples_leaf")))
+            kinds.setdefault(kind, trial)
+        best = self.best
+        near = [
+            trial.values
+            for trial in kinds.values()
+            if best.score - trial.score <= FINAL_ERRORS * best.error_against(trial)
+        ]
+        if len(near) < 2:
+            return
+        self.by_scale, self.last = {self.scale: folds}, len(self.trials)
+        for values in near:
+            if values.get("finetune_epochs") == 0:
+                self._add(*self._every_depth(values))
+            else:
+                self._add(self.judged(values, self._spec(values), self._folds(values)))
 
     def _scikit_learns_tree(self) -> float:
         """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""
@@ -368,13 +415,13 @@ class Search:
     def choice(self) -> dict[str, Any]:
         """The best of every kind by its score, because noise and scale make no tree simpler; then the simplest kind."""
         best: dict[Any, Trial] = {}
-        for trial in self.trials:
+        for trial in self.trials[self.last :]:
             values = trial.values
             is_axis = values.get("split") == "axis"
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        chosen = simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
+        chosen = self._as_found() or simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
         if self.parameters.get("leaves") == "linear":
             return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
@@ -391,6 +438,17 @@ class Search:
             for tree, fold in zip(chosen.trees, folds, strict=True)
         ]
         return chosen.values | {"shrinkage": float(np.median(strengths))}
+
+    def _as_found(self) -> Trial | None:
+        """Thresholds as CART finds them, if they are within one standard error of the best of the finals.
+
+        All rows find nearly the thresholds that most of them find, while hyperplanes may train to another end.
+        """
+        if not self.last:
+            return None
+        found = [trial for trial in self.trials[self.last :] if trial.values.get("finetune_epochs") == 0]
+        first, best = max(found, key=lambda trial: trial.score, default=None), self.best
+        return first if first and best.score - first.score <= best.error_against(first) else None
 
     def _penalty(self, chosen: Trial) -> dict[str, float]:
         """That of the linear models, the best for all folds together; they need no other shrinkage."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from crisptree.distributed import is_together
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters
@@ -25,7 +23,7 @@ from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
-from crisptree.streams import Batches, as_batches
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -52,8 +50,8 @@ class CrispTreeClassifier(
     split : {"auto", "oblique", "axis", "conv"} or callable, default="auto"
         What a split asks: a hyperplane, a threshold on one feature, the paper's small convolutional network (needs
         ``image_shape``), or the module that ``split(input_shape)`` returns, which maps a batch to one number per row.
-        "auto" tries hyperplanes and, for tables, CART's thresholds on held-out rows.
-        ``input_shape`` is (n_features,), or (channels, height, width) with ``image_shape``.
+        "auto" tries hyperplanes and, for tables, CART's thresholds on held-out rows. ``input_shape`` is (n_features,),
+        or (channels, height, width) with ``image_shape``.
     algorithm : {"em", "alternating", "likelihood", "non_greedy"}, default="likelihood"
         How stumps and the whole tree are trained: expectation-maximisation, the supplement's alternating scheme
         with hard leaf counts, or the gradient of the log-likelihood itself. "non_greedy" (Norouzi et al. 2015) trains
@@ -101,16 +99,14 @@ class CrispTreeClassifier(
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     roughness : float, default=0.0
-        Strength of the squared differences between weights of neighbouring pixels, for oblique splits; needs
-        ``image_shape``.
+        Strength of squared differences of neighbouring pixels' weights, for oblique splits; needs ``image_shape``.
     penalty_share : {"rows", "none"}, default="rows"
         How strong the penalties of a split are while the whole tree trains: by the share of the rows that visit it, so
         that they weigh as much beside what those rows say as at the root; or one strength for all splits, the paper's
         one λ, which smooths deep splits more. Growth knows no difference: a stump's loss is a mean over its own rows.
     input_noise : float or "auto", default="auto"
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
-        steepness of its own that falls with its norm. Hyperplanes and thresholds only. "auto" tries some on
-        held-out rows.
+        steepness of its own that falls with its norm. Linear splits only. "auto" tries some on held-out rows.
     noise_correlation : float, default=0.0
         How alike the noise of neighbouring pixels is, from -0.5 to 1: 0 draws every pixel its own, values near 1 make
         whole patches lighter or darker together, negative ones make neighbours differ; needs ``image_shape``.
@@ -147,6 +143,9 @@ class CrispTreeClassifier(
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
         evaluated nor moved for that row. 0 is exact.
+    upper_levels : int from 1 to 10 or None, default=4
+        A tree of 1024 splits or more, with four rows or fewer to each, is finetuned from above: so many levels first,
+        twice as many, and so on to all. Quicker, and better (docs/results/training-speed.md); None takes all at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
         are; sparse rows are divided only. "auto" takes one spread for the pixels of images and each feature's own for
@@ -233,9 +232,8 @@ class CrispTreeClassifier(
     def paper(cls, **changes: Any) -> Self:
         """The paper's protocol: EM, Adam with batches of 1000 rows per node, γ = 1 + 0.1 per epoch, no regularisation.
 
-        One thing is not the paper's: ``mass_threshold`` stays at 1e-3, so that a row does not visit subtrees with less
-        than that share of its label's probability. On held-out rows the accuracy is that of the exact steps, in a
-        fraction of the time (docs/results/training-speed.md); ``paper(mass_threshold=0)`` takes them.
+        One thing is not the paper's: ``mass_threshold`` stays at 1e-3. On held-out rows the accuracy is that of exact
+        steps, in a fraction of the time (docs/results/training-speed.md); ``paper(mass_threshold=0)`` takes them.
 
         Examples
         --------
@@ -299,39 +297,6 @@ class CrispTreeClassifier(
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
-
-    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
-        if sample_weight is not None or validation is not None:
-            raise ValueError(
-                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
-                "batch, (X, y, weight)."
-            )
-        with self._fitting() as twin:
-            parameters = self.get_params(deep=False)
-            check_parameters(self.PARAMETERS, parameters)
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.streaming import fit_batches
-
-            twin._take_up_found(*fit_batches(parameters, batches, seed, checkpoints), batches.columns)
-        return self
-
-    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
-        from crisptree.estimators.together import fit_together
-
-        with self._fitting() as twin:
-            twin._take_up_found(*fit_together(copy.copy(self), rows, validation, checkpoints, *how))
-        return self
-
-    def _take_up_found(self, found: Any, classes: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
-        """Keep what was learned of rows that were not all here."""
-        self._forget()
-        for name in ("encoder_", "feature_names_in_", "nu_"):
-            self.__dict__.pop(name, None)
-        self.image_shape_, self.classes_, self.n_features_in_ = image_shape, classes, n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        fitted, self.history_, self.chosen_, self.path_ = found
-        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)

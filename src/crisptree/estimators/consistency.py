@@ -9,6 +9,10 @@ from crisptree.estimators.constraints import check_constraints
 from crisptree.estimators.parameters import RIVALS, Parameter
 
 MODULE_FREE = ("auto", "oblique", "axis")
+
+MIXED = "mixed"
+"""Of forests of numbers: hyperplanes and thresholds in turn."""
+
 DEEPEST_BALANCED = 16
 
 
@@ -40,7 +44,7 @@ def _check_split(values: Mapping[str, Any]) -> None:
                 f"got {name}={values[name]!r}."
             )
     for name in ("l1", "input_noise"):
-        if split not in MODULE_FREE and values[name] != "auto" and values[name] > 0:
+        if split not in (*MODULE_FREE, MIXED) and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")
     if split == "axis" and values["grow"] == "axis_aligned" and values["algorithm"] != "non_greedy":
         return
@@ -51,21 +55,28 @@ def _check_split(values: Mapping[str, Any]) -> None:
             )
 
 
-LINEAR_LEAVES: dict[str, tuple[Any, ...]] = {
-    "split": MODULE_FREE,
-    "algorithm": ("em", "likelihood", "alternating"),
-    "shifts": (0,),
-    "prune": (None,),
+LINEAR_LEAVES: dict[str, tuple[tuple[Any, ...], str]] = {
+    "split": (
+        MODULE_FREE,
+        "Their models are of the features that hyperplanes see. Train modules with leaves='constant'.",
+    ),
+    "algorithm": (("em", "likelihood", "alternating"), "It bounds a loss of constant leaves. Take one of these."),
+    "shifts": ((0,), "Their models are of pixels in their places. Set shifts=0, or leaves='constant'."),
+    "prune": (
+        (None,),
+        "What a leaf saves is counted for constant ones. Limit max_depth or max_leaf_nodes, or raise leaf_penalty, "
+        "which draws leaves to the nodes above; a fitted tree is made smaller by its cut(depth).",
+    ),
 }
-"""What goes with linear leaves: what a leaf saves, by which trees are pruned, is counted for constant ones."""
+"""What goes with linear leaves; why nothing else does, and what to do instead."""
 
 
 def _check_linear_leaves(values: Mapping[str, Any]) -> None:
-    for name, possible in LINEAR_LEAVES.items():
+    for name, (possible, reason) in LINEAR_LEAVES.items():
         value = values[name]
         if callable(value) or value not in possible:
             words = " or ".join(map(repr, possible))
-            raise ValueError(f"`{name}` must be {words} for leaves='linear'; got {value!r}.")
+            raise ValueError(f"`{name}` must be {words} for leaves='linear'; got {value!r}. {reason}")
 
 
 def _check_shifts(values: Mapping[str, Any]) -> None:

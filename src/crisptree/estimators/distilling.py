@@ -1,8 +1,8 @@
-"""One tree that answers as another classifier does: rows and noisy copies of them, labelled by the teacher."""
+"""One tree that answers as another model does: rows and noisy copies of them, answered by the teacher."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.estimators.arguments import check_argument
+from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.numbers import check_numbers
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers
@@ -90,32 +92,139 @@ class DistillingMixin:
         """
         for name, value in (("copies", copies), ("noise", noise), ("labels", labels), ("trust", trust)):
             check_argument(name, value)
-        if trust is not None and y is None:
-            raise ValueError(
-                f"`trust` must come with y, true labels that it is weighed against; got trust={trust!r} and no y. Give "
-                "y, or leave trust None."
-            )
+        _check_trust(trust, y)
         classes = _classes(teacher)
-        is_table = needs_encoder(self.categorical, X)
-        wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
-        n_copies = wanted if noise > 0 else 0
-        values = _numbers(X, teacher, is_table, n_copies)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        spread = values.std(axis=0, dtype=np.float64)
-        rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
-        answers = [_answers(teacher, part, classes, len(values)) for part in rows]
-        truth = np.full(len(values) * len(rows), -1)
+        asked = _with_copies(self, teacher, X, copies, noise, sample_weight)
+        answers = [_answers(teacher, part, classes, asked.n_rows) for part in asked.rows]
+        truth = np.full(len(asked.source), -1)
         if y is not None:
-            truth[: len(values)] = numbers = _true_numbers(y, classes, len(values))
-            answers[0] = _mixed(answers[0], numbers, 0.5 if trust is None else trust)
-        source = np.tile(np.arange(len(values)), len(rows))
-        targets = Probabilities(LABELS[labels](np.concatenate(answers), truth, rng), classes, source)
-        weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
-        everything = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
-        self.fit(everything, targets, weight, validation)
+            truth[: asked.n_rows] = numbers = _true_numbers(y, classes, asked.n_rows)
+            answers[0] = _mixed(answers[0], one_hot(numbers, len(classes)), trust)
+        targets = Probabilities(LABELS[labels](np.concatenate(answers), truth, asked.rng), classes, asked.source)
+        self.fit(asked.together, targets, asked.weight, validation)
         return self
+
+
+class NumberDistillingMixin:
+    """``distill`` of a regressor."""
+
+    if TYPE_CHECKING:
+        random_state: Any
+        categorical: Any
+        _fit_rows: Any
+
+    def distill(
+        self,
+        teacher: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        copies: int | str = "auto",
+        noise: float = 0.5,
+        trust: float | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Fit the tree to what a fitted regressor predicts, on the rows and on noisy copies of them.
+
+        Parameters
+        ----------
+        teacher : regressor
+            Fitted, with ``predict``: a forest, a Pipeline, anything of the kind.
+        X : array-like of shape (n_samples, n_features)
+            Rows. They need no numbers; those that the teacher learned from will do.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            True numbers of the rows, to be mixed with what the teacher says of them. Copies have none.
+        copies, noise, sample_weight
+            As in ``CrispTreeClassifier.distill``.
+        trust : float, default=None
+            The teacher's share in the number of a row whose true one is given, from 0 to 1; None is 0.5.
+        validation : (X, y), default=None
+            Rows with true numbers that judge what the fit chooses; without them rows of X do, by the teacher's.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(random_state=0).fit(X, y)
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "steepness_step": 0.1, "shrinkage": 0.0}
+        >>> tree = CrispTreeRegressor(max_depth=3, random_state=0, **given).distill(forest, X, copies=1)
+        >>> bool(tree.score(X, forest.predict(X)) > 0.5)
+        True
+        """
+        for name, value in (("copies", copies), ("noise", noise), ("trust", trust)):
+            check_argument(name, value)
+        _check_trust(trust, y)
+        asked = _with_copies(self, teacher, X, copies, noise, sample_weight)
+        answers = [_predicted(teacher, part, asked.n_rows) for part in asked.rows]
+        if y is not None:
+            truth = check_numbers(y)
+            check_consistent_length(np.empty(asked.n_rows), truth)
+            if truth.shape[1] != answers[0].shape[1]:
+                raise ValueError(
+                    f"y must have as many columns as `teacher` predicts, {answers[0].shape[1]}; got {truth.shape[1]}."
+                )
+            answers[0] = _mixed(answers[0], truth, trust)
+        targets = np.concatenate(answers)
+        targets = targets[:, 0] if targets.shape[1] == 1 else targets
+        found: Self = self._fit_rows(
+            asked.together, targets, asked.weight, validation, Checkpoints(), source=asked.source
+        )
+        return found
+
+
+class Asked(NamedTuple):
+    """Rows that a teacher is asked about: the given ones first, then their copies; all of them ``together``."""
+
+    rows: list[Any]
+    together: Any
+    source: npt.NDArray[np.intp]
+    weight: Doubles | None
+    rng: np.random.Generator
+
+    @property
+    def n_rows(self) -> int:
+        """How many were given."""
+        return len(self.source) // len(self.rows)
+
+
+def _with_copies(estimator: Any, teacher: Any, X: Any, copies: int | str, noise: float, sample_weight: Any) -> Asked:
+    """The rows, and copies of them with Gaussian noise on every feature."""
+    is_table = needs_encoder(estimator.categorical, X)
+    wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
+    n_copies = wanted if noise > 0 else 0
+    values = _numbers(X, teacher, is_table, n_copies)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    spread = values.std(axis=0, dtype=np.float64)
+    rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
+    together = X if n_copies == 0 else _like(X, np.concatenate([values, *map(np.asarray, rows[1:])]))
+    weight = None if sample_weight is None else np.tile(sample_weight, len(rows))
+    return Asked(rows, together, np.tile(np.arange(len(values)), len(rows)), weight, rng)
+
+
+def _check_trust(trust: float | None, y: Any) -> None:
+    if trust is not None and y is None:
+        raise ValueError(
+            f"`trust` must come with y, true labels that it is weighed against; got trust={trust!r} and no y. Give "
+            "y, or leave trust None."
+        )
+
+
+def _predicted(teacher: Any, X: Any, n_rows: int) -> Doubles:
+    """What a regressor predicts.  (n, n_outputs)"""
+    kind = type(teacher).__name__
+    if not hasattr(teacher, "predict"):
+        raise TypeError(f"`teacher` must be a fitted regressor with predict; got {kind}.")
+    if hasattr(teacher, "classes_"):
+        raise TypeError(f"`teacher` must predict numbers; a {kind} predicts classes. Use CrispTreeClassifier.distill.")
+    found = check_numbers(teacher.predict(X), "what `teacher.predict` gives")
+    if len(found) != n_rows:
+        raise ValueError(f"`teacher.predict` must give a number for each of {n_rows} rows; got {len(found)}.")
+    return found
 
 
 def _hard(probabilities: Doubles, truth: Numbers, rng: np.random.Generator) -> Doubles:
@@ -221,6 +330,7 @@ def _true_numbers(y: npt.ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> N
     return numbers
 
 
-def _mixed(answers: Doubles, truth: Numbers, trust: float) -> Doubles:
-    """trust · teacher + (1 − trust) · truth."""
-    return trust * answers + (1 - trust) * one_hot(truth, answers.shape[1])
+def _mixed(answers: Doubles, truth: Doubles, trust: float | None) -> Doubles:
+    """trust · teacher + (1 − trust) · truth; both count alike where nobody says."""
+    share = 0.5 if trust is None else trust
+    return share * answers + (1 - share) * truth

@@ -15,6 +15,7 @@ from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
+from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
@@ -22,7 +23,7 @@ from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.learning.choosing import Trial
-from crisptree.learning.fitting import Fitted, fit_tree
+from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
@@ -101,11 +102,20 @@ def fit_rows(
     if data.image_shape is None:
         tree = with_ranges(fitted.tree, everything.X, everything.holes)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    if data.y_scale is not None:
-        tree = data.y_scale.on(fitted.tree)
-        greedy = tree if fitted.greedy is fitted.tree else data.y_scale.on(fitted.greedy)
-        fitted = fitted._replace(tree=tree, greedy=greedy)
-    return TrainedRows(fitted, history, chosen, path)
+    return TrainedRows(in_units_of_y(fitted, data.y_scale), history, chosen, path)
+
+
+def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
+    """The trees that answer in the units in which numbers came; those of classes as they are."""
+    if scale is None:
+        return fitted
+    tree = scale.on(fitted.tree)
+    return fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else scale.on(fitted.greedy))
+
+
+def device_for(parameters: Mapping[str, Any], data: TrainingData) -> str:
+    """The same for rows whose scaling is not known yet."""
+    return device_text(parameters, Problem(data.part, Scaling.none(data.X.shape[1]), data.target))
 
 
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
@@ -151,6 +161,12 @@ def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[
     """The spec of an estimator's parameters for a problem."""
     mean_weight = float(problem.training.weight.mean())
     return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
+
+
+def device_text(parameters: Mapping[str, Any], problem: Problem, n_rows: int | None = None) -> str:
+    """The device that a fit of a problem trains on, as a checkpoint knows it; all that "auto" may choose is linear."""
+    split = "oblique" if parameters["split"] == "auto" else parameters["split"]
+    return str(device_of(parameters["device"], problem, split, n_rows))
 
 
 def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:

@@ -5,7 +5,7 @@ Nothing here knows what y is. Imported only when something trains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
 from crisptree.estimators.bags import Bagging, number_of
-from crisptree.estimators.choices import closed, is_open, scale_of
+from crisptree.estimators.choices import THRESHOLDS, closed, is_open, scale_of
+from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished
 from crisptree.estimators.fitting import labelled, problem_of, spec_of, with_labels
@@ -24,7 +25,7 @@ from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
 from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.learning.choosing import Trial
-from crisptree.learning.forest import Bag, fit_forest
+from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
@@ -114,7 +115,8 @@ def fit_forest_rows(
 
     is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
     asks_for_planes = isinstance(data.target, SoftClasses) or is_sparse or are_constrained(parameters)
-    if parameters["split"] == "auto" and asks_for_planes:
+    split = parameters["split"]
+    if split == MIXED or (split == "auto" and asks_for_planes):
         parameters = {**parameters, "split": "oblique"}
 
     def scaled(scale: str | None) -> Problem:
@@ -136,7 +138,10 @@ def fit_forest_rows(
     n_rows = len(data.y)
     strata = data.target.strata(data.y) if parameters["bootstrap"] == "balanced" else None
     bagging = Bagging(n_rows, number_of(parameters["max_samples"], n_rows), parameters["bootstrap"], seed, strata)
-    trees, history, judge = ForestTask(values, data, problem, bagging).fit([*(earlier or [])])
+    kinds = [values]
+    if MIXED in (split, values["split"]):
+        kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
+    trees, history, judge = ForestTask(kinds, data, problem, bagging).fit([*(earlier or [])])
     return TrainedForest(trees, history, judge, chosen, path)
 
 
@@ -146,8 +151,8 @@ class ForestTask:
 
     Parameters
     ----------
-    parameters : mapping
-        The estimator's, with nothing left open.
+    kinds : sequence of mapping
+        The estimator's parameters, with nothing left open: those of every tree, or of one kind of trees after another.
     data : TrainingData
         The rows.
     problem : Problem
@@ -156,10 +161,15 @@ class ForestTask:
         How rows are drawn.
     """
 
-    parameters: Mapping[str, Any]
+    kinds: Sequence[Mapping[str, Any]]
     data: TrainingData
     problem: Problem
     bagging: Bagging
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Those that all kinds share can be read from the first."""
+        return self.kinds[0]
 
     def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None]:
         """Train trees until there are as many as asked for, beside those that there are."""
@@ -189,7 +199,8 @@ class ForestTask:
             now = judge.scores
             if before is not None:
                 gain = (now - before)[~np.isnan(before)]
-                if gain.mean() <= gain.std() / np.sqrt(max(len(gain), 1)):
+                # Where no row is out of a bag, nothing tells whether more trees are a gain.
+                if not len(gain) or gain.mean() <= gain.std() / np.sqrt(len(gain)):
                     return
             before = now
 
@@ -199,11 +210,8 @@ class ForestTask:
         if not numbers:
             return
         data = self.data
-        spec = spec_of(self.parameters, self.problem, data.image_shape, self.bagging.seed)
-        spec = as_in_forest(spec, self.parameters["max_features"], data.X.shape[1])
-        bags = [Bag(self.bagging.times(number).astype(np.int32), self.bagging.tree_seed(number)) for number in numbers]
         first: CrispTree | None = None
-        for bag, (trained, records) in zip(bags, fit_forest(spec, self.problem, bags, on_epoch=hear), strict=False):
+        for bag, (trained, records) in self._trained(numbers, hear):
             tree = finished(trained, self.parameters)
             if data.image_shape is None:
                 seen = with_ranges(tree, data.X, data.holes) if first is None else first
@@ -214,6 +222,33 @@ class ForestTask:
                 judge.add(tree, bag.times)
             history += records
             yield tree
+
+    def _trained(self, numbers: range, hear: Callable[[EpochRecord], None]) -> Iterator[tuple[Bag, FittedTree]]:
+        """The trees of some numbers in their order, those of the first kind trained before those of the next."""
+        bags = {n: Bag(self.bagging.times(n).astype(np.int32), self.bagging.tree_seed(n)) for n in numbers}
+        kinds: list[Iterator[FittedTree]] = []
+        for place, parameters in enumerate(self.kinds):
+            spec = spec_of(parameters, self.problem, self.data.image_shape, self.bagging.seed)
+            spec = as_in_forest(spec, parameters["max_features"], self.data.X.shape[1])
+            own = [bag for number, bag in bags.items() if number % len(self.kinds) == place]
+            trees = fit_forest(spec, self.problem, own, on_epoch=hear)
+            kinds.append(trees if place == len(self.kinds) - 1 else iter(list(trees)))
+        for number, bag in bags.items():
+            tree = next(kinds[number % len(self.kinds)], None)
+            if tree is None:  # a listener has ended the training
+                return
+            yield bag, tree
+
+
+def with_thresholds(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The other kind of a mixed forest: thresholds of all features as CART finds them, until leaves are pure.
+
+    ``given`` are the estimator's parameters, which may say how deep trees are and how many features a split may ask.
+    """
+    found = dict(values) | THRESHOLDS | {"grow": "axis_aligned", "finetune_epochs": 0}
+    for name in ("max_depth", "max_features"):
+        found[name] = None if given[name] == "auto" else given[name]
+    return found
 
 
 def with_depth(parameters: Mapping[str, Any], target: Target) -> dict[str, Any]:

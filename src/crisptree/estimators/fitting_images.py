@@ -1,4 +1,4 @@
-"""The fit of a segmenter: windows in place of rows, stage after stage. Imported only when something trains."""
+"""A fit on pixels: windows in place of rows, stage after stage. Imported only when something trains."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crisptree.estimators.finishing import is_judged
-from crisptree.estimators.fitting import Trained, fit_problem
-from crisptree.estimators.image_validation import Image, Labelled
+from crisptree.estimators.fitting import Trained, fit_problem, in_units_of_y
+from crisptree.estimators.image_validation import Image, KnownPixels
 from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
 from crisptree.images import Canvas, WindowView
@@ -17,20 +17,17 @@ from crisptree.inference import CrispTree
 from crisptree.learning.history import Ending
 from crisptree.learning.problem import Part, Problem
 from crisptree.scaling import Scaling
-from crisptree.targets import Classes
 
 
-class LabelledImages(NamedTuple):
+class KnownImages(NamedTuple):
     """Images and the pixels of them that count."""
 
     images: list[Image]
-    labelled: Labelled
+    known: KnownPixels
 
 
-def fit_stages(
-    parameters: Mapping[str, Any], given: LabelledImages, held: LabelledImages | None, seed: int
-) -> list[Trained]:
-    """One tree per stage; each later one sees the class probabilities of the one before beside the image.
+def fit_stages(parameters: Mapping[str, Any], given: KnownImages, held: KnownImages | None, seed: int) -> list[Trained]:
+    """One tree per stage; each later one sees beside the image what the one before says of it.
 
     Where a callback ends the fit, the stages that are there are all; a later one that has no split yet is none.
     """
@@ -52,27 +49,28 @@ def fit_stages(
     return stages
 
 
-def _fit_one(parameters: Mapping[str, Any], given: LabelledImages, held: LabelledImages | None, seed: int) -> Trained:
+def _fit_one(parameters: Mapping[str, Any], given: KnownImages, held: KnownImages | None, seed: int) -> Trained:
     view = WindowView(parameters["window"], tuple(parameters["scales"]), given.images[0].shape[2])
     canvas = Canvas.of(given.images, view)
     pixels = np.concatenate([canvas.image(number).reshape(-1, view.n_planes) for number in range(len(given.images))])
     by_plane = Scaling.learn(pixels, np.ones(len(pixels)), parameters["scale"], parameters["n_jobs"])
     problem = Problem(
-        _windows(canvas, given.labelled),
+        _windows(canvas, given.known),
         by_plane.repeated(view.window**2),
-        Classes(len(given.labelled.classes)),
-        None if held is None else _windows(Canvas.of(held.images, view), held.labelled),
+        given.known.target,
+        None if held is None else _windows(Canvas.of(held.images, view), held.known),
     )
-    return fit_problem(parameters, problem, view.image_shape, seed)
+    fitted, history = fit_problem(parameters, problem, view.image_shape, seed)
+    return in_units_of_y(fitted, given.known.y_scale), history
 
 
-def _windows(canvas: Canvas, labelled: Labelled) -> Part:
+def _windows(canvas: Canvas, known: KnownPixels) -> Part:
     """The windows around the pixels that count."""
-    base = np.concatenate([canvas.places(number)[use] for number, use in enumerate(labelled.used)])
-    return Part(canvas.windows(base), labelled.y, labelled.weight)
+    base = np.concatenate([canvas.places(number)[use] for number, use in enumerate(known.used)])
+    return Part(canvas.windows(base), known.y, known.weight)
 
 
-def _split_off(given: LabelledImages, fraction: float, seed: int) -> tuple[LabelledImages, LabelledImages]:
+def _split_off(given: KnownImages, fraction: float, seed: int) -> tuple[KnownImages, KnownImages]:
     """Hold out whole images: pixels of one image resemble each other too much."""
     n = len(given.images)
     if n < 2:
@@ -82,21 +80,24 @@ def _split_off(given: LabelledImages, fraction: float, seed: int) -> tuple[Label
         )
     out = np.zeros(n, dtype=bool)
     out[np.random.default_rng(seed).choice(n, min(max(1, round(fraction * n)), n - 1), replace=False)] = True
-    sizes = [np.count_nonzero(use) for use in given.labelled.used]
+    sizes = [np.count_nonzero(use) for use in given.known.used]
     flags = np.repeat(out, sizes)
-    kept, held = (LabelledImages(given.images, given.labelled.only(keep)) for keep in (~flags, flags))
-    if len(np.unique(kept.labelled.y)) < len(given.labelled.classes) or not flags.any():
+    kept, held = (KnownImages(given.images, given.known.only(keep)) for keep in (~flags, flags))
+    classes = given.known.classes
+    shows_all = flags.any() and not flags.all()
+    if not shows_all or (classes is not None and len(np.unique(kept.known.y)) < len(classes)):
+        what = "have a number somewhere" if classes is None else "show every class"
         raise ValueError(
-            "whole images are held out, and those left must show every class; they do not. Give fit `validation`, or "
-            "switch early_stopping off and give prune and shrinkage a number."
+            f"whole images are held out, and those left must {what}; they do not. Give fit `validation`, or switch "
+            "early_stopping off and give prune and shrinkage a number."
         )
     return kept, held
 
 
 def _with_opinions(
-    parameters: Mapping[str, Any], tree: CrispTree, given: LabelledImages, seen: LabelledImages
-) -> LabelledImages:
+    parameters: Mapping[str, Any], tree: CrispTree, given: KnownImages, seen: KnownImages
+) -> KnownImages:
     """The images, and beside each what the tree says of what it has seen of it."""
     window, scales, n_jobs = parameters["window"], tuple(parameters["scales"]), parameters["n_jobs"]
     said = [opinion(tree, leaf_numbers(tree, image, window, scales, n_jobs)) for image in seen.images]
-    return LabelledImages(list(map(beside, given.images, said)), given.labelled)
+    return KnownImages(list(map(beside, given.images, said)), given.known)

@@ -32,11 +32,17 @@ HELD_OUT = 0.2
 
 
 def folds_of(
-    problem: Problem, seed: int, source: npt.NDArray[np.intp] | None = None, *, more: bool = False
+    problem: Problem,
+    seed: int,
+    source: npt.NDArray[np.intp] | None = None,
+    *,
+    more: bool = False,
+    n_folds: int | None = None,
 ) -> list[Fold]:
     """Rows to train on and rows that judge: the validation rows, or a part of the rows, or several in turn.
 
     ``more`` takes more parts where very few numbers are to tell single trees apart; forests tell with fewer.
+    ``n_folds`` says how many parts few rows have.
     """
     part, most = problem.training, MOST_ROWS[problem.target.name]
     if problem.validation is not None and len(problem.validation.y) >= FEWEST_JUDGES:
@@ -45,7 +51,7 @@ def folds_of(
     own = own_rows(len(part.y), source)
     strata = problem.target.strata(part.y)
     n_rows, counts = len(own), np.bincount(strata[own])
-    n_folds = _n_folds(n_rows, more=more and problem.target.name == "gaussians")
+    n_folds = n_folds or _n_folds(n_rows, more=more and problem.target.name == "gaussians")
     counts = counts[counts > 0]
     if n_rows < FEWEST_ROWS or len(counts) < 2:
         return []

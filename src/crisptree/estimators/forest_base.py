@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
+from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
@@ -131,11 +132,13 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
                 check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
             chosen = self.__dict__.get("chosen_", {})
+            from crisptree.estimators.fitting import device_for
             from crisptree.estimators.fitting_forest import fit_forest_rows
 
             parameters = by_number(parameters, twin)
             given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": [*(earlier or [])]}
+            given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
@@ -152,8 +155,11 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         """One of the trees as a fitted estimator of that kind."""
         tree = self.forest_.trees[check_tree_number(number, len(self.forest_))]
         own = {name: getattr(self, name) for name in kind.PARAMETERS}
-        depth = {} if self.max_depth != "auto" else {"max_depth": None}
-        one = kind(**own | depth | {"warm_start": False, "random_state": None})
+        if self.max_depth == "auto":
+            own["max_depth"] = None
+        if isinstance(self.split, str) and self.split == MIXED:
+            own["split"] = "auto"  # what a tree of either kind may have been made with
+        one = kind(**own | {"warm_start": False, "random_state": None})
         one.tree_ = one.greedy_tree_ = tree
         one.history_ = []
         for name, value in self.__dict__.items():

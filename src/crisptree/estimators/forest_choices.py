@@ -6,20 +6,27 @@ What is best for one tree is not best for many: their errors are averaged, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.choices import THRESHOLDS, Search, is_chosen_for
+from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.fitting_forest import as_in_forest, with_depth
 from crisptree.estimators.folds import ROWS_FOR_ONE_FOLD, folds_of
 from crisptree.estimators.validation import TrainingData
+from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
 from crisptree.learning.forest import Bag, fit_forest
-from crisptree.learning.problem import Problem
+from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
+from crisptree.targets import Gaussians
+
+Doubles = npt.NDArray[np.float64]
 
 SOME = 0.4
 """The share of features that a split may have where fewer are tried: trees that look elsewhere err elsewhere."""
@@ -32,7 +39,12 @@ TREES, MANY = 5, 25
 trials on few rows, if the forest will have as many: kinds of trees differ in how much they gain by being many."""
 
 FAR = {"classes": 0.1}
-"""A kind of tree that is so much worse with few trees has no trial with many. Those of numbers have none at all."""
+"""A kind of tree that is so much worse with few trees has no trial with many. Those of numbers need none: what more
+trees would gain follows from how far the few differ."""
+
+BEYOND_CHANCE = 2.0
+"""Standard errors by which another width of noise must be better on images: a few trees tell widths apart by less than
+what they differ by when the forest is drawn anew, and the first width is best in the mean of several draws."""
 
 
 def choose_for_forest(
@@ -50,31 +62,72 @@ def choose_for_forest(
         return {}, []
     search = ForestSearch(with_depth(parameters, problem.target), folds, data.image_shape, seed, on_trial)
     search.deep = parameters["max_depth"] == "auto"
+    n_trees = MANY if parameters["n_estimators"] == "auto" else parameters["n_estimators"]
+    search.n_wanted = n_trees
     search.widths()
     if data.image_shape is None:
         search.one_scale()
         search.sparse()
         search.harder()
         search.thresholds()
-    n_trees = MANY if parameters["n_estimators"] == "auto" else min(parameters["n_estimators"], MANY)
+        search.mixed()
     if len(problem.training.y) < ROWS_FOR_ONE_FOLD and n_trees > TREES and problem.target.name in FAR:
-        search.with_many(n_trees)
+        search.with_many(min(n_trees, MANY))
     return search.best.values, search.trials
 
 
+class Answers(NamedTuple):
+    """What a few trees say of held-out numbers: the mean over the trees, and their variance.  (n, n_outputs)
+
+    The squared error of T trees is in the mean that of infinitely many plus variance / T, so that few trees tell how
+    good many would be.
+    """
+
+    mean: Doubles
+    variance: Doubles
+    y: Doubles
+
+    @classmethod
+    def of(cls, trees: list[CrispTree], held: Part, n_jobs: int | None) -> Answers:
+        said = [tree.meaning.answers(tree.leaf_values(route_rows(tree, held.X, n_jobs), held.X)) for tree in trees]
+        return cls(np.mean(said, axis=0), np.var(said, axis=0, ddof=1), np.asarray(held.y, dtype=np.float64))
+
+    def scores(self, target: Gaussians, n_few: int, n_many: float) -> Doubles:
+        """How good so many trees would be for every row.  (n,)"""
+        gained = (self.variance * (1 / n_few - 1 / n_many)).mean(axis=-1)
+        return np.asarray(target.agreement(self.mean, self.y) + gained)
+
+    def mixed_with(self, other: Answers) -> Answers:
+        """What as many trees of either kind say together; the variance is that of one of them in the mean."""
+        return self._replace(mean=(self.mean + other.mean) / 2, variance=(self.variance + other.variance) / 2)
+
+
 class ForestSearch(Search):
-    """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins."""
+    """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins.
+
+    On images, where only the noise is chosen, the first width wins unless another one is better beyond chance.
+    """
 
     deep: bool
     """Whether thresholds may go as deep as there are rows."""
 
+    n_wanted: int
+    """Trees that the forest will have."""
+
     n_trees = TREES
-    last = 0
-    """The first trial with as many trees as those that are compared in the end."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.answers: list[Answers] = []
+        """Of numbers, what the trees of every trial say."""
 
     @property
     def best(self) -> Trial:
-        return max(self.trials[self.last :], key=lambda trial: trial.score)
+        first, *others = self.trials[self.last :]
+        found = max([first, *others], key=lambda trial: trial.score)
+        if self.image_shape is not None and found.score - first.score <= BEYOND_CHANCE * found.error_against(first):
+            return first
+        return found
 
     def with_many(self, n_trees: int) -> None:
         """The best of every kind anew, with so many trees."""
@@ -93,7 +146,7 @@ class ForestSearch(Search):
 
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
         """A small forest on every fold, judged by the rest."""
-        scores = []
+        scores, answers = list[Doubles](), list[Answers]()
         for fold in folds:
             rows = fold.problem.training
             bagging = Bagging(len(rows.y), len(rows.y), True, self.seed)
@@ -101,9 +154,15 @@ class ForestSearch(Search):
             share = values.get("max_features", self.parameters["max_features"])
             own = as_in_forest(spec, share, rows.X.shape[1])
             trees = [found.tree for found in fit_forest(own, fold.problem, bags)]
+            if isinstance(self.target, Gaussians):
+                answers.append(Answers.of(trees, fold.held, self.parameters["n_jobs"]))
+                scores.append(answers[-1].scores(self.target, self.n_trees, self.n_wanted))
+                continue
             said = CrispForest.of(trees).values(fold.held.X, self.parameters["n_jobs"])
             assert said is not None
             scores.append(np.asarray(self.target.agreement(self.target.answers(said), fold.held.y), dtype=float))
+        if answers:
+            self.answers.append(Answers(*map(np.concatenate, zip(*answers, strict=True))))
         weights = np.concatenate([fold.held.weight for fold in folds])
         leaves = sum(tree.structure.n_leaves for tree in trees) / self.n_trees
         return Trial(values, np.concatenate(scores), weights, 0.0, leaves)
@@ -117,6 +176,24 @@ class ForestSearch(Search):
             if self.parameters["finetune_epochs"]:
                 depth = LOW if self.depth is None else min(LOW, self.depth)
                 self._try(**THRESHOLDS | {"max_depth": depth}, max_features=None)
+
+    def mixed(self) -> None:
+        """Of numbers in constant leaves, hyperplanes of some trial and thresholds of all features in turn.
+
+        They err elsewhere, so that their mean may be better than either; what they said before tells.
+        """
+        if not isinstance(self.target, Gaussians) or not self._is_free("split") or self.leaves == "linear":
+            return
+        tried, best = list(zip(self.trials, self.answers, strict=True)), None
+        is_cart = {"split": "axis", "finetune_epochs": 0, "max_features": None}
+        others = [said for trial, said in tried if all(trial.values.get(name) == is_cart[name] for name in is_cart)]
+        for trial, said in tried if self.n_wanted > 1 else []:
+            if trial.values["split"] == "oblique":
+                scores = said.mixed_with(others[0]).scores(self.target, 2 * self.n_trees, self.n_wanted)
+                mixture = replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores)
+                best = mixture if best is None or mixture.score > best.score else best
+        if best is not None:
+            self._add(best)
 
     def _first_depth(self) -> int | None:
         return self.depth

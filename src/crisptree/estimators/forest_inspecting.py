@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators.forest_checks import check_tree_number
+from crisptree.estimators.row_estimator import visited
 from crisptree.inference.forest import CrispForest
 
 if TYPE_CHECKING:
@@ -68,6 +70,20 @@ class InspectsForest(ABC):
                 same += rows[:, tree, None] == there[None, :, tree]
             shares[start : start + len(rows)] = same / here.shape[1]
         return shares
+
+    def decision_path(self, X: Any) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
+        """Which nodes every row visits in all trees, as scikit-learn's forests say it.
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n, n_nodes)
+            Columns are the splits and then the leaves of the first tree, then those of the second, and so on.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The columns of tree k are those from ``n_nodes_ptr[k]`` up to ``n_nodes_ptr[k + 1]``.
+        """
+        structures = [tree.structure for tree in self.forest_] if "forest_" in self.__dict__ else []
+        paths = [visited(shape, leaves) for shape, leaves in zip(structures, self.apply(X).T, strict=True)]
+        return sparse.hstack(paths, format="csr"), np.cumsum([0, *(path.shape[1] for path in paths)])
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:

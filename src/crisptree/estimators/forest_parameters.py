@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from crisptree.estimators.parameters import ClassifierParameters, Declared, RegressorParameters, parameter
-from crisptree.estimators.rules import Rule, number, true_or_false, whole, word_or
+from crisptree.estimators.rules import Rule, number, split_rule, true_or_false, whole, word_or
 
 MOST_TREES = 10_000
 
@@ -71,4 +72,10 @@ class ForestParameters(BaggingParameters, ClassifierParameters):
 class NumberForestParameters(BaggingParameters, RegressorParameters):
     """Those of ``CrispForestRegressor``."""
 
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="auto",
+        rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
+        flag="--split",
+        help="What a split asks.",
+    )
     bootstrap: bool | str = parameter(default=True, rule=true_or_false())

@@ -14,10 +14,11 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import NumberForestParameters
-from crisptree.estimators.numbers import NumberScale, check_training_numbers, check_validation_numbers
+from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
 from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
+from crisptree.inference.quantiles import forest_quantiles
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
@@ -33,6 +34,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     ----------
     n_estimators, max_samples, max_features, max_depth, random_state, warm_start
         As those of ``CrispForestClassifier``; the depth "auto" is 8 for hyperplanes.
+    split : {"auto", "oblique", "axis", "mixed", "conv"} or callable, default="auto"
+        What a split asks, as in ``CrispTreeRegressor``. "mixed" has hyperplanes and thresholds in turn: every second
+        tree is CART's, grown on all features until its leaves are pure unless ``max_features`` and ``max_depth`` say
+        otherwise. "auto" may choose it.
     bootstrap : bool, default=True
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
     **tree_parameters
@@ -138,25 +143,70 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
         return mean - reach, mean + reach
 
+    def predict_quantiles(self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
+        """Quantiles of y among the rows that end in the same leaves as each row, by how many leaves they share.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        quantiles : array-like of shape (n_quantiles,)
+            Numbers from 0 to 1.
+        among : (X, y) or (X, y, sample_weight)
+            Rows with known y, usually those of the training; the forest keeps none of them. For a row that shares no
+            leaf with any of them, the normal distribution of ``predict`` and ``predict_std`` answers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_quantiles), or (n_samples, n_quantiles, n_outputs)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crisptree import CrispForestRegressor
+        >>> X, y = np.repeat([[0.0], [1.0]], 5, axis=0), np.arange(10.0)
+        >>> forest = CrispForestRegressor(
+        ...     n_estimators=3, bootstrap=False, max_depth=1, split="oblique", input_noise=0.0, l1=0.0, random_state=0
+        ... ).fit(X, y)
+        >>> forest.predict_quantiles([[0.0], [1.0]], [0.0, 0.5, 1.0], among=(X, y)).tolist()
+        [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
+        """
+        here = self.apply(X)
+        if any(tree.is_linear for tree in self.forest_):
+            raise TypeError(
+                "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
+                "predict_interval, or train with leaves='constant'."
+            )
+        wanted, there, known, weight = check_among(self, quantiles, among)
+        found = forest_quantiles(here, there, known, weight, wanted)
+        alone = np.isnan(found).any(axis=(1, 2))
+        if alone.any():
+            mean, spread = (values.reshape(len(here), 1, -1) for values in (self.predict(X), self.predict_std(X)))
+            found[alone] = (mean + ndtri(np.clip(wanted, 1e-6, 1 - 1e-6))[None, :, None] * spread)[alone]
+        return found[:, :, 0] if self.n_outputs_ == 1 else found
+
     def tree(self, number: int) -> CrispTreeRegressor:
         """One of the trees as a fitted ``CrispTreeRegressor``."""
         check_is_fitted(self, "forest_")
         return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
 
-    def to_tree(self, X: npt.ArrayLike, **parameters: Any) -> CrispTreeRegressor:
-        """One tree that answers as the forest does: fitted to what the forest predicts of some rows.
+    def to_tree(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
+        """One tree that answers as the forest does, distilled on rows; see ``CrispTreeRegressor.distill``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, usually those of the training.
-        **parameters
-            Those of the tree, such as ``max_depth``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their true numbers, to be mixed with what the forest says.
+        **options
+            Parameters of the tree, such as ``max_depth``, and arguments of ``distill``, such as ``copies``.
         """
         check_is_fitted(self, "forest_")
+        own = {name: options.pop(name) for name in list(options) if name in CrispTreeRegressor.PARAMETERS}
         shared = {name: getattr(self, name) for name in ("random_state", "device", "n_jobs", "categorical")}
-        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | parameters)
-        return tree.fit(X, self.predict(X))
+        tree = CrispTreeRegressor(**shared | {"image_shape": self.image_shape_} | own)
+        return tree.distill(self, X, y, **options)
 
     def _flat(self, values: Doubles) -> Doubles:
         """One number per row where there is one output."""

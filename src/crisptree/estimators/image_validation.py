@@ -1,4 +1,4 @@
-"""The segmenter's images, label images and masks are checked here once, with errors that help."""
+"""Images and masks are checked here once; what y is, is known to ``image_labels`` and ``image_numbers``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import check_classification_targets
 
 from crisptree import limits
-from crisptree.estimators.validation import class_factors
+from crisptree.estimators.numbers import NumberScale
 from crisptree.images import WindowView, normalised
-from crisptree.labels import label_type
-from crisptree.streams import refuse_batches
+from crisptree.targets import Classes, Gaussians, Target
 
 Image = npt.NDArray[np.float32]
 
@@ -44,15 +42,24 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
-    """The pixels that are trained on, image by image: which they are, their class numbers and their weights."""
+class KnownPixels:
+    """The pixels that are trained on, image by image: which they are, class numbers or scaled numbers, and weights.
+
+    Where y are numbers, (n, n_outputs), there are no classes, and ``y_scale`` says in which units they came.
+    """
 
     used: list[npt.NDArray[np.bool_]]
-    y: npt.NDArray[np.int64]
+    y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[Any] | None
+    y_scale: NumberScale | None = None
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> Labelled:
+    @property
+    def target(self) -> Target:
+        """What y is."""
+        return Gaussians(2 * self.y.shape[1]) if self.classes is None else Classes(len(self.classes))
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> KnownPixels:
         """Some of the pixels, one flag for each of them."""
         used = [use.copy() for use in self.used]
         ends = np.cumsum([np.count_nonzero(use) for use in used])
@@ -61,15 +68,11 @@ class Labelled:
         return replace(self, used=used, y=self.y[keep], weight=self.weight[keep])
 
 
-def check_new_images(images: Any, labels: Any) -> Images:
-    """The images of a fit. What the axes of (a, b, c) mean is told by the labels: (a, b) or (a, b, c)."""
-    refuse_batches(images, "CrispSegmenter")
-    if labels is None:
-        raise ValueError("`labels` must hold the class of every pixel; got None.")
-    if _is_list(images):
+def check_new_images(images: Any, n_axes: int) -> Images:
+    """The images of a fit. What the axes of (a, b, c) mean is told by ``n_axes``, those of the labels beside them."""
+    if is_list(images):
         return _checked(list(images), "list")
     array = _numbers(images)
-    n_axes = 3 if _is_list(labels) else np.ndim(labels)
     if array.ndim not in (2, 3, 4):
         raise ValueError(f"images must be an image {FORMS}; got an array of shape {array.shape}.")
     if array.ndim == 2 or (array.ndim == 3 and n_axes == 2):
@@ -79,8 +82,7 @@ def check_new_images(images: Any, labels: Any) -> Images:
 
 def check_images(images: Any, channels: int | None) -> Images:
     """Images to predict, with the channels of training."""
-    refuse_batches(images, "a fitted CrispSegmenter")
-    if _is_list(images):
+    if is_list(images):
         given = _checked(list(images), "list")
     else:
         array = _numbers(images)
@@ -113,20 +115,22 @@ def check_reach(given: Images, view: WindowView) -> None:
 
 def check_labels(given: Images, labels: Any, what: str = "labels") -> list[npt.NDArray[Any]]:
     """One label image per image, of its height and width."""
-    if given.form == "single":
-        arrays = [np.asarray(labels)]
-    elif _is_list(labels) or np.ndim(labels) > 0:
-        arrays = [np.asarray(image) for image in labels]
-    else:
-        arrays = []
+    arrays = one_for_each(given, labels)
     expected = [image.shape[:2] for image in given.images]
     found = [image.shape for image in arrays]
     if found != expected:
         raise ValueError(
-            f"{what} must have one value for every pixel, as images of shape {_few(expected)}; got {_few(found)}."
+            f"{what} must have one value for every pixel, as images of shape {few(expected)}; got {few(found)}."
             f"{_hint(given, found)}"
         )
     return arrays
+
+
+def one_for_each(given: Images, values: Any) -> list[npt.NDArray[Any]]:
+    """What was given beside the images, in their form; as many as that are."""
+    if given.form == "single":
+        return [np.asarray(values)]
+    return [np.asarray(image) for image in values] if is_list(values) or np.ndim(values) > 0 else []
 
 
 def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
@@ -152,87 +156,12 @@ def check_mask(given: Images, mask: Any) -> list[npt.NDArray[np.bool_]] | None:
     return [image.astype(bool) for image in images]
 
 
-def check_labelled(given: Images, labels: Any, mask: Any, ignore_label: Any, class_weight: Any) -> Labelled:
-    """The labelled pixels of a fit."""
-    images = check_labels(given, labels)
-    used = _used(images, check_mask(given, mask), ignore_label)
-    values = np.concatenate([image[use] for image, use in zip(images, used, strict=True)])
-    if not len(values):
-        raise ValueError(
-            f"there must be at least one labelled pixel; got none after ignore_label={ignore_label!r} and the mask."
-        )
-    classes = _classes(values)
-    if len(classes) < 2:
-        raise ValueError(
-            f"the labelled pixels must be of at least two classes; all of them are {classes.tolist()[0]!r}. "
-            "Label some of another class, or look at ignore_label."
-        )
-    weight = np.ones(len(values)) * class_factors(class_weight, values, np.ones(len(values)))
-    everything = Labelled(used, np.searchsorted(classes, values), weight, classes)
-    return everything if weight.all() else _without_classes(everything)
+def allowed(used: list[npt.NDArray[np.bool_]], mask: list[npt.NDArray[np.bool_]] | None) -> list[npt.NDArray[np.bool_]]:
+    """Pixels that can be used and that the mask lets through."""
+    return used if mask is None else [use & allow for use, allow in zip(used, mask, strict=True)]
 
 
-def _without_classes(labelled: Labelled) -> Labelled:
-    """Pixels whose class has weight zero are left out before anything is learned, and so is the class."""
-    rest = labelled.only(labelled.weight > 0)
-    numbers, y = np.unique(rest.y, return_inverse=True)
-    if len(numbers) < 2:
-        raise ValueError("`class_weight` must leave at least two classes with a positive weight; got fewer.")
-    return replace(rest, y=y.astype(np.int64), classes=labelled.classes[numbers])
-
-
-def check_held(given: Images, labels: Any, ignore_label: Any, classes: npt.NDArray[Any]) -> Labelled:
-    """Labelled pixels to be scored on, all of known classes."""
-    images = check_labels(given, labels)
-    used = _used(images, None, ignore_label)
-    values = np.concatenate([image[use] for image, use in zip(images, used, strict=True)])
-    if not len(values):
-        raise ValueError("there must be at least one labelled pixel to score on; got none.")
-    found = _classes(values)
-    unknown = [label for label in found.tolist() if label not in set(classes.tolist())]
-    if unknown:
-        raise ValueError(
-            f"validation labels must be among the training classes {classes.tolist()}; got {unknown} too. "
-            "Leave those pixels out, with ignore_label."
-        )
-    return Labelled(used, np.searchsorted(classes, values), np.ones(len(values)), classes)
-
-
-def labelled_pixels(
-    given: Images, labels: Any, ignore_label: Any
-) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[np.bool_]]]:
-    """Label images and which of their pixels count, for a score."""
-    images = check_labels(given, labels)
-    return images, _used(images, None, ignore_label)
-
-
-def _used(
-    images: list[npt.NDArray[Any]], mask: list[npt.NDArray[np.bool_]] | None, ignore_label: Any
-) -> list[npt.NDArray[np.bool_]]:
-    used = [_is_labelled(image, ignore_label) for image in images]
-    return used if mask is None else [use & allowed for use, allowed in zip(used, mask, strict=True)]
-
-
-def _is_labelled(image: npt.NDArray[Any], ignore_label: Any) -> npt.NDArray[np.bool_]:
-    if ignore_label is None:
-        return np.ones(image.shape, dtype=bool)
-    if isinstance(ignore_label, float | np.floating) and np.isnan(ignore_label):  # which differs from itself
-        return ~np.isnan(image) if image.dtype.kind == "f" else np.ones(image.shape, dtype=bool)
-    return np.asarray(image != ignore_label)
-
-
-def _classes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            "labels must be finite; some are not. If that marks pixels without a label, set ignore_label=float('nan')."
-        )
-    classes = np.unique(values)
-    label_type(classes)
-    check_classification_targets(np.tile(classes, 4))  # each once would look like numbers to be predicted
-    return classes
-
-
-def _is_list(value: Any) -> bool:
+def is_list(value: Any) -> bool:
     """Images one by one; nested lists of plain numbers are an array."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim == 1
@@ -260,7 +189,7 @@ def _checked(images: list[Any], form: str) -> Images:
     if not axes <= {2, 3} or len(axes) != 1 or len(channels) > 1 or min(min(array.shape) for array in arrays) == 0:
         raise ValueError(
             "images must all be (height, width), or all be (height, width, channels) with as many channels, and not "
-            f"be empty; got {_few([array.shape for array in arrays])}."
+            f"be empty; got {few([array.shape for array in arrays])}."
         )
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
         floats = [np.ascontiguousarray(array, dtype=np.float32).reshape(*array.shape[:2], -1) for array in arrays]
@@ -277,6 +206,7 @@ def _other_channels(channels: int | None, found: Any) -> ValueError:
     return ValueError(f"images must have {wanted}, as in training; got {found}. Give the channels that fit was given.")
 
 
-def _few(shapes: Sequence[tuple[int, ...]]) -> str:
+def few(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Some shapes in words."""
     different = list(dict.fromkeys(shapes))
     return ", ".join(map(str, different[:4])) + (" …" if len(different) > 4 else "") + f" ({len(shapes)} in all)"

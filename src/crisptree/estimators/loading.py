@@ -20,9 +20,12 @@ from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
+from crisptree.estimators.numbers import LARGEST
 from crisptree.estimators.parameters import NEVER, Parameter
+from crisptree.estimators.pixel_regressor import CrispPixelRegressor
+from crisptree.estimators.pixels import PixelEstimator, seen_channels
 from crisptree.estimators.regressor import CrispTreeRegressor
-from crisptree.estimators.segmenter import CrispSegmenter, seen_channels
+from crisptree.estimators.segmenter import CrispSegmenter
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
 from crisptree.images import WindowView
@@ -39,7 +42,7 @@ from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.table_encoder import TableEncoder
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
-"""The tree that predicts, the one before finetuning, and with their numbers those of a segmenter's earlier stages and
+"""The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and
 those of a forest."""
 
 PREPROCESSING = "preprocessing"
@@ -48,13 +51,14 @@ PREPROCESSING = "preprocessing"
 KNOWN = {ESTIMATOR, PREPROCESSING, *known_sections((TREE, GREEDY, STAGE, MEMBER))}
 
 FORESTS = (CrispForestClassifier, CrispForestRegressor)
-OF_NUMBERS = (CrispTreeRegressor, CrispForestRegressor)
+OF_NUMBERS = (CrispTreeRegressor, CrispForestRegressor, CrispPixelRegressor)
+OF_PIXELS = (CrispSegmenter, CrispPixelRegressor)
 
 Forest = CrispForestClassifier | CrispForestRegressor
-Estimator = CrispTreeClassifier | CrispTreeRegressor | Forest | CrispSegmenter
+Estimator = CrispTreeClassifier | CrispTreeRegressor | Forest | CrispSegmenter | CrispPixelRegressor
 
 ESTIMATORS: dict[str, type[Estimator]] = {
-    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, *FORESTS, CrispSegmenter)
+    kind.__name__: kind for kind in (CrispTreeClassifier, CrispTreeRegressor, *FORESTS, *OF_PIXELS)
 }
 """What a file may hold."""
 
@@ -156,7 +160,7 @@ def _estimator(file: ModelFile, split: Callable[[tuple[int, ...]], Any] | None, 
         _check_target(model, tree, path)
     model.n_features_in_, model.history_ = model.tree_.n_features, []
     model.image_shape_ = _image_shape(header.get("image_shape", getattr(model, "image_shape", None)), model.tree_)
-    if isinstance(model, CrispSegmenter):
+    if isinstance(model, PixelEstimator):
         _take_up_stages(model, [trees[name] for name in stages], header.get("channels"), path)
     if "chosen" in header:
         model.__dict__["chosen_"] = _chosen(header["chosen"], ESTIMATORS[header["class"]].PARAMETERS)
@@ -224,7 +228,12 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
         raise ModelFileError(f"{path} holds a {type(model).__name__} with leaves of {tree.target!r}, which cannot be.")
     if isinstance(model, OF_NUMBERS):
         center, unit = statistics.y_center, statistics.y_unit
-        if center is None or unit is None or len(unit) != model.n_outputs_ or not np.all(unit >= 0):
+        if (
+            center is None
+            or unit is None
+            or len(unit) != model.n_outputs_
+            or not np.all((unit >= 0) & (unit <= LARGEST))
+        ):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
 
 
@@ -260,8 +269,8 @@ def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
     return chosen
 
 
-def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
-    """The channels of a segmenter's images and the trees of its earlier stages, all fitting each other."""
+def _take_up_stages(model: PixelEstimator, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
+    """The channels of images and the trees of its earlier stages, all fitting each other."""
     limits.check_channels(channels, path)
     check_window_reach(model.window, model.scales)
     model.channels_, model.earlier_trees_ = channels, []
@@ -274,7 +283,7 @@ def _take_up_stages(model: CrispSegmenter, stages: list[CrispTree], channels: An
     model.looks_at_ = model._looks_at()
 
 
-def _window_view(model: CrispSegmenter) -> WindowView:
+def _window_view(model: PixelEstimator) -> WindowView:
     return WindowView(model.window, tuple(model.scales), seen_channels(model))
 
 

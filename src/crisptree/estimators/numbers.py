@@ -91,29 +91,35 @@ def check_numbers(y: Any, name: str = "y") -> Doubles:
     return found
 
 
-def check_training_numbers(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, scale: NumberScale | None = None
-) -> TrainingData:
-    """Rows, numbers and weights of a fit, the numbers scaled: as those of an earlier fit, where there is one."""
+def check_unscaled_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
+    """Rows, numbers and weights of a fit, the numbers as they are."""
     refuse_batches(X, type(estimator).__name__)
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
     check_holds_numbers(y)
-    rows = check_fit_rows(estimator, X, y, sample_weight, reset=scale is None, multi_output=True)
+    rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=True)
     numbers = check_numbers(rows.y)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     kept = check_some_weight(weight)
     X = rows.X
     if not kept.all():
         X, numbers, weight = X[kept], numbers[kept], weight[kept]
+    return TrainingData(X, numbers, weight, None, rows.image_shape, holes=rows.holes)
+
+
+def check_training_numbers(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, scale: NumberScale | None = None
+) -> TrainingData:
+    """The same with the numbers scaled: as those of an earlier fit, where there is one."""
+    data = check_unscaled_numbers(estimator, X, y, sample_weight, reset=scale is None)
+    numbers, weight = data.y, data.weight
     scale = NumberScale.learn(numbers, weight) if scale is None else scale.beside(numbers)
     if len(scale.center) != numbers.shape[1]:
         raise ValueError(
-            f"`warm_start` must go on with as many outputs; the tree has {len(scale.center)} and y has "
+            f"a warm start or partial_fit must go on with as many outputs; the tree has {len(scale.center)} and y has "
             f"{numbers.shape[1]}. Use a new estimator for other data."
         )
-    scaled = scale.scaled(numbers)
-    return TrainingData(X, scaled, weight, None, rows.image_shape, holes=rows.holes, y_scale=scale)
+    return replace(data, y=scale.scaled(numbers), y_scale=scale)
 
 
 def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale) -> TrainingData:
@@ -127,3 +133,19 @@ def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale
             f"validation numbers must have {len(scale.center)} columns as y has in training; got {y.shape[1]}."
         )
     return TrainingData(X, scale.scaled(y), np.ones(len(y)), None, estimator.image_shape_, y_scale=scale)
+
+
+def check_among(estimator: Any, quantiles: Any, among: Any) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
+    """Quantiles from 0 to 1, and rows with known y: the leaves that they reach, y and weights."""
+    wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
+    if not isinstance(among, tuple | list) or len(among) not in (2, 3):
+        raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
+    known, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
+    there = estimator.apply(among[0])
+    check_consistent_length(there, known)
+    if known.shape[1] != estimator.n_outputs_:
+        raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {known.shape[1]}.")
+    weight = _check_sample_weight(weight, there.reshape(len(there), -1), dtype=np.float64, ensure_non_negative=True)
+    return wanted, there, known, weight

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
+from numbers import Real
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -190,6 +191,13 @@ class TreeParameters(Declared):
         before=0.0,
     )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
+    upper_levels: int | None = parameter(
+        default=4,
+        rule=whole(1, high=10, none=True),
+        flag="--upper-levels",
+        help="Levels of a tree of many splits, few rows to each, that are finetuned first.",
+        before=None,
+    )
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))
     prune: float | str | None = parameter(
         default=None,
@@ -333,8 +341,8 @@ class RegressorParameters(RowParameters):
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *NUMBER_RIVALS))
 
 
-class SegmenterParameters(LabelParameters):
-    """Those of ``CrispSegmenter``."""
+class PixelParameters(TreeParameters):
+    """What estimators that answer for every pixel of an image have beside them."""
 
     window: int = parameter(
         default=31,
@@ -369,4 +377,21 @@ class SegmenterParameters(LabelParameters):
         flag="--pixels-per-epoch",
         help="Pixels that an epoch goes through.",
     )
+
+
+class SegmenterParameters(PixelParameters, LabelParameters):
+    """Those of ``CrispSegmenter``."""
+
     ignore_label: Any = parameter(default=None, flag="--ignore-label", help="The value of pixels without a label.")
+
+
+class PixelRegressorParameters(PixelParameters):
+    """Those of ``CrispPixelRegressor``."""
+
+    ignore_value: float | None = parameter(
+        default=None,
+        rule=Rule(
+            lambda value: value is None or (isinstance(value, Real) and not isinstance(value, bool)),
+            "None or a number, that of pixels which have none",
+        ),
+    )

@@ -24,6 +24,7 @@ PAPER = {
     "roughness": 0.0,
     "input_noise": 0.0,
     "noise_correlation": 0.0,
+    "upper_levels": None,
     "shifts": 0,
     "prune": None,
     "shrinkage": 0.0,

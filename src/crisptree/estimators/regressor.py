@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,18 +10,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from crisptree.distributed import is_together
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.distilling import NumberDistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.numbers import NumberScale, check_numbers, check_training_numbers, check_validation_numbers
+from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
 from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
+from crisptree.estimators.simplifying_mixin import SimplifyingMixin
+from crisptree.estimators.updating_mixin import NumberUpdatingMixin
 from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
+from crisptree.streams import as_batches
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -28,7 +34,15 @@ if TYPE_CHECKING:
 Doubles = npt.NDArray[np.float64]
 
 
-class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, RowEstimator):
+class CrispTreeRegressor(
+    InspectingMixin,
+    SimplifyingMixin,
+    NumberDistillingMixin,
+    NumberUpdatingMixin,
+    RegressorMixin,
+    RegressorParameters,
+    RowEstimator,
+):
     """A single regression tree, trained as a probabilistic one, that predicts along one path.
 
     A leaf is a normal distribution of every output, whose mean and variance follow in closed form; growth, finetuning,
@@ -106,6 +120,9 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         λ, in rows: how strongly each part of a linear leaf's weights is held down.
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone.
+    upper_levels : int from 1 to 10 or None, default=4
+        A tree of 1024 splits or more, with four rows or fewer to each, is finetuned from above: so many levels first,
+        twice as many, and so on to all. Quicker, and better (docs/results/training-speed.md); None takes all at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         How features are scaled for training.
     prune : float, "auto" or None, default=None
@@ -166,7 +183,9 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
     (2, True)
     """
 
-    FITTED = (*RowEstimator.FITTED, "n_outputs_")
+    FITTED = (*RowEstimator.FITTED, "n_outputs_", "simplification_")
+
+    _has_numbers = True
 
     n_outputs_: int
 
@@ -191,13 +210,15 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         resume: bool = False,
+        shards: int = 8,
+        sums: str = "exact",
     ) -> Self:
-        """Grow a tree and finetune it.
+        """Grow a tree and finetune it; in a process group of torch, all its processes together.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, as ``CrispTreeClassifier.fit`` takes them.
+            Rows, as ``CrispTreeClassifier.fit`` takes them; in batches too, whose second part are the numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -206,8 +227,16 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
+        shards, sums : int, {"exact", "plain"}, default=8, "exact"
+            As in ``CrispTreeClassifier.fit``, in a process group only.
         """
-        return self._fit_rows(X, y, sample_weight, validation, Checkpoints(checkpoint, checkpoint_every, resume))
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
+        if is_together():
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+        batches = as_batches(X, y)
+        if batches is not None:
+            return self._fit_batches(batches, sample_weight, validation, checkpoints)
+        return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
         scale = None if earlier is None else NumberScale.of(earlier)
@@ -216,6 +245,12 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
     def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
         assert data.y_scale is not None
         return check_validation_numbers(twin, validation, data.y_scale).part
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        return self._checked(copy.copy(self), X, y, sample_weight, self.tree_)
+
+    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
+        return self._checked_validation(self, validation, data)
 
     def _take_up(self, data: TrainingData) -> None:
         self.n_outputs_ = data.y.shape[1]
@@ -305,16 +340,11 @@ class CrispTreeRegressor(InspectingMixin, RegressorMixin, RegressorParameters, R
         """
         leaf = self.apply(X)
         if self.tree_.is_linear:
-            raise TypeError("predict_quantiles must have constant leaves; those of leaves='linear' have no one y.")
-        wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
-            raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
-        if not isinstance(among, tuple | list) or len(among) not in (2, 3):
-            raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
-        known, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
-        there = self.apply(among[0])
-        check_consistent_length(there, known)
-        weight = _check_sample_weight(weight, there[:, None], dtype=np.float64, ensure_non_negative=True)
+            raise TypeError(
+                "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
+                "predict_interval, or train with leaves='constant'."
+            )
+        wanted, there, known, weight = check_among(self, quantiles, among)
         found = leaf_quantiles(self.tree_, there, known, weight, wanted)
         return (found[:, :, 0] if self.n_outputs_ == 1 else found)[leaf]
 

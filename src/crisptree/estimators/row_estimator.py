@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
@@ -22,6 +23,8 @@ from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
+from crisptree.streams import Batches
+from crisptree.structure import TreeStructure
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -31,6 +34,9 @@ class RowEstimator(RowParameters, TreeEstimator):
     """An estimator of one tree for rows. What y is, its subclasses know."""
 
     FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
+
+    _has_numbers: ClassVar[bool] = False
+    """Whether y are numbers, and no classes."""
 
     @abstractmethod
     def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
@@ -45,13 +51,20 @@ class RowEstimator(RowParameters, TreeEstimator):
         """Keep what is to be known of y."""
 
     def _fit_rows(
-        self, X: Any, y: Any, sample_weight: Any, validation: Any, checkpoints: Checkpoints, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Any,
+        checkpoints: Checkpoints,
+        classes: Any = None,
+        source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
         """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails.
 
-        ``classes`` are all that there may ever be, where y may have fewer.
+        ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
+        of.
         """
-        check_alone("regression")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
@@ -59,16 +72,19 @@ class RowEstimator(RowParameters, TreeEstimator):
             chosen = self.__dict__.get("chosen_", {})
             data = self._checked(twin, X, y, sample_weight, earlier)
             data = data if classes is None else among(data, classes)
+            if source is not None:  # rows of no weight have been left out
+                data = replace(data, source=source if sample_weight is None else source[np.asarray(sample_weight) > 0])
             twin.image_shape_ = data.image_shape
             held_out = None if validation is None else self._checked_validation(twin, validation, data)
             if earlier is not None:
                 checks.check_warm_start(parameters, earlier.structure, held_out is not None)
             parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting import fit_rows
+            from crisptree.estimators.fitting import device_for, fit_rows
 
             given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
+            given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
@@ -78,6 +94,44 @@ class RowEstimator(RowParameters, TreeEstimator):
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
+
+    def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
+        """A fit on rows that are read in batches, pass after pass."""
+        if sample_weight is not None or validation is not None:
+            raise ValueError(
+                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
+                "batch, (X, y, weight)."
+            )
+        with self._fitting() as twin:
+            parameters = self.get_params(deep=False)
+            check_parameters(self.PARAMETERS, parameters)
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            from crisptree.estimators.streaming import fit_batches
+
+            found = fit_batches(parameters, batches, seed, checkpoints, has_numbers=self._has_numbers)
+            twin._take_up_found(*found, batches.columns)
+        return self
+
+    def _fit_together(self, rows: Any, validation: Any, checkpoints: Checkpoints, *how: Any) -> Self:
+        """A fit by all processes of the group, each with its own rows."""
+        from crisptree.estimators.together import fit_together
+
+        with self._fitting() as twin:
+            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how, has_numbers=self._has_numbers)
+            twin._take_up_found(*found)
+        return self
+
+    def _take_up_found(self, found: Any, labels: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
+        """Keep what was learned of rows that were not all here."""
+        self._forget()
+        for name in ("encoder_", "feature_names_in_", "nu_"):
+            self.__dict__.pop(name, None)
+        self.image_shape_, self.n_features_in_ = image_shape, n_features
+        setattr(self, "n_outputs_" if self._has_numbers else "classes_", labels)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        fitted, self.history_, self.chosen_, self.path_ = found
+        self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
@@ -111,15 +165,20 @@ class RowEstimator(RowParameters, TreeEstimator):
 
     def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
-        reached, which = np.unique(self.apply(X), return_inverse=True)
-        structure = self.tree_.structure
-        ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
-        lengths = np.array([len(way) for way in ways], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths[which])])
-        begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
-        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
-        return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
+        leaves = self.apply(X)
+        return visited(self.tree_.structure, leaves)
+
+
+def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.csr_matrix:
+    """The nodes on the ways to some leaves, splits before leaves.  (n,) → (n, n_nodes)"""
+    reached, which = np.unique(leaves, return_inverse=True)
+    ways = [structure.nodes_to(leaf) for leaf in reached.tolist()]
+    lengths = np.array([len(way) for way in ways], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths[which])])
+    begins = (np.cumsum(lengths) - lengths)[which]  # of every row's way, where all ways stand after each other
+    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
+    return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
 
 
 def is_cuda(X: Any) -> bool:

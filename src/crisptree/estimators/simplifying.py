@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
@@ -45,10 +44,15 @@ def simplify_tree(
             "simplified needs hyperplanes; the splits of this tree are modules, which have no weight per feature to "
             "leave out. Train with split='oblique' or 'axis', or cut the tree at a depth with cut."
         )
-    data = checks.check_more_rows(estimator, X, y, sample_weight)
+    if before.is_linear:
+        raise TypeError(
+            "simplified needs constant leaves, whose tables are counted again; those of leaves='linear' are models. "
+            "Train with leaves='constant', or cut the tree at a depth with cut."
+        )
+    data = estimator._more_rows(X, y, sample_weight)
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     if validation is not None:
-        held = checks.check_validation(estimator, validation, estimator.classes_).part
+        held = estimator._rows_that_judge(validation, data)
     elif len(data.y) < 2:
         raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
@@ -56,11 +60,11 @@ def simplify_tree(
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
-    plain = shrunk(before, None, estimator.leaf_prior)
-    lowest = None if tolerance is None else _accuracy(plain, held, estimator.n_jobs) - tolerance
+    plain = shrunk(_scaled(before), None, estimator.leaf_prior)
+    lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0}
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
     with recording(estimator.verbose, estimator.callbacks) as recorder:
@@ -69,6 +73,7 @@ def simplify_tree(
         after = before
     else:
         after = carried_over(shrunk(after, before.statistics.shrinkage, estimator.leaf_prior), before)
+        after = after if data.y_scale is None else data.y_scale.on(after)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
@@ -78,12 +83,18 @@ def simplify_tree(
         weights_after=int(np.count_nonzero(after.weight)),
         splits_before=before.structure.n_splits,
         splits_after=after.structure.n_splits,
-        score_before=_accuracy(before, held, estimator.n_jobs),
-        score_after=_accuracy(after, held, estimator.n_jobs),
+        score_before=_score(_scaled(before), held, estimator.n_jobs),
+        score_after=_score(_scaled(after), held, estimator.n_jobs),
+        measure="accuracy" if data.y_scale is None else "R²",
     )
     return twin
 
 
-def _accuracy(tree: CrispTree, rows: Part, n_jobs: int | None) -> float:
-    right = tree.labels(route_rows(tree, rows.X, n_jobs)) == rows.y
+def _scaled(tree: FlatTree) -> FlatTree:
+    """The tree that answers in the units of training, in which its rows are."""
+    return replace(tree, statistics=replace(tree.statistics, y_center=None, y_unit=None))
+
+
+def _score(tree: CrispTree, rows: Part, n_jobs: int | None) -> float:
+    right = tree.meaning.agreement(tree.labels(route_rows(tree, rows.X, n_jobs)), rows.y)
     return float(rows.weight @ right / rows.weight.sum())

@@ -1,4 +1,4 @@
-"""Smaller twins of a fitted classifier; the work is done in ``simplifying``."""
+"""Smaller twins of a fitted tree; the work is done in ``simplifying``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Simplification:
     splits_before, splits_after : int
         Splits of the tree.
     score_before, score_after : float
-        Accuracy on the validation rows.
+        Accuracy on the validation rows; of numbers 1 − squared error / variance of y in training, about R².
+    measure : str
+        What the score is.
     """
 
     weights_before: int
@@ -28,16 +30,18 @@ class Simplification:
     splits_after: int
     score_before: float
     score_after: float
+    measure: str = "accuracy"
 
     def __str__(self) -> str:
         return (
             f"weights {self.weights_before:,} -> {self.weights_after:,}, splits {self.splits_before:,} -> "
-            f"{self.splits_after:,}, accuracy on validation rows {self.score_before:.2%} -> {self.score_after:.2%}"
+            f"{self.splits_after:,}, {self.measure} on validation rows {self.score_before:.2%} -> "
+            f"{self.score_after:.2%}"
         )
 
 
 class SimplifyingMixin:
-    """An estimator of classes that can be made smaller."""
+    """An estimator of one tree of rows that can be made smaller."""
 
     def simplified(
         self,
@@ -67,7 +71,7 @@ class SimplifyingMixin:
         max_terms : int, default=None
             The most weights that a split may keep, whatever that costs.
         tolerance : float, default=None
-            How much accuracy on the validation rows may be lost by taking away more. None is 0.01, or, with
+            How much accuracy, or R², on the validation rows may be lost by taking away more. None is 0.01, or, with
             ``max_terms``, takes nothing away but what that asks for.
         validation : (X, y), default=None
             Rows that judge, best such as the tree has never seen. None holds ``validation_fraction`` of X out of the
@@ -77,8 +81,9 @@ class SimplifyingMixin:
 
         Returns
         -------
-        CrispTreeClassifier
-            A fitted estimator. Its ``simplification_`` says what was saved; its ``greedy_tree_`` is its ``tree_``.
+        estimator
+            Fitted, of the same kind. Its ``simplification_`` says what was saved; its ``greedy_tree_`` is its
+            ``tree_``.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What the trees of a segmenter say of an image, one stage after the other."""
+"""What the trees of an estimator of pixels say of an image, one stage after the other."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def leaf_numbers(
 
 
 def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
-    """The class probabilities of every pixel as channels; those of the first class follow from the others."""
-    tables = tree.leaf_values()[:, 1:].astype(np.float32)
-    return tables[leaves]
+    """What the tree says of every pixel as channels: probabilities of all classes but the first, or scaled numbers."""
+    return tree.meaning.told(tree.leaves).astype(np.float32)[leaves]
+
+
+def n_told(trees: Sequence[CrispTree]) -> int:
+    """How many channels an opinion of the trees has; none where there is no tree."""
+    return trees[-1].meaning.told(trees[-1].leaves).shape[1] if trees else 0
 
 
 def beside(image: Image, said: Image) -> Image:

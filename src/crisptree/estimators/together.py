@@ -1,10 +1,11 @@
-"""The fit of a classifier by several processes, each with its own rows. Imported only when they train."""
+"""The fit of a tree by several processes, each with its own rows. Imported only when they train."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +19,18 @@ from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.checkpoints import digest, told
 from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.consistency import check_parameters
-from crisptree.estimators.constraints import are_constrained, by_number
-from crisptree.estimators.finishing import finished, is_judged
+from crisptree.estimators.constraints import by_number
+from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.fitting import TrainedRows
 from crisptree.estimators.images import image_shape_of
+from crisptree.estimators.numbers import check_unscaled_numbers, check_validation_numbers
 from crisptree.estimators.progress import hearing_trials, recording
-from crisptree.estimators.streaming import ROWS_TO_CHOOSE_BY, class_weights
+from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
+from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
 from crisptree.estimators.validation import holds_out
-from crisptree.labels import class_numbers, label_type
+from crisptree.inference import CrispTree
 from crisptree.learning.fitting import Fitted
+from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sharded.fitting import fit_shards
 from crisptree.learning.sharded.journal import keeping_together
@@ -34,18 +38,26 @@ from crisptree.learning.sharded.rows import Shards, joined
 from crisptree.learning.sharded.survey import Survey
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.spec import Spec
-from crisptree.targets import Classes
 
 ONLY: dict[str, tuple[Any, ...]] = {
     "split": ("auto", "oblique"),
     "grow": ("greedy",),
     "algorithm": ("likelihood", "em", "alternating"),
     "leaves": ("constant",),
-    "reanneal": (0,),
     "shifts": (0,),
     "warm_start": (False,),
 }
 """What several processes can do together."""
+
+BECAUSE = {
+    "split": "thresholds are found by sorting whole columns, and gradients of modules have no units known before",
+    "grow": "other trees are found by looking at all rows at once",
+    "algorithm": "the rivals' steps look at all rows at once",
+    "leaves": "the model of a leaf is fitted to all of its rows at once",
+    "shifts": "no process knows how the others have shifted their images",
+    "warm_start": "processes might go on from different trees",
+}
+"""Why they cannot do more."""
 
 OWN = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; the first one's seed, callbacks and line of progress count."""
@@ -54,21 +66,11 @@ SUMS = ("exact", "plain")
 
 
 class Together(NamedTuple):
-    """What a fit by several processes leaves behind, the same in each."""
+    """What a fit by several processes leaves behind, the same in each; ``labels`` are classes, or how many numbers."""
 
     trained: TrainedRows
-    classes: npt.NDArray[Any]
+    labels: Any
     n_features: int
-    names: npt.NDArray[Any] | None
-    image_shape: tuple[int, ...] | None
-
-
-class Given(NamedTuple):
-    """What one process is given: rows, labels and weights, with names of columns and the image that a row is."""
-
-    X: npt.NDArray[np.float32]
-    y: npt.NDArray[Any]
-    weight: npt.NDArray[np.float64]
     names: npt.NDArray[Any] | None
     image_shape: tuple[int, ...] | None
 
@@ -80,6 +82,8 @@ def fit_together(
     checkpoints: Checkpoints,
     n_shards: int,
     sums: str,
+    *,
+    has_numbers: bool = False,
 ) -> Together:
     """Train one tree on the rows of all processes: (X, y, sample_weight), and rows that judge it."""
     parameters = estimator.get_params(deep=False)
@@ -89,33 +93,31 @@ def fit_together(
     if parameters["n_jobs"] is None:  # processes of one machine share its cores
         parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = team.by_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
-    given = team.agreed(lambda: _own_rows(estimator, *rows))
+    given = team.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
     names, image_shape = _agree_on_columns(team, given)
     estimator.n_features_in_, estimator.image_shape_ = given.X.shape[1], image_shape  # a process may have no rows
     parameters = by_number(parameters, estimator)
-    classes, part = _agree_on_classes(team, given)
-    judges = _judges(team, estimator, validation, classes, given, n_shards)
-    shards = _weighted(team, Shards.of(part, team, n_shards), classes, parameters["class_weight"])
-    known = _fingerprint(team, shards, judges, classes, n_shards, sums)
+    answers = (agreed_numbers if has_numbers else agreed_classes)(team, given, n_shards, parameters)
+    judges = _judges(team, estimator, validation, answers, given, n_shards)
+    known = _fingerprint(team, answers, judges, n_shards, sums, parameters["device"])
     with _kept(team, checkpoints, parameters, known, seed) as seed:
-        trained = _trained(team, parameters, shards, judges, len(classes), image_shape, seed)
-    return Together(trained, classes, given.X.shape[1], names, image_shape)
+        trained = _trained(team, parameters, answers, judges, image_shape, seed)
+    return Together(trained, answers.labels, given.X.shape[1], names, image_shape)
 
 
 def _trained(
     team: Team,
     parameters: dict[str, Any],
-    shards: Shards,
+    answers: Agreed,
     judges: Shards | None,
-    n_classes: int,
     image_shape: tuple[int, ...] | None,
     seed: int,
 ) -> TrainedRows:
     """Choose what is open, then train."""
+    shards, target = answers.shards, answers.target
     if judges is None and holds_out(parameters):
         shards, judges = shards.divided(parameters["validation_fraction"], seed)
     survey = Survey.of(team, shards)
-    target = Classes(n_classes)
     parameters = {**parameters, "split": "oblique"}
     chosen: dict[str, Any] = {}
     path: list[Any] = []
@@ -134,16 +136,58 @@ def _trained(
     values = closed(parameters, chosen, image_shape)
     if values["device"] == "auto":  # the native steps are quicker than torch's, which CUDA would take here
         values["device"] = "cpu"
+    if judges is None and is_judged(values):
+        # As on arrays, a first tree tells how much to prune, and the rows that it was judged by train then too.
+        rest, held_out = shards.divided(parameters["validation_fraction"], seed)
+        first = _fitted(team, unfinished(values), replace(answers, shards=rest), None, image_shape, seed)
+        values = _judged(team, first.tree, values, held_out, Survey.of(team, rest), seed)
+    found = _fitted(team, values, replace(answers, shards=shards), judges, image_shape, seed)
+    if judges is not None:
+        values = _judged(team, found.tree, values, judges, survey, seed)
+    trees = (found.greedy, finished(found.tree, values))
+    greedy, tree = trees if answers.scale is None else map(answers.scale.on, trees)
+    fitted = Fitted(greedy, tree, None, None)  # type: ignore[arg-type]
+    return TrainedRows(fitted, found.history, chosen, path)
+
+
+class _Found(NamedTuple):
+    """A tree before it is finished, and how it came about."""
+
+    greedy: CrispTree
+    tree: CrispTree
+    history: list[EpochRecord]
+
+
+def _fitted(
+    team: Team,
+    values: dict[str, Any],
+    answers: Agreed,
+    judges: Shards | None,
+    image_shape: tuple[int, ...] | None,
+    seed: int,
+) -> _Found:
+    """A tree trained on some shards."""
+    shards, target, survey = answers.shards, answers.target, Survey.of(team, answers.shards)
     spec = Spec.of(values, reach=survey.n_features, mean_weight=survey.mean_weight, image_shape=image_shape, seed=seed)
-    nothing = Part(np.zeros((0, survey.n_features), np.float32), np.zeros(0, np.int64), np.zeros(0))
+    nothing = Part(np.zeros((0, survey.n_features), np.float32), answers.no_labels, np.zeros(0))
+    # Every process looks at the same rows for where stumps of numbers may begin.
+    looked_at = _everywhere(team, shards, survey.n_rows, seed) if target.starts_at_node else nothing
     problem = Problem(nothing, survey.scaling(values["scale"]), target)
-    listens = (parameters["verbose"], parameters["callbacks"]) if team.is_first else (0, None)
+    listens = (values["verbose"], values["callbacks"]) if team.is_first else (0, None)
     with recording(*listens) as recorder:
         common = (spec, problem, shards, judges, survey.mean_weight, team)
-        greedy, tree = fit_shards(*common, recorder.record)
-    history = team.by_first(lambda: recorder.history)
-    fitted = Fitted(greedy, finished(tree, values), None, None)  # type: ignore[arg-type]
-    return TrainedRows(fitted, history, chosen, path)
+        greedy, tree = fit_shards(*common, recorder.record, looked_at)
+    return _Found(greedy, tree, team.by_first(lambda: recorder.history))
+
+
+def _judged(
+    team: Team, tree: CrispTree, values: dict[str, Any], judges: Shards, survey: Survey, seed: int
+) -> dict[str, Any]:
+    """The parameters with a price of a leaf, by some rows that did not train the tree."""
+    if not is_judged(values):
+        return values
+    held = _at_first(team, judges, survey.n_rows, seed)
+    return {**values, "prune": team.by_first(lambda: judged(tree, values, held, survey.mean_weight)["prune"])}
 
 
 def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: Any) -> None:
@@ -155,11 +199,10 @@ def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: An
     for name, allowed in ONLY.items():
         if callable(parameters[name]) or parameters[name] not in allowed:
             words = " or ".join(map(repr, allowed))
-            raise ValueError(f"`{name}` must be {words} for a fit by several processes; got {parameters[name]!r}.")
-    if are_constrained(parameters):
-        raise ValueError("`signs`, `max_features_per_split` and `apart` must be None for a fit by several processes.")
-    if is_judged({**parameters, "shrinkage": 0.0}):
-        raise ValueError("`prune` must be a number or None for a fit by several processes; got 'auto'.")
+            raise ValueError(
+                f"`{name}` must be {words} for a fit by several processes, because {BECAUSE[name]}; got "
+                f"{parameters[name]!r}."
+            )
 
 
 def _check_same(team: Team, here: dict[str, Any]) -> None:
@@ -173,7 +216,7 @@ def _check_same(team: Team, here: dict[str, Any]) -> None:
             )
 
 
-def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
+def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers: bool) -> Given:
     """The rows of this process, checked; there may be none."""
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
@@ -185,8 +228,9 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or holes. Encode it before by a TableEncoder that has seen all."
         )
-    if y is None or np.asarray(y).ndim != 1:
-        raise ValueError("y must be class labels, (n_samples,), for a fit by several processes.")
+    if y is None or (np.asarray(y).ndim != 1 and not has_numbers):
+        what = "numbers" if has_numbers else "class labels, (n_samples,),"
+        raise ValueError(f"y must be {what} for a fit by several processes.")
     n_rows = len(np.asarray(y))
     if sample_weight is not None and n_rows and not np.any(np.asarray(sample_weight) > 0):
         X, y, sample_weight, n_rows = X[:0], y[:0], None, 0
@@ -195,6 +239,9 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
         shape = image_shape_of(none, estimator.image_shape)
         none = none.reshape(0, int(np.prod(none.shape[1:], dtype=np.int64)))
         return Given(none, np.asarray(y), np.zeros(0), None, shape)
+    if has_numbers:
+        data = check_unscaled_numbers(estimator, X, y, sample_weight)
+        return Given(data.X, data.y, data.weight, estimator.__dict__.get("feature_names_in_"), data.image_shape)
     balanced, estimator.class_weight = estimator.class_weight, None  # by the classes of all processes, later
     try:
         data = checks.check_training_data(estimator, X, y, sample_weight)
@@ -226,42 +273,17 @@ def _more(values: list[Any]) -> str:
     return ", …" if len(values) > 8 else ""
 
 
-def _agree_on_classes(team: Team, given: Given) -> tuple[npt.NDArray[Any], Part]:
-    """The classes of all processes, and the rows of this one with their numbers among them."""
-    there = [labels for labels in team.each(np.unique(given.y)) if len(labels)]
-    if len({labels.dtype.kind in "biuf" for labels in there}) > 1:
-        raise ValueError("labels must be numbers in all processes, or text in all; got both.")
-    classes = np.unique(np.concatenate(there))
-    team.agreed(lambda: label_type(classes))
-    numbers = class_numbers(given.y, classes) if len(given.y) else np.zeros(0)
-    return classes, Part(given.X, numbers.astype(np.int64), given.weight)
-
-
-def _weighted(team: Team, shards: Shards, classes: npt.NDArray[Any], class_weight: Any) -> Shards:
-    """The rows with the weights of their classes; those without any weight are left out."""
-    weights = [np.bincount(part.y, part.weight, len(classes)) for part in shards.parts]
-    factors = class_weights(class_weight, classes, team.total(weights, (len(classes),)))
-    parts = []
-    for part in shards.parts:
-        weight = part.weight * factors[part.y]
-        kept = slice(None) if (weight > 0).all() else weight > 0
-        parts.append(Part(part.X[kept], part.y[kept], weight[kept]))
-    if not team.total([float(len(part.y)) for part in parts]):
-        raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
-    return Shards(parts, shards.first, shards.n_shards)
-
-
-def _judges(
-    team: Team, estimator: Any, validation: Any, classes: npt.NDArray[Any], given: Given, n_shards: int
-) -> Shards | None:
+def _judges(team: Team, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int) -> Shards | None:
     """The validation rows of all processes; some may have none."""
     if not any(team.each(validation is not None)):
         return None
 
     def own() -> Part:
         if validation is None or not len(validation[1]):
-            return Part(given.X[:0], np.zeros(0, np.int64), np.zeros(0))
-        return checks.check_validation(estimator, validation, classes).part
+            return Part(given.X[:0], answers.no_labels, np.zeros(0))
+        if answers.scale is not None:
+            return check_validation_numbers(estimator, validation, answers.scale).part
+        return checks.check_validation(estimator, validation, answers.labels).part
 
     part = team.agreed(own)
     if not team.total([float(len(part.y))]):
@@ -275,15 +297,22 @@ def _at_first(team: Team, shards: Shards, n_rows: int, seed: int) -> Part | None
     return None if found is None else joined([part for part in found if part is not None])
 
 
+def _everywhere(team: Team, shards: Shards, n_rows: int, seed: int) -> Part:
+    """The same rows for every process."""
+    found = team.each(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    return joined([part for part in found if part is not None])
+
+
 def _fingerprint(
-    team: Team, shards: Shards, judges: Shards | None, classes: npt.NDArray[Any], n_shards: int, sums: str
+    team: Team, answers: Agreed, judges: Shards | None, n_shards: int, sums: str, device: str
 ) -> dict[str, Any]:
     """What a checkpoint is of: checksums of all shards, the same for any number of processes."""
 
     def of(some: Shards) -> list[str]:
         return [text for texts in team.each([digest(part) for part in some.parts]) for text in texts]
 
-    known = {"rows": of(shards), "classes": classes, "shards": n_shards, "sums": sums}
+    known = {"rows": of(answers.shards), "classes": answers.labels, "shards": n_shards, "sums": sums}
+    known["device"] = "cpu" if device == "auto" else device
     return known | {"validation": None if judges is None else of(judges)}
 
 

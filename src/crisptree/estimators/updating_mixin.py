@@ -1,9 +1,9 @@
-"""Classifiers that go on learning from new rows; the work is done in ``updating``."""
+"""Estimators that go on learning from new rows; the work is done in ``updating``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,94 @@ from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.labels import class_numbers, label_type
 
+if TYPE_CHECKING:
+    from crisptree.learning.problem import Part
 
-class UpdatingMixin:
+
+class Updating:
+    """An estimator that takes its rows in parts, whatever it predicts."""
+
+    def _check_updating(self, memory: float) -> bool:
+        """Whether there is a tree to go on with."""
+        check_alone("partial_fit")
+        check_argument("memory", memory)
+        known: Any = self
+        if known.leaves == "linear":
+            raise ValueError(
+                "`leaves` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
+                "rows could be added to; got 'linear'. Use fit with all rows."
+            )
+        return "tree_" in self.__dict__
+
+    def _update(self, twin: Any, data: checks.TrainingData, memory: float, grow: bool) -> None:
+        """Let a twin that is being fitted go on with new rows."""
+        from crisptree.estimators.updating import updated
+
+        known: Any = self
+        tree, history = updated(known, data, memory, grow)
+        twin.tree_ = twin.greedy_tree_ = tree if data.y_scale is None else data.y_scale.on(tree)
+        twin.history_ = [*known.history_, *history]
+
+
+class NumberUpdatingMixin(Updating):
+    """An estimator of numbers that takes its rows in parts."""
+
+    def partial_fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        memory: float = 1.0,
+        grow: bool = False,
+    ) -> Self:
+        """Learn from new rows, with what the tree has learned from earlier ones.
+
+        The first call is a fit, and sets the scale of y and of the features for all later ones. Each of these keeps the
+        structure: all splits and leaves are finetuned on the new rows, leaves beside what they have counted before.
+        What that forgets is on docs/endurance.md.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their numbers, as ``fit`` takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the new rows.
+        memory : float, default=1.0
+            What an old row counts beside a new one: 1 lets all rows count alike, 0 forgets the old ones' counts.
+        grow : bool, default=False
+            Split leaves in which the new rows differ, within ``max_depth`` and the other limits.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "steepness_step": 0.1, "shrinkage": 0.0}
+        >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **given).partial_fit(X[::2], y[::2])
+        >>> model = model.partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
+        (442, True)
+        """
+        known: Any = self
+        if not self._check_updating(memory):
+            found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints())
+            return found
+        with known._fitting() as twin:
+            data = known._more_rows(X, y, sample_weight)
+            self._update(twin, data, memory, grow)
+        return self
+
+
+class UpdatingMixin(Updating):
     """An estimator of classes that takes its rows in parts."""
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> checks.TrainingData:
+        return checks.check_more_rows(self, X, y, sample_weight)
+
+    def _rows_that_judge(self, validation: Any, data: checks.TrainingData) -> Part:
+        assert data.classes is not None
+        return checks.check_validation(self, validation, data.classes).part
 
     def partial_fit(
         self,
@@ -57,15 +142,8 @@ class UpdatingMixin:
         >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
         (150, True)
         """
-        check_alone("partial_fit")
-        check_argument("memory", memory)
         known: Any = self
-        if known.leaves == "linear":
-            raise ValueError(
-                "`leaves` must be 'constant' for partial_fit, because models in the leaves keep no counts that new "
-                "rows could be added to; got 'linear'. Use fit with all rows."
-            )
-        if "tree_" not in self.__dict__:
+        if not self._check_updating(memory):
             if classes is None:
                 raise ValueError(
                     "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "
@@ -78,13 +156,9 @@ class UpdatingMixin:
                 f"`classes` must be those of the first call, {known.classes_.tolist()}; got "
                 f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
             )
-        data = checks.check_more_rows(known, X, y, sample_weight)
-        from crisptree.estimators.updating import updated
-
+        data = known._more_rows(X, y, sample_weight)
         with known._fitting() as twin:
-            tree, history = updated(known, data, memory, grow)
-            twin.tree_ = twin.greedy_tree_ = tree
-            twin.history_ = [*known.history_, *history]
+            self._update(twin, data, memory, grow)
         return self
 
 

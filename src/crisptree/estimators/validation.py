@@ -175,7 +175,8 @@ def check_fit_rows(
         came = "sparse rows" if sparse else f"{X.shape[1]:,} features"
         raise ValueError(
             f"X must be dense and have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a "
-            f"regression in every node; got {came}. Take constant leaves, or fewer features, such as those of a PCA."
+            f"regression of all features in every node; got {came}. Take leaves='constant', or fewer features, such as "
+            "those of a PCA or, of sparse rows, a TruncatedSVD."
         )
     return CheckedRows(X, y, image_shape, holes)
 

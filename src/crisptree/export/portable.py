@@ -154,7 +154,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """How a segmenter makes rows of images: the window around every pixel, at every scale, of every channel."""
+    """How rows are made of images: the window around every pixel, at every scale, of every channel."""
 
     window: int
     scales: tuple[int, ...]
@@ -190,7 +190,7 @@ class Portable:
     image_shape : tuple of int or None
         (height, width[, channels]) where a row is an image.
     windows : Windows or None
-        Of segmenters: how images become rows.
+        Of segmenters and regressors of pixels: how images become rows.
     target : str or None
         The column that was learned, where that is known.
     ranges : Ranges or None
@@ -241,7 +241,7 @@ class Portable:
             named=_is_named(estimator) if stored is None else bool(stored.named),
             split=_split(view, trees),
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
-            windows=_windows(estimator),
+            windows=_windows(estimator, n_targets),
             target=None if stored is None else stored.target,
             ranges=Ranges.of(trees_of(model)),
         )
@@ -335,7 +335,7 @@ def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
     return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 
-def _windows(estimator: Any) -> Windows | None:
+def _windows(estimator: Any, n_targets: int | None) -> Windows | None:
     if not hasattr(estimator, "window"):
         return None
     return Windows(
@@ -343,5 +343,5 @@ def _windows(estimator: Any) -> Windows | None:
         tuple(int(scale) for scale in estimator.scales),
         estimator.channels_,
         bool(estimator.normalise_images),
-        tuple(PortableTree.of(tree) for tree in estimator.earlier_trees_),
+        tuple(PortableTree.of(tree, n_targets) for tree in estimator.earlier_trees_),
     )

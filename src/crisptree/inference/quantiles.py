@@ -1,4 +1,4 @@
-"""Quantiles of y among the rows of every leaf."""
+"""Quantiles of y among the rows of every leaf, or of the leaves of many trees together."""
 
 from __future__ import annotations
 
@@ -54,3 +54,56 @@ def _quantiles(y: Doubles, weight: Doubles, quantiles: Doubles) -> Doubles:
     # With equal weights row k stands at k / (n − 1).
     places = np.cumsum(weight) - weight
     return np.interp(quantiles * places[-1], places, y)
+
+
+def forest_quantiles(
+    here: npt.NDArray[np.int64], there: npt.NDArray[np.int64], y: Doubles, weight: Doubles, quantiles: Doubles
+) -> Doubles:
+    """Quantiles of y among the rows that share leaves with a row, by how many they share and with how many others.
+
+    A known row i counts for a row x as much as Σ_t w_i 1(i in the leaf of x in tree t) / (weight of that leaf). Where a
+    row shares no leaf with any, its quantiles are NaN.
+
+    Parameters
+    ----------
+    here : ndarray of shape (n, n_trees)
+        The leaves of the rows.
+    there : ndarray of shape (m, n_trees)
+        The leaves of the rows whose y are known.
+    y : ndarray of shape (m, n_targets)
+        Their numbers.
+    weight : ndarray of shape (m,)
+        Their weights.
+    quantiles : ndarray of shape (q,)
+        From 0 to 1.
+
+    Returns
+    -------
+    ndarray of shape (n, q, n_targets)
+    """
+    kept = np.flatnonzero(weight > 0)
+    members = [_members(leaves[kept]) for leaves in there.T]
+    weight, y = weight[kept], y[kept]
+    totals = [{leaf: weight[rows].sum() for leaf, rows in groups.items()} for groups in members]
+    found = np.full((len(here), len(quantiles), y.shape[1]), np.nan)
+    for row, leaves in enumerate(here.tolist()):
+        shared = [
+            (groups[leaf], total[leaf])
+            for groups, total, leaf in zip(members, totals, leaves, strict=True)
+            if leaf in groups
+        ]
+        if not shared:
+            continue
+        rows, which = np.unique(np.concatenate([some for some, _ in shared]), return_inverse=True)
+        counts = np.bincount(which, np.concatenate([weight[some] / total for some, total in shared]))
+        shares = counts.astype(np.float64)
+        for output in range(y.shape[1]):
+            found[row, :, output] = _quantiles(y[rows, output], shares, quantiles)
+    return found
+
+
+def _members(leaves: npt.NDArray[np.int64]) -> dict[int, npt.NDArray[np.int64]]:
+    """The rows of every leaf that is reached."""
+    order = np.argsort(leaves, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1) if len(order) else []
+    return {int(leaves[rows[0]]): rows for rows in parts}

@@ -14,7 +14,7 @@ from torch import Tensor
 from crisptree.learning.backends.base import Models
 from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
-from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
@@ -22,6 +22,7 @@ from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.learning.train import EpochEnd, train
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 
@@ -119,7 +120,7 @@ def finetune(
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
 ) -> TrainedTree:
-    """Train the whole tree from where it stands.
+    """Train the whole tree from where it stands; of a large one the upper levels first, if the plan says so.
 
     Parameters
     ----------
@@ -151,6 +152,16 @@ def finetune(
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
+    *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
+    for stage in upper_stages:
+        upper, ended = UpperLevels.of(tree, stage, partial(hard_counts, samples=samples)), Ending(on_epoch)
+        theirs = None if zeros is None else zeros[upper.splits]
+        trained = finetune(
+            upper.tree, samples, stage.plan, generator=generator, on_epoch=ended, zeros=theirs, signs=signs
+        )
+        tree = upper.put_back(trained.tree)
+        if ended:
+            return TrainedTree(tree, trained.steepness)
     judge = judge_of(leaf_penalty, row_weight)
     if leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained

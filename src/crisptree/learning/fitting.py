@@ -33,7 +33,7 @@ from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes
+from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
 
 SEARCHED = (*SEARCHES, "cart")
@@ -319,7 +319,7 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | Non
 
     ``n_rows`` are all rows, where the problem has only some of them.
     """
-    device = device_of(spec.device, problem, spec.split, n_rows)
+    device = device_of(spec.device, problem, spec.split, n_rows, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
         stack.enter_context(one_thread())
@@ -328,21 +328,29 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | Non
         yield device
 
 
-def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None) -> bool:
-    """Modules do; of hyperplanes only those of classes have kernels there, and few rows are done sooner on the CPU."""
+def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None, has_kernels: bool) -> bool:
+    """Modules do; of hyperplanes those that have kernels there, and few rows are done sooner on the CPU.
+
+    Without kernels numbers stay on the CPU, whose native steps know all of it; classes go there even so.
+    """
     X = problem.training.X
     if problem.is_sparse or native.training is None or str(split) not in LINEAR:
         return not problem.is_sparse
     few = isinstance(X, np.ndarray) and (n_rows or len(X)) * X.shape[1] < FEW_VALUES
-    return type(problem.target) is Classes and not few
+    return not few and (type(problem.target) is Classes or (type(problem.target) is Gaussians and has_kernels))
 
 
 def device_of(
-    name: str, problem: Problem | None = None, split: Any = "oblique", n_rows: int | None = None
+    name: str,
+    problem: Problem | None = None,
+    split: Any = "oblique",
+    n_rows: int | None = None,
+    *,
+    has_kernels: bool = True,
 ) -> torch.device:
     """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
     if name == "auto":
-        gains = problem is None or _gains_on_cuda(problem, split, n_rows)
+        gains = problem is None or _gains_on_cuda(problem, split, n_rows, has_kernels)
         return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)

@@ -275,14 +275,28 @@ def best_penalty(
 ) -> float:
     """The penalty out of a few whose models are best on rows that did not train the trees, all trees together.
 
-    Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
+    Of numbers it is the largest within one standard error of the best: few rows say little of a small one, whose models
+    may be far off. Those that are tried are in rows of mean weight, so that weights which sum to one change nothing.
     """
     unit = float(np.mean([problem.training.weight.mean() for problem in problems]))
-    scores = np.zeros(len(PENALTIES))
+    scores: list[list[Doubles]] = [[] for _ in PENALTIES]
     for tree, problem, judges in zip(trees, problems, held, strict=True):
         leaf = route_rows(tree, judges.X, n_jobs)
         for number, penalty in enumerate(PENALTIES):
             fitted = with_models(tree, problem, unit * penalty, n_jobs)
             answers = fitted.meaning.answers(fitted.scaled_values(leaf, judges.X))
-            scores[number] += judges.weight @ np.asarray(problem.target.agreement(answers, judges.y), dtype=np.float64)
-    return unit * PENALTIES[int(np.argmax(scores))]
+            scores[number].append(np.asarray(problem.target.agreement(answers, judges.y), dtype=np.float64))
+    weight = np.concatenate([judges.weight for judges in held])
+    sums = [sum(float(part.weight @ one) for part, one in zip(held, rows, strict=True)) for rows in scores]
+    best = int(np.argmax(sums))
+    if isinstance(problems[0].target, Gaussians):
+        of_rows = [np.concatenate(rows) for rows in scores]
+        best = max(number for number, rows in enumerate(of_rows) if _is_near(of_rows[best] - rows, weight))
+    return unit * PENALTIES[best]
+
+
+def _is_near(lost: Doubles, weight: Doubles) -> bool:
+    """Whether what rows lose is in the mean no more than its standard error."""
+    share = weight / weight.sum()
+    mean = float(share @ lost)
+    return mean <= float(np.sqrt((share**2 * (lost - mean) ** 2).sum()))

@@ -41,6 +41,8 @@ class Plan:
     feature_groups: tuple[tuple[int, int], ...] = ()
     """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
     mass_threshold: float = 0.0
+    upper_levels: int | None = None
+    """How many levels of a large tree are finetuned first; None trains the whole of it at once."""
 
     def steepness_at(self, epoch: int) -> float:
         """γ during an epoch, the first one being 0."""
@@ -53,9 +55,12 @@ class Plan:
 
     @property
     def later_half(self) -> Plan:
-        """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start."""
+        """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start.
+
+        It goes on with what was trained before, so that upper levels need not come first.
+        """
         done = self.epochs // 2
-        return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done))
+        return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done), upper_levels=None)
 
     @property
     def has_penalties(self) -> bool:

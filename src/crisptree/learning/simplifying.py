@@ -21,6 +21,7 @@ from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
+from crisptree.targets import Target
 from crisptree.tree import Tree
 from crisptree.warning import CrispTreeWarning
 
@@ -31,8 +32,9 @@ ROUNDING = 1e-9
 
 
 class Counted(NamedTuple):
-    """The rows of every class that reach every leaf of the deterministic tree.  (n_leaves, n_classes)"""
+    """What the rows add up to that reach every leaf of the deterministic tree.  (n_leaves, n_statistics)"""
 
+    target: Target
     training: Doubles
     validation: Doubles
 
@@ -42,12 +44,21 @@ class Counted(NamedTuple):
         structure = tree.structure
         leaf = route_rows(tree, held.X, n_jobs)
         judged = tree.meaning.tally(held.y, held.weight, leaf, structure.n_leaves)
-        return cls(tree.statistics.node_counts[structure.n_splits :], judged)
+        return cls(tree.meaning, tree.statistics.node_counts[structure.n_splits :], judged)
+
+    def as_leaves(self, structure: TreeStructure) -> Doubles:
+        """How well every node would answer the validation rows that pass it, by its training rows.  (n_nodes,)"""
+        nodes = structure.sums_below(self.training)
+        tables = self.target.tables(nodes)
+        for node in np.flatnonzero(self.target.weight(nodes) == 0):
+            # Splits come after their parents, leaves after all splits.
+            tables[node] = tables[structure.parents[node]]
+        return self.target.agreements(tables, structure.sums_below(self.validation))
 
     def score(self, structure: TreeStructure) -> float:
-        """The accuracy on the validation rows, with leaf tables from the training rows."""
-        majority = _majorities(structure, self.training)[structure.n_splits :]
-        return float(self.validation[np.arange(len(majority)), majority].sum() / self.validation.sum())
+        """The accuracy on the validation rows, or R² about, with leaf tables from the training rows."""
+        right = self.as_leaves(structure)[structure.n_splits :]
+        return float(right.sum() / self.target.weight(self.validation).sum())
 
 
 @one_thread()
@@ -85,7 +96,8 @@ def simplify(
     """
     generator = torch.Generator().manual_seed(spec.seed)
     tree = without_dead_splits(tree, spec.leaf_prior)
-    soft = Tree.soft(tree, device_of(spec.device, problem, spec.split), LINEAR.get(str(spec.split), ObliqueSplits))
+    device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
+    soft = Tree.soft(tree, device, LINEAR.get(str(spec.split), ObliqueSplits))
     start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)
     for terms, must in _stages(soft, max_terms, go_on=lowest is not None):
         thinner = _refitted(now.soft.tree, terms, spec, problem, generator, on_epoch)
@@ -139,7 +151,7 @@ class Stage:
         tree = self.soft.tree
         structure, nodes = tree.structure.pruned(ends)
         splits, leaves = nodes[: structure.n_splits], nodes[structure.n_splits :]
-        rows = counted.training.sum(axis=1)
+        rows = counted.target.weight(counted.training)
         tables = tree.structure.means_below(tree.leaves.double().cpu().numpy(), rows)[leaves]
         kept = tree.splits.select(splits.tolist())
         pruned = replace(tree, structure=structure, splits=kept, leaves=torch.from_numpy(tables).to(tree.leaves))
@@ -190,13 +202,12 @@ def _refitted(
 def weakest_links(structure: TreeStructure, counted: Counted, lowest: float) -> list[int]:
     """Which splits to make leaves of, so that the validation score stays at ``lowest`` or above.
 
-    Again and again the split goes whose subtree brings the fewest right answers for each split that it needs. A subtree
+    Again and again the split goes whose subtree brings the least right for each split that it needs. A subtree
     that brings none, or does harm, goes at once.
     """
     n_splits = structure.n_splits
-    node_counts = structure.sums_below(counted.validation)
-    as_leaf = node_counts[np.arange(structure.n_nodes), _majorities(structure, counted.training)]
-    needed = (lowest - ROUNDING) * node_counts[0].sum()
+    as_leaf = counted.as_leaves(structure)
+    needed = (lowest - ROUNDING) * counted.target.weight(counted.validation).sum()
     splits_below = np.append(np.ones(n_splits), np.zeros(structure.n_leaves))
     right = as_leaf.copy()
     alive = np.ones(n_splits, dtype=bool)
@@ -225,13 +236,3 @@ def _under(structure: TreeStructure, split: int) -> npt.NDArray[np.int64]:
     spans = structure.leaf_spans[: structure.n_splits]
     start, stop = spans[split]
     return np.flatnonzero((spans[:, 0] >= start) & (spans[:, 1] <= stop))
-
-
-def _majorities(structure: TreeStructure, counts: Doubles) -> npt.NDArray[np.intp]:
-    """The most frequent class of every node; without any rows that of the node above.  (n_nodes,)"""
-    nodes = structure.sums_below(counts)
-    majority = nodes.argmax(axis=1)
-    for node in np.flatnonzero(nodes.sum(axis=1) == 0):
-        # Splits come after their parents, leaves after all splits.
-        majority[node] = majority[structure.parents[node]]
-    return majority

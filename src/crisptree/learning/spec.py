@@ -127,6 +127,8 @@ class Spec:
                 **common | {"steepness": _tuning_steepness(parameters, growth)},
                 epochs=parameters["finetune_epochs"],
                 learning_rate=rate,
+                # Linear leaves say more than a table could of what lies below upper levels.
+                upper_levels=None if parameters.get("leaves") == "linear" else parameters["upper_levels"],
             ),
             limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
             split=parameters["split"],
@@ -146,6 +148,12 @@ class Spec:
             leaf_penalty=_leaf_penalty(parameters, mean_weight),
             row_weight=mean_weight,
         )
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether the fused steps on CUDA know all of it; signs, groups of features and linear leaves are torch's."""
+        free = not self.constraints.signs and not self.growth.shrinks_groups
+        return self.split == "oblique" and free and self.leaf_penalty is None
 
     @property
     def input_shape(self) -> tuple[int, int, int] | None:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crisptree.learning.batches import Groups
+from crisptree.learning.batches import Groups, group_rows
+from crisptree.learning.row_routing import leaves_of
 from crisptree.learning.samples import Samples
-from crisptree.splits import ObliqueSplits
+from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.targets import Gaussians
+from crisptree.tree import Tree
 
 ROWS = 256
 """Rows of a node that are looked at."""
@@ -25,6 +27,9 @@ AXES, DIRECTIONS = 16, 8
 
 QUANTILES = (0.2, 0.35, 0.5, 0.65, 0.8)
 """Where along a direction a hyperplane may stand, as shares of the rows."""
+
+FEWEST_ROWS = 32
+"""Fewer rows of a node, out of a sample of all, say nothing about where to begin."""
 
 OFF_THE_MIDDLE = 0.37
 """Rows are picked at no round share of all weights, where rounding would tell one row from its copy."""
@@ -58,6 +63,33 @@ def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generato
     direction, threshold = (torch.cat([one[part] for one in found]) for part in (0, 1))
     turned = {"weight": direction * length[:, None], "bias": -threshold * length}
     return Start(splits.replaced(turned), torch.cat([one[2] for one in found], dim=1))
+
+
+def looked_around(
+    splits: AbstractSplits, tables: Tensor, tree: Tree, leaves: list[int], sample: Samples, generator: torch.Generator
+) -> tuple[AbstractSplits, Tensor]:
+    """Stumps at some leaves of a tree, those of numbers at the best start that a sample of all rows tells of.
+
+    Where the sample has too few rows of a leaf, its stump begins as it is. Tables are (2, n_nodes · n_values).
+    """
+    if not isinstance(sample.target, Gaussians) or not isinstance(splits, ObliqueSplits) or not len(sample):
+        return splits, tables
+    leaf = torch.cat([leaves_of(tree, sample, rows) for rows in sample.pieces()])
+    here = torch.bincount(leaf, minlength=tree.structure.n_leaves)[leaves]
+    known = torch.nonzero(here >= FEWEST_ROWS)[:, 0]
+    if not len(known):
+        return splits, tables
+    groups = group_rows(leaf, [leaves[number] for number in known.tolist()])
+    chosen = splits.select(known)
+    assert isinstance(chosen, ObliqueSplits)
+    start = best_start(chosen, sample, groups, generator)
+    parameters = {name: value.detach().clone() for name, value in splits.parameters.items()}
+    for name, value in start.splits.parameters.items():
+        parameters[name][known] = value
+    wide = tables.reshape(2, len(leaves), -1).clone()
+    before, sums = (part.reshape(2 * len(known), -1) for part in (wide[:, known], start.statistics))
+    wide[:, known] = sample.target.update(sums, before, 0.0).reshape(2, len(known), -1)
+    return splits.replaced(parameters), wide.reshape(2, -1)
 
 
 def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:

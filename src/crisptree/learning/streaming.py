@@ -34,8 +34,10 @@ from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, turns_of
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.learning.spec import Spec
-from crisptree.learning.stumps import Stumps
+from crisptree.learning.starts import looked_around
+from crisptree.learning.stumps import Stumps, started_tables
 from crisptree.learning.train import EpochEnd, train
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
@@ -135,8 +137,10 @@ class _Stream:
         candidates = {0: _Open(self.totals.n_rows, self.totals.statistics, root)}
         while leaves := [leaf for leaf, state in candidates.items() if self._may_split(tree, leaf, state)]:
             centers = torch.stack([candidates[leaf].center for leaf in leaves])
-            tables = target.random_tables(2 * len(leaves), self.generator).reshape(2, -1).to(like)
-            level = _Level(tree, leaves, initial(centers, self.generator).trainable(), tables)
+            tables = started_tables(target, [candidates[leaf].statistics for leaf in leaves], self.generator).to(like)
+            splits = initial(centers, self.generator)
+            splits, tables = looked_around(splits, tables, tree, leaves, self.sample, self.generator)
+            level = _Level(tree, leaves, splits.trainable(), tables)
             try:
                 self._train(cast(Trainee, level), self.spec.growth, "grow", tree.structure.depth + 1, len(leaves))
             except StopTraining:
@@ -198,10 +202,20 @@ class _Stream:
         return tree, candidates
 
     def finetuned(self, greedy: TrainedTree) -> TrainedTree:
-        """All splits and leaves trained together."""
+        """All splits and leaves trained together; of a large tree the upper levels first."""
         plan, tree = self.spec.finetuning, greedy.tree
         if not tree.structure.n_splits or not plan.epochs:
             return greedy
+        *upper_stages, (_, plan) = stages(plan, tree.structure, self.totals.n_rows)
+        for stage in upper_stages:
+            upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(self._hard_counts(upper)))
+            trained = self._tuned(upper.tree, stage.plan)
+            tree = upper.put_back(trained.tree)
+            if self.on_epoch:
+                return TrainedTree(tree, trained.steepness)
+        return self._tuned(tree, plan)
+
+    def _tuned(self, tree: Tree, plan: Plan) -> TrainedTree:
         trainee = _Whole(tree, self._shares(tree) if plan.has_penalties else None)
         steepness = plan.final_steepness
         try:
@@ -213,10 +227,13 @@ class _Stream:
 
     def _shares(self, tree: Tree) -> Tensor:
         """The part of all rows that visits each split, as ``WholeTree.penalty_shares`` has it."""
-        counts = sum(hard_counts(tree, samples).double().cpu().numpy() for samples in self.one_pass())
-        visits = self.sample.target.weight(tree.structure.sums_below(np.asarray(counts)))
+        visits = self.sample.target.weight(tree.structure.sums_below(self._hard_counts(tree)))
         shares = np.maximum(visits[: tree.structure.n_splits] / visits[0], 1 / self.totals.n_rows)
         return torch.from_numpy(shares).to(self.sample.device)
+
+    def _hard_counts(self, tree: Tree) -> Doubles:
+        """What the rows that reach every leaf add up to.  (n_leaves, n_statistics)"""
+        return np.asarray(sum(hard_counts(tree, samples).double().cpu().numpy() for samples in self.one_pass()))
 
     def crisp(self, soft: TrainedTree) -> CrispTree:
         """The deterministic tree, with tables and statistics of all rows."""

@@ -6,7 +6,7 @@ ONE stump in which every row has a place, its node: the leaf tables of all nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,10 +21,16 @@ from crisptree.learning.row_routing import reads_in_place, turns_of
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import gain
+from crisptree.targets import Target, gain
 
 GAIN_DIGITS = 9
 """Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
+
+
+def started_tables(target: Target, statistics: Sequence[npt.NDArray[np.float64]], generator: torch.Generator) -> Tensor:
+    """The first tables of stumps at leaves, from what the rows of each leaf add up to.  (2, m · n_values)"""
+    tables = target.random_tables(2 * len(statistics), generator).reshape(2, len(statistics), -1)
+    return target.stump_tables(tables, torch.from_numpy(np.stack(statistics))).reshape(2, -1)
 
 
 class Stumps:

@@ -15,7 +15,7 @@ from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.path import plot_path
 from crisptree.plots.regions import plot_regions
 from crisptree.plots.residuals import plot_residuals
-from crisptree.plots.segmentation import plot_segmentation
+from crisptree.plots.segmentation import plot_pixel_numbers, plot_segmentation
 from crisptree.plots.style import class_colors
 from crisptree.plots.training import plot_training
 from crisptree.plots.tree import plot_tree
@@ -31,5 +31,6 @@ __all__ = [
     "plot_confusion",
     "plot_residuals",
     "plot_segmentation",
+    "plot_pixel_numbers",
     "class_colors",
 ]

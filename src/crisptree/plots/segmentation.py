@@ -1,4 +1,4 @@
-"""A segmented image beside its truth: the paper's figure of four panels."""
+"""What was found for every pixel of an image beside the truth: the paper's figure of four panels."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from matplotlib.axes import Axes
 from crisptree.plots.style import new_grid
 
 INCHES = 3.0  # side of a panel
+UNIT = {"vmin": 0.0, "vmax": 1.0}
+
+Panel = tuple[str, npt.NDArray[Any], dict[str, float]]
+"""A title, the values of all pixels, and from where to where greys go."""
 
 
 def plot_segmentation(
@@ -48,20 +52,74 @@ def plot_segmentation(
     array of matplotlib axes
         One for each panel.
     """
-    if np.ndim(image) not in (2, 3):
-        raise ValueError(f"`image` must be (height, width[, channels]); got an array of shape {np.shape(image)}.")
-    shape = np.shape(image)[:2]
-    unit = {"vmin": 0, "vmax": 1}
-    shown: list[tuple[str, Any, dict[str, int]]] = [("image", _drawable(np.asarray(image)), {})]
+    shown: list[Panel] = [_image(image)]
     if truth is not None:
         shown.append(("ground truth", np.unique(truth, return_inverse=True)[1].reshape(np.shape(truth)), {}))
-    shown.append(("leaf affiliation", np.asarray(leaves), unit))
-    shown.append((f"p({class_name})" if class_name else "probability", 1 - np.asarray(probability), unit))
+    shown.append(("leaf affiliation", np.asarray(leaves), UNIT))
+    shown.append((f"p({class_name})" if class_name else "probability", 1 - np.asarray(probability), UNIT))
+    return _drawn(shown, axes, titles, "Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1].")
+
+
+def plot_pixel_numbers(
+    image: npt.ArrayLike,
+    truth: npt.ArrayLike | None,
+    leaves: npt.ArrayLike,
+    numbers: npt.ArrayLike,
+    axes: Sequence[Axes] | npt.NDArray[Any] | None = None,
+    *,
+    name: str = "predicted",
+    titles: bool = True,
+) -> npt.NDArray[Any]:
+    """Draw an image, the true numbers of its pixels, the leaf of every pixel and the numbers found, side by side.
+
+    True numbers and those found are drawn on one scale of greys, which the true ones set where there are some.
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        The image; of two, or more than three channels the first is drawn.
+    truth : array of shape (height, width), or None
+        The true numbers, NaN where there are none; None leaves the panel out.
+    leaves : array of shape (height, width)
+        ``CrispPixelRegressor.leaf_image``: leaves from left to right as greys from 0 to 1.
+    numbers : array of shape (height, width)
+        ``CrispPixelRegressor.predict``, or ``predict_std``; of several outputs one.
+    axes : sequence of matplotlib axes, default=None
+        As many as there are panels; None makes a figure.
+    name : str, default="predicted"
+        What the numbers are.
+    titles : bool, default=True
+        Whether panels say what they show.
+
+    Returns
+    -------
+    array of matplotlib axes
+        One for each panel.
+    """
+    shown: list[Panel] = [_image(image)]
+    scale = np.asarray(numbers if truth is None else truth, dtype=np.float64)
+    known = scale[np.isfinite(scale)]
+    limits = {"vmin": float(known.min()), "vmax": float(known.max())} if len(known) else {}
+    if truth is not None:
+        shown.append(("ground truth", scale, limits))
+    shown += [("leaf affiliation", np.asarray(leaves), UNIT), (name, np.asarray(numbers), limits)]
+    return _drawn(shown, axes, titles, "Of several outputs draw one, e.g. predict(image)[:, :, 0].")
+
+
+def _image(image: npt.ArrayLike) -> Panel:
+    if np.ndim(image) not in (2, 3):
+        raise ValueError(f"`image` must be (height, width[, channels]); got an array of shape {np.shape(image)}.")
+    return "image", _drawable(np.asarray(image)), {}
+
+
+def _drawn(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArray[Any]:
+    """Panels side by side, each of one value for every pixel of the first one."""
+    shape = np.shape(shown[0][1])[:2]
     for title, values, _ in shown[1:]:
         if np.shape(values) != shape:
             raise ValueError(
                 f"all panels must have one value for each of the image's {shape} pixels; got {np.shape(values)} for "
-                f"{title}. Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1]."
+                f"{title}. {hint}"
             )
     panel = (INCHES, INCHES * shape[0] / shape[1])
     drawn = new_grid(axes, 1, len(shown), panel, (0.0, 0.3 if titles else 0.0))[0]

@@ -72,11 +72,13 @@ class Encoder:
         elif not values.present.all():
             self.filled[column.name] += int((~values.present).sum())
 
-    def rows(self, on_batch: Callable[[], Any] = lambda: None) -> Rows:
-        """All rows of the file at once.  (n, n_features)"""
+    def rows(self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None) -> Rows:
+        """All rows of the file at once, or those that are wanted: no others are held.  (n, n_features)"""
         size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
-        blocks, n_rows = [np.zeros((0, width), dtype=np.float32)], 0
+        blocks, n_rows, start = [np.zeros((0, width), dtype=np.float32)], 0, 0
         for block in self.blocks(on_batch):
+            if wanted is not None:
+                start, block = start + len(block), block[wanted[start : start + len(block)]]
             n_rows += len(block)
             most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
             blocks.append(block)

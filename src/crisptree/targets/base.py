@@ -159,6 +159,17 @@ class Target(ABC):
         return tables
 
     @abstractmethod
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """``agreement`` of what tables predict, added up over the rows that statistics are of.  → (m,)"""
+
+    def told(self, tables: Doubles) -> Doubles:
+        """What another tree is told of rows beside their features: numbers that do not follow from each other.
+
+        (m, n_values) → (m, n_told)
+        """
+        return tables
+
+    @abstractmethod
     def check(self, tables: Doubles) -> str | None:
         """What some numbers are instead of tables ("not probabilities"), or None; files are not trusted."""
 

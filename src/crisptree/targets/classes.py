@@ -104,6 +104,14 @@ class Classes(Target):
         """The number of the most frequent class."""
         return tables.argmax(1)
 
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """The rows of the most frequent class."""
+        return statistics[np.arange(len(tables)), self.answers(tables)]
+
+    def told(self, tables: Doubles) -> Doubles:
+        """The probabilities of all classes but the first."""
+        return tables[:, 1:]
+
     def check(self, tables: Doubles) -> str | None:
         if (tables < 0).any() or not np.allclose(tables.sum(axis=1), 1, atol=1e-4):
             return "not probabilities"

@@ -21,6 +21,9 @@ SAME = 1e-12
 STRATA = 10
 """Rows are held out from so many parts of the range of y alike."""
 
+MEMBERS_AT_ONCE = 2**26
+"""Places times rows that are written down at once where sums are products; see ``sums_by_products``."""
+
 
 @dataclass(frozen=True)
 class Gaussians(Target):
@@ -122,6 +125,8 @@ class Gaussians(Target):
     def _sums(self, each: Tensor, weight: Tensor, place: Tensor, n_places: int) -> Tensor:
         """(b, n_statistics), (b, …), (b,) → (n_places, …, n_statistics)"""
         weighted = weight[..., None] * each.reshape(len(each), *[1] * (weight.dim() - 1), self.n_statistics)
+        if weight.is_cuda:
+            return sums_by_products(weighted, place, n_places)
         return weight.new_zeros(n_places, *weighted.shape[1:]).index_add_(0, place, weighted)
 
     def _each(self, y: Any) -> Any:
@@ -176,6 +181,17 @@ class Gaussians(Target):
         """The means.  (m, n_outputs)"""
         return tables[:, : self.n_outputs]
 
+    def agreements(self, tables: Doubles, statistics: Doubles) -> Doubles:
+        """The weight of the rows less their squared error, in the mean over outputs."""
+        from crisptree.equations.gaussian import squared_error
+
+        wrong = squared_error(*self._parts(statistics), self.answers(tables)) / self.n_outputs
+        return np.asarray(self.weight(statistics) - wrong)
+
+    def told(self, tables: Doubles) -> Doubles:
+        """The means."""
+        return tables[:, : self.n_outputs]
+
     def in_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
         """The means times the unit plus the center, and the variances times its square."""
         mean, variance = tables[:, : self.n_outputs], tables[:, self.n_outputs :]
@@ -185,3 +201,18 @@ class Gaussians(Target):
         if tables.shape[1] % 2 or (tables[:, self.n_outputs :] < 0).any():
             return "not means and variances"
         return None
+
+
+def sums_by_products(values: Tensor, place: Tensor, n_places: int) -> Tensor:
+    """The values added up place by place, in one order. On CUDA ``index_add_`` has none, and two fits could differ.
+
+    (b, …), (b,) → (n_places, …)
+    """
+    import torch
+
+    numbers = torch.arange(n_places, device=place.device)[:, None]
+    each, at_once = values.flatten(1), max(1, MEMBERS_AT_ONCE // n_places)
+    sums = values.new_zeros(n_places, each.shape[1])
+    for some, there in zip(each.split(at_once), place.split(at_once), strict=True):
+        sums += (there == numbers).to(values) @ some
+    return sums.reshape(n_places, *values.shape[1:])

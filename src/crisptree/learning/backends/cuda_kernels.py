@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from crisptree.equations.gaussian import DEEPEST_DOUBT
+
 ROWS_PER_TASK = 16
 FEATURES_AT_ONCE = 128
 FEATURES_OF_ROWS = 1024
@@ -16,6 +18,8 @@ NODES_AT_ONCE = 256
 
 GAMMA, LEARNING_RATE, L1, L2, ROUGHNESS, MASS_THRESHOLD, NOISE = (tl.constexpr(place) for place in range(7))
 """Where each number stands in ``settings``. They travel as a tensor: a kernel would take a plain number as float32."""
+
+DOUBT = tl.constexpr(DEEPEST_DOUBT)
 
 
 @triton.jit
@@ -33,6 +37,23 @@ def _sigmoid(z):
 @triton.jit
 def _log_sigmoid(z):
     return tl.minimum(z, 0.0) - tl.log(1.0 + tl.exp(-tl.abs(z)))
+
+
+@triton.jit
+def _log_density(y, form, step, mask, OUTPUTS: tl.constexpr):
+    """log N(y; m, v), where m, 1 / 2v and the log of the highest density follow each other, ``step`` apart."""
+    log = tl.load(form + 2 * OUTPUTS * step, mask=mask, other=0.0)
+    for output in range(OUTPUTS):
+        far = tl.load(y + output, mask=mask, other=0.0) - tl.load(form + output * step, mask=mask, other=0.0)
+        log -= far * far * tl.load(form + (OUTPUTS + output) * step, mask=mask, other=0.0)
+    return log
+
+
+@triton.jit
+def _moments(y, column, mask, OUTPUTS: tl.constexpr):
+    """What a row of numbers adds to the statistics of a leaf: 1, its y and their squares, column by column."""
+    value = tl.load(y + tl.maximum(column - 1, 0) % OUTPUTS, mask=mask, other=0.0)
+    return tl.where(column == 0, 1.0, tl.where(column <= OUTPUTS, value, value * value))
 
 
 @triton.jit(do_not_specialize=["first_task"])
@@ -61,20 +82,28 @@ def stump_tasks(
     log_likelihood,
     first_task,
     n_features,
-    n_classes,
-    n_labels,
-    CLASSES: tl.constexpr,
+    width,
+    n_cells,
+    OUTPUTS: tl.constexpr,
+    WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
-    """A few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood."""
+    """A few rows of one stump: their part of the gradient, of the leaf counts and of the log-likelihood.
+
+    ``width`` numbers are the table of a leaf, and so many its counts; see ``cuda_leaves``. Without ``OUTPUTS`` y are
+    classes.
+    """
     slot = tl.program_id(0)
     task = first_task + slot
     group = tl.load(task_group + task)
     lane = tl.arange(0, ROWS)
     here = lane < tl.load(task_rows + task)
     row = tl.load(order + tl.load(task_begin + task) + lane, mask=here, other=0)
-    label = tl.load(y + row, mask=here, other=0)
+    if OUTPUTS == 0:
+        label = tl.load(y + row, mask=here, other=0)
+    else:
+        numbers = y + row * OUTPUTS
     base = X + row * n_features
     own = group * n_features
     kind = X.dtype.element_ty
@@ -88,9 +117,16 @@ def stump_tasks(
         new_sum += tl.sum(x * tl.load(weight + own + feature, mask=inside, other=0.0)[None, :], axis=1)
     gamma = tl.load(steepness + group)
     old_score = tl.load(before_steepness + group) * (old_sum + tl.load(before_bias + group))
-    cell = tables + group * n_classes + label
-    left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
-    right = _log_sigmoid(old_score) + tl.log(tl.load(cell + n_labels, mask=here, other=1.0))
+    if OUTPUTS == 0:
+        cell = tables + group * width + label
+        left = _log_sigmoid(-old_score) + tl.log(tl.load(cell, mask=here, other=1.0))
+        right = _log_sigmoid(old_score) + tl.log(tl.load(cell + n_cells, mask=here, other=1.0))
+    else:
+        form = tables + group * width + tl.zeros([ROWS], dtype=tl.int32)
+        left_density = _log_density(numbers, form, 1, here, OUTPUTS)
+        right_density = _log_density(numbers, form + n_cells, 1, here, OUTPUTS)
+        left = _log_sigmoid(-old_score) + tl.maximum(left_density, right_density - DOUBT)
+        right = _log_sigmoid(old_score) + tl.maximum(right_density, left_density - DOUBT)
     h_left, h_right = _sigmoid(left - right), _sigmoid(right - left)  # 1 − h would lose the smaller one's digits
     likelihood = tl.maximum(left, right) + tl.log(1.0 + tl.exp(-tl.abs(right - left)))
     own_weight = tl.load(sample_weight + row, mask=here, other=0.0)
@@ -108,36 +144,39 @@ def stump_tasks(
         )
     tl.store(bias_gradient + slot, tl.sum(residual, axis=0))
     tl.store(log_likelihood + task, tl.sum(tl.where(here, once * likelihood, 0.0), axis=0))
-    classes = tl.arange(0, CLASSES)
-    is_class = (label[:, None] == classes[None, :]).to(kind)
-    into = counts + task.to(tl.int64) * 2 * n_classes + classes
-    tl.store(into, tl.sum(is_class * (once * h_left)[:, None], axis=0), mask=classes < n_classes)
-    tl.store(into + n_classes, tl.sum(is_class * (once * h_right)[:, None], axis=0), mask=classes < n_classes)
+    column = tl.arange(0, WIDTH)
+    if OUTPUTS == 0:
+        adds = (label[:, None] == column[None, :]).to(kind)
+    else:
+        adds = _moments(numbers[:, None], column[None, :], here[:, None], OUTPUTS)
+    into = counts + task.to(tl.int64) * 2 * width + column
+    tl.store(into, tl.sum(adds * (once * h_left)[:, None], axis=0), mask=column < width)
+    tl.store(into + width, tl.sum(adds * (once * h_right)[:, None], axis=0), mask=column < width)
     is_first = tl.load(task_is_first + task) != 0
     tl.store(steps + group, tl.load(steps + group) + 1, mask=is_first)
 
 
 @triton.jit
 def stump_counts(
-    task_counts, group_tasks, group_start, counts, n_classes, n_labels, CLASSES: tl.constexpr, TASKS: tl.constexpr
+    task_counts, group_tasks, group_start, counts, width, n_cells, WIDTH: tl.constexpr, TASKS: tl.constexpr
 ):
     """The leaf counts of one group on one side: the sum over its tasks, in their order."""
     group = tl.program_id(0)
     side = tl.program_id(1)
-    classes = tl.arange(0, CLASSES)
-    total = tl.zeros([CLASSES], dtype=counts.dtype.element_ty)
+    column = tl.arange(0, WIDTH)
+    total = tl.zeros([WIDTH], dtype=counts.dtype.element_ty)
     end = tl.load(group_start + group + 1)
     for start in range(tl.load(group_start + group), end, TASKS):
         place = start + tl.arange(0, TASKS)
         task = tl.load(group_tasks + place, mask=place < end, other=0)
-        inside = (place < end)[:, None] & (classes < n_classes)[None, :]
+        inside = (place < end)[:, None] & (column < width)[None, :]
         part = tl.load(
-            task_counts + (task * 2 + side)[:, None] * n_classes + classes[None, :],
+            task_counts + (task * 2 + side)[:, None] * width + column[None, :],
             mask=inside,
             other=0.0,
         )
         total += tl.sum(part, axis=0)
-    tl.store(counts + side * n_labels + group * n_classes + classes, total, mask=classes < n_classes)
+    tl.store(counts + side * n_cells + group * width + column, total, mask=column < width)
 
 
 @triton.jit(do_not_specialize=["begin", "step"])
@@ -148,7 +187,7 @@ def route(
     order,
     y,
     sample_weight,
-    log_tables,
+    tables,
     settings,
     steepness,
     before_steepness,
@@ -160,7 +199,7 @@ def route(
     right_node,
     nodes,
     residual,
-    one_hot,
+    adds,
     log_likelihood,
     reached,
     begin,
@@ -170,18 +209,23 @@ def route(
     n_splits,
     n_leaves,
     n_levels,
-    n_classes,
-    CLASSES: tl.constexpr,
+    width,
+    OUTPUTS: tl.constexpr,
+    WIDTH: tl.constexpr,
     NODES: tl.constexpr,
 ):
     """One row through the whole tree: down to the responsibilities of the leaves, up to the residuals of the splits.
 
-    ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up.
+    ``nodes`` is the row's own line of working memory: log μ on the way down, masses on the way up. Into its line of
+    ``adds`` goes what it adds to the counts of a leaf that is wholly responsible for it.
     """
     here = tl.program_id(0)
     kind = scores.dtype.element_ty
     row = tl.load(order + begin + here)
-    label = tl.load(y + row)
+    if OUTPUTS == 0:
+        label = tl.load(y + row)
+    else:
+        numbers = y + row * OUTPUTS
     weight = tl.load(sample_weight + row)
     mass_threshold = tl.load(settings + MASS_THRESHOLD)
     line = nodes + here.to(tl.int64) * (n_splits + n_leaves)
@@ -206,11 +250,24 @@ def route(
         tl.debug_barrier()
 
     leaves = line + n_splits
+    if OUTPUTS > 0:
+        densest = tl.full([NODES], float("-inf"), dtype=kind)
+        for start in range(0, n_leaves, NODES):
+            leaf = start + tl.arange(0, NODES)
+            mask = leaf < n_leaves
+            density = _log_density(numbers + leaf * 0, tables + leaf, n_leaves, mask, OUTPUTS)
+            densest = tl.maximum(densest, tl.where(mask, density, float("-inf")))
+        least = tl.max(densest, axis=0) - DOUBT
     peak = tl.full([NODES], float("-inf"), dtype=kind)
     for start in range(0, n_leaves, NODES):
         leaf = start + tl.arange(0, NODES)
         mask = leaf < n_leaves
-        joint = tl.load(leaves + leaf, mask=mask) + tl.load(log_tables + leaf * n_classes + label, mask=mask)
+        if OUTPUTS == 0:
+            says = tl.load(tables + leaf * width + label, mask=mask)
+        else:
+            density = _log_density(numbers + leaf * 0, tables + leaf, n_leaves, mask, OUTPUTS)
+            says = tl.maximum(density, least)
+        joint = tl.load(leaves + leaf, mask=mask) + says
         tl.store(leaves + leaf, joint, mask=mask)
         peak = tl.maximum(peak, tl.where(mask, joint, float("-inf")))
     tl.debug_barrier()
@@ -249,11 +306,11 @@ def route(
             tl.store(reached + split, 1, mask=enough)
         tl.debug_barrier()
     once = weight * tl.load(step_in_counts + step)
-    classes = tl.arange(0, CLASSES)
-    tl.store(
-        one_hot + here.to(tl.int64) * n_classes + classes,
-        tl.where(classes == label, once, 0.0),
-        mask=classes < n_classes,
-    )
+    column = tl.arange(0, WIDTH)
+    if OUTPUTS == 0:
+        added = tl.where(column == label, once, 0.0)
+    else:
+        added = once * _moments(numbers, column, column < width, OUTPUTS)
+    tl.store(adds + here.to(tl.int64) * width + column, added, mask=column < width)
     into = log_likelihood + begin + here + one
     tl.store(into, tl.load(into) + once * likelihood)

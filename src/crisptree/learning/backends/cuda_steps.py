@@ -17,12 +17,12 @@ from torch import Tensor
 
 from crisptree.learning.backends.base import EpochResult, Trainee
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
+from crisptree.learning.backends.cuda_leaves import LEAVES
 from crisptree.learning.backends.cuda_work import StumpWork, TreeWork, Work, kernels
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import ObliqueSplits
-from crisptree.targets import Classes
 from crisptree.warning import CrispTreeWarning
 
 logger = logging.getLogger("crisptree")
@@ -36,8 +36,8 @@ SHARE_FOR_COPIES = 0.5
 SECONDS_OF_BUILDING = 0.1
 """The smallest kernel takes longer only where it is not in Triton's cache, and then the others are not there either."""
 
-MOST_CLASSES = 4096
-"""A kernel holds the classes of several tasks at once."""
+MOST_STATISTICS = 4096
+"""A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
 
 
 def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
@@ -79,7 +79,7 @@ class CudaSteps:
 
     @staticmethod
     def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
-        """Hyperplanes and classes on CUDA, where Triton works and an epoch's windows fit into memory.
+        """Hyperplanes, and classes or numbers, on CUDA, where Triton works and an epoch's windows fit into memory.
 
         Their weights must be free to have any sign, and l1 must shrink them one by one.
         """
@@ -88,11 +88,11 @@ class CudaSteps:
             isinstance(trainee.splits, ObliqueSplits)
             and trainee.signs is None
             and not plan.shrinks_groups
-            and type(samples.target) is Classes
+            and type(samples.target) in LEAVES
             and samples.device.type == "cuda"
             and rows.dtype in (torch.float32, torch.float64)
             and rows.arrays[0].is_contiguous()
-            and samples.target.n_values <= MOST_CLASSES
+            and samples.target.n_statistics <= MOST_STATISTICS
             and (isinstance(rows, ArrayRows) or _copies_fit(trainee, samples, plan))
             and _triton_works(samples.device)
         )

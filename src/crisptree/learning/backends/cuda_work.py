@@ -13,6 +13,7 @@ from torch import Tensor
 
 from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Trainee, Weighing, penalty_shares
+from crisptree.learning.backends.cuda_leaves import LEAVES
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
@@ -55,14 +56,16 @@ class Work(ABC):
         self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
         self.moving = torch.ones_like(self.steps)
         n_taken = int(trainee.groups.taken(plan).sum())
+        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+        y = self.leaves.y
         self.rows: Tensor
         self.reads_in_place = isinstance(samples.rows, ArrayRows)
         if isinstance(samples.rows, ArrayRows):
-            self.rows, self.labels, self.row_weights = samples.rows.values, samples.y, samples.weight
+            self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
             self.order = trainee.groups.rows.new_empty(n_taken)
         else:  # the kernels read an array: the rows of an epoch are copied, in its order
             self.rows = self.empty(n_taken, self.n_features)
-            self.labels, self.row_weights = samples.y.new_empty(n_taken), samples.weight.new_empty(n_taken)
+            self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
             self.order = torch.arange(n_taken, device=self.device)
         numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold, SLOPE * plan.input_noise**2)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
@@ -70,31 +73,33 @@ class Work(ABC):
         self.shares = penalty_shares(trainee, plan).to(self.settings)
         self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
         self.pull = torch.zeros_like(self.steepness)
-        self.counts = torch.zeros_like(trainee.leaves)
+        self.width = samples.target.n_statistics
+        self.block = 1 << (self.width - 1).bit_length()
+        self.counts = trainee.leaves.new_zeros(len(trainee.leaves), trainee.n_places * self.width)
         self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
-        self.tables = torch.empty_like(trainee.leaves)
+        self.given = torch.empty_like(trainee.leaves)
+        self.tables = torch.empty_like(self.leaves.tables(trainee.leaves))
         weighing = Weighing(samples, trainee.groups, plan)
         self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
         self.zeros = trainee.zeros
-        self.n_classes = samples.target.n_values
-        self.classes = 1 << (self.n_classes - 1).bit_length()
         self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
 
     def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
         self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
         self.steepness.fill_(pace.steepness)
         self.before_steepness.fill_(pace.steepness)
-        self.tables.copy_(leaves)
+        self.given.copy_(leaves)
         if self.reads_in_place:
             self.order.copy_(order)
             return
         for copies, some in zip(self.rows.split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
             copies.copy_(self.samples.batch(some))
-        self.labels.copy_(self.samples.y[order])
+        self.y.copy_(self.leaves.y[order])
         self.row_weights.copy_(self.samples.weight[order])
 
     def remember(self) -> None:
-        """Responsibilities of this epoch come from the parameters as they are now."""
+        """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
+        self.tables.copy_(self.leaves.tables(self.given))
         if not self.fresh:
             self.before_weight.copy_(self.weight)
             self.before_bias.copy_(self.bias)
@@ -206,19 +211,19 @@ class StumpWork(Work):
         self.group_start = self.numbers(np.append(0, np.cumsum(np.bincount(group, minlength=self.n_splits))))
         most = max(number for _, number, *_ in self.layout)
         self.gradient, self.bias_gradient = self.empty(most, self.n_features), self.empty(most)
-        self.task_counts = self.empty(n_tasks, 2, self.n_classes)
+        self.task_counts = self.empty(n_tasks, 2, self.width)
         self.log_likelihood = self.empty(n_tasks)
         self.n_launches = 4 * len(self.layout)
         self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
 
     def launch(self) -> None:
         self.remember()
-        n_labels = self.n_splits * self.n_classes
+        n_cells = self.n_splits * self.width
         for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
             self.damp(self.steepness)
             kernels.stump_tasks[(n_tasks,)](
                 self.rows,
-                self.labels,
+                self.y,
                 self.row_weights,
                 self.order,
                 self.weight,
@@ -236,9 +241,10 @@ class StumpWork(Work):
                 self.log_likelihood,
                 first_task,
                 self.n_features,
-                self.n_classes,
-                n_labels,
-                CLASSES=self.classes,
+                self.width,
+                n_cells,
+                OUTPUTS=self.leaves.n_outputs,
+                WIDTH=self.block,
                 ROWS=kernels.ROWS_PER_TASK,
                 FEATURES=self.row_block,
                 num_warps=8,
@@ -251,9 +257,9 @@ class StumpWork(Work):
             self.by_group,
             self.group_start,
             self.counts,
-            self.n_classes,
-            n_labels,
-            CLASSES=self.classes,
+            self.width,
+            n_cells,
+            WIDTH=self.block,
             TASKS=kernels.TASKS_AT_ONCE,
         )
 
@@ -275,20 +281,16 @@ class TreeWork(Work):
             self.numbers(np.concatenate([line[place] for line in self.schedule]), self.dtype) for place in (1, 2)
         )
         longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
-        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.n_classes)))
+        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width)))
         self.x = self.empty(self.piece, self.n_features)
         self.scores = self.empty(self.piece, len(self.both_weights) * self.n_splits)
         self.nodes = self.empty(self.piece, self.n_splits + self.n_leaves)
         self.residual = self.empty(self.piece, self.n_splits)
-        self.one_hot = self.empty(self.piece, self.n_classes)
+        self.adds = self.empty(self.piece, self.width)
         self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
         self.log_likelihood = self.empty(len(self.order))
         self.every_split = self.numbers(np.arange(self.n_splits + 1))
         self.n_launches = 14 * len(list(self._pieces()))
-
-    def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
-        super().begin(pace, order, leaves)
-        self.tables.log_()
 
     def launch(self) -> None:
         self.remember()
@@ -308,7 +310,7 @@ class TreeWork(Work):
             self._route(step, begin, rows)
             self.gradient.addmm_(residual.T, x)
             self.bias_gradient.add_(residual.sum(dim=0))
-            self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.one_hot[:rows])
+            self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
             if is_last:
                 self.steps.add_(self.moving)
                 self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
@@ -329,7 +331,7 @@ class TreeWork(Work):
             self.bias,
             self.before_bias,
             self.order,
-            self.labels,
+            self.y,
             self.row_weights,
             self.tables,
             self.settings,
@@ -343,7 +345,7 @@ class TreeWork(Work):
             self.right,
             self.nodes,
             self.residual,
-            self.one_hot,
+            self.adds,
             self.log_likelihood,
             self.moving,
             begin,
@@ -353,7 +355,8 @@ class TreeWork(Work):
             self.n_splits,
             self.n_leaves,
             self.n_levels,
-            self.n_classes,
-            CLASSES=self.classes,
+            self.width,
+            OUTPUTS=self.leaves.n_outputs,
+            WIDTH=self.block,
             NODES=kernels.NODES_AT_ONCE,
         )

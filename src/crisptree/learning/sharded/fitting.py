@@ -19,15 +19,17 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import Best, TrainedTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.plan import Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Growth
 from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.steps import ShardedGroups
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Doubles, Work
 from crisptree.learning.spec import Spec
+from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.rows.base import scaled_rows
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
@@ -41,6 +43,7 @@ def fit_shards(
     mean_weight: float,
     team: Team,
     on_epoch: Listener | None = None,
+    sample: Part | None = None,
 ) -> tuple[CrispTree, CrispTree]:
     """Grow and finetune a tree; the greedy one and the finetuned one, the same in every process.
 
@@ -60,6 +63,8 @@ def fit_shards(
         The processes.
     on_epoch : callable, optional
         Hears of every epoch in the first process, which alone may ask to stop.
+    sample : Part, optional
+        Some of all rows, the same in every process, that tell where stumps of numbers may begin.
     """
     kind = kind_for(spec, problem)
     with training_on(spec, kind, problem) as device:
@@ -73,13 +78,17 @@ def fit_shards(
         ended = Together(team, on_epoch)
         scaled = list(map(samples_of, shards.parts))
         generator = torch.Generator().manual_seed(spec.seed)
-        common = (shards.first, shards.n_shards, team, generator, ended)
-        work = Work(spec, kind, problem.target, scaled, samples_of(problem.training), *common)
+        none = samples_of(problem.training)
+        common = (none, shards.first, shards.n_shards, team, generator, ended)
+        looked_at = none if sample is None else samples_of(sample)
+        held_weights = spec.constraints.on(problem.scaling, device)
+        work = Work(spec, kind, problem.target, scaled, *common, looked_at, held_weights)
         greedy = TrainedTree(Growth(work).grown(), spec.growth.final_steepness)
         tuned = greedy
         if not ended.asked:
             judges = None if held is None else list(map(samples_of, held.parts))
-            tuned = _finetuned(work, greedy, judges)
+            tuned = _finetuned(work, greedy, spec.finetuning, judges)
+            tuned = _annealed_again(work, tuned, judges, ended)
 
         def crisp(soft: TrainedTree) -> CrispTree:
             return _crisp(soft, spec, problem, shards, team)
@@ -113,12 +122,15 @@ class Whole:
 
     is_whole_tree = True
     n_places = 1
-    zeros = signs = models = None
+    models = None
 
     def __init__(self, work: Work, tree: Tree) -> None:
         self.work, self.start = work, tree
         self.structure, self.leaves = tree.structure, tree.leaves
         self.splits = tree.splits.trainable()
+        chooses = work.held is not None and work.held.chooses  # growth has chosen the weights of every split
+        self.zeros = tree.splits.parameters["weight"].detach() == 0 if chooses else None
+        self.signs = work.signs
         own = [Groups.everything(len(shard), shard.device) for shard in work.shards]
         self.sharded = ShardedGroups.of(own, 1, work.n_shards, work.first, work.team)
 
@@ -147,24 +159,50 @@ class Whole:
         return torch.from_numpy(_hard_counts(self.work, self.tree())).to(self.leaves)
 
 
-def _finetuned(work: Work, greedy: TrainedTree, held: list[Samples] | None) -> TrainedTree:
-    """All splits and leaves trained together."""
-    plan, tree = work.spec.finetuning, greedy.tree
+def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] | None) -> TrainedTree:
+    """All splits and leaves trained together, of a large tree the upper levels first; before where none was better."""
+    tree = before.tree
     if not tree.structure.n_splits or not plan.epochs:
-        return greedy
-    trainee = Whole(work, tree)
+        return before
     start = TrainedTree(tree, plan.steepness_at(0))
+    trainee = Whole(work, tree)
+    *upper_stages, (_, plan) = stages(plan, tree.structure, int(trainee.sharded.sizes.sum()))
+    for stage in upper_stages:
+        upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(_hard_counts(work, upper)))
+        levels = Whole(work, upper.tree)
+        stopped_at = _train_whole(work, levels, stage.plan)
+        tree = upper.put_back(levels.tree())
+        if stopped_at is not None:
+            return TrainedTree(tree, stopped_at)
+        trainee = Whole(work, tree)
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)
-    steepness, depth = plan.final_steepness, tree.structure.depth
-    numbers = {"level": depth, "n_splits": tree.structure.n_splits}
-    try:
-        work.train(trainee, trainee.sharded, plan, phase="finetune", judge=best, **numbers)
-    except StopTraining as stop:
-        steepness = plan.steepness_at(stop.args[0].epoch - 1)
+    stopped_at = _train_whole(work, trainee, plan, best)
     if not (work.spec.restore_best and best is not None):
-        return TrainedTree(trainee.tree(), steepness)
-    return greedy if best.tree is start else best.tree
+        return TrainedTree(trainee.tree(), plan.final_steepness if stopped_at is None else stopped_at)
+    return before if best.tree is start else best.tree
+
+
+def _annealed_again(work: Work, best: TrainedTree, held: list[Samples] | None, ended: Together) -> TrainedTree:
+    """The best of some further rounds; see ``learning.fitting``."""
+    score = _Score(work, work.shards if held is None else held)
+    for _ in range(work.spec.reanneal):
+        if ended.asked:
+            break
+        again = _finetuned(work, best, work.spec.finetuning.later_half, held)
+        if again is not best and score(again.tree) >= score(best.tree):
+            best = again
+    return best
+
+
+def _train_whole(work: Work, trainee: Whole, plan: Plan, judge: Best | None = None) -> float | None:
+    """Train a tree; γ of the epoch after which a callback has asked to stop, or None."""
+    depth, n_splits = trainee.structure.depth, trainee.structure.n_splits
+    try:
+        work.train(trainee, trainee.sharded, plan, phase="finetune", level=depth, n_splits=n_splits, judge=judge)
+    except StopTraining as stop:
+        return plan.steepness_at(stop.args[0].epoch - 1)
+    return None
 
 
 @dataclass(frozen=True, eq=False)

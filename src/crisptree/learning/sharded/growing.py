@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.equations.alternating import hard_responsibilities
 from crisptree.learning.batches import Groups, group_rows
+from crisptree.learning.constraints import begun
 from crisptree.learning.growing import TRIES
 from crisptree.learning.history import StopTraining
+from crisptree.learning.plan import Plan
 from crisptree.learning.row_routing import turns_of
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.steps import ShardedGroups
+from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.work import Doubles, Work
+from crisptree.learning.starts import looked_around
+from crisptree.learning.stumps import Stumps, started_tables
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import gain
@@ -49,12 +53,15 @@ class Level:
     """Stumps at some leaves, in training."""
 
     is_whole_tree = False
-    zeros = signs = models = None
+    models = None
     structure = TreeStructure.stump()
 
-    def __init__(self, work: Work, groups: ShardedGroups, splits: AbstractSplits, leaves: Tensor) -> None:
+    def __init__(
+        self, work: Work, groups: ShardedGroups, splits: AbstractSplits, leaves: Tensor, zeros: Tensor | None = None
+    ) -> None:
         self.work, self.sharded, self.leaves = work, groups, leaves
         self.splits = splits.trainable()
+        self.zeros, self.signs = zeros, work.signs
 
     @property
     def n_places(self) -> int:
@@ -77,17 +84,11 @@ class Level:
 
     @torch.no_grad()
     def hard_counts(self, samples: Samples) -> Tensor:
-        target, counts = samples.target, []
-        for shard, groups in zip(self.work.shards, self.sharded.own, strict=True):
-            own = self.leaves.new_zeros(2, self.n_places * target.n_statistics, dtype=torch.float64)
-            for rows, group, turned in _turns(self.splits, shard, groups):
-                h = hard_responsibilities(turned.reshape(-1, 1).to(own), self.structure)
-                own += target.statistics(h * shard.weight[rows][:, None], shard.y[rows], group, self.n_places)
-            counts.append(own)
-        return torch.from_numpy(self.work.team.total(counts, tuple(self._shape(target.n_statistics)))).to(self.leaves)
-
-    def _shape(self, n_statistics: int) -> tuple[int, int]:
-        return 2, self.n_places * n_statistics
+        splits, tables = self.splits.detached(), self.leaves.double()
+        own = zip(self.work.shards, self.sharded.own, strict=True)
+        counts = [Stumps(splits, tables, groups).hard_counts(shard) for shard, groups in own]
+        shape = (2, self.n_places * samples.target.n_statistics)
+        return torch.from_numpy(self.work.team.total(counts, shape)).to(self.leaves)
 
 
 class Growth:
@@ -141,32 +142,51 @@ class Growth:
 
     def _tried(self, leaves: list[int]) -> tuple[list[Candidate], list[int]]:
         """Stumps at some leaves: those of use, and the leaves whose stump leaves too little on a side."""
-        work, target, limits = self.work, self.work.target, self.limits
+        work, target = self.work, self.work.target
         own = [_grouped(of_row, leaves) for of_row in self.leaf_of_row]
         groups = ShardedGroups.of(own, len(leaves), work.n_shards, work.first, work.team)
         centers = torch.stack([self.open[leaf].center for leaf in leaves])
-        splits = work.kind.candidates(centers, work.generator)
-        tables = target.random_tables(2 * len(leaves), work.generator).reshape(2, -1).to(work.none.weight)
-        level = Level(work, groups, splits, tables)
+        splits = begun(work.kind.candidates(centers, work.generator), centers, work.held, is_sparse=False)
+        tables = started_tables(target, [self.open[leaf].statistics for leaf in leaves], work.generator)
+        tables = tables.to(work.none.weight)
+        if work.sample is not None and work.held is None:
+            splits, tables = looked_around(splits, tables, self.tree, leaves, work.sample, work.generator)
+        tried = [self._outcome(leaves, own, Level(work, groups, splits, tables), centers)]
+        if work.signs is not None:  # they say what is on the right side: the other way round is tried too
+            turned = Level(work, groups, splits, tables.flip(0))
+            tried.append(self._outcome(leaves, own, turned, centers, heard=False))
+        found, again = [], []
+        for number, leaf in enumerate(leaves):
+            good = [one for one in tried if one.good[number]]
+            best = max(good, key=lambda one: one.decreases[number], default=None)
+            if best is None:
+                again.append(leaf)
+            elif best.decreases[number] >= self.limits.min_impurity_decrease:
+                found.append(best.candidate(number, leaf, work))
+        return found, again
+
+    def _outcome(
+        self, leaves: list[int], own: list[Groups], level: Level, centers: Tensor, *, heard: bool = True
+    ) -> Tried:
+        """What trained stumps do to the rows of all shards."""
+        work, plan, limits = self.work, self.work.spec.growth, self.limits
         depth = int(self.tree.structure.leaf_depths[leaves].max()) + 1
-        work.train(level, groups, work.spec.growth, phase="grow", level=depth, n_splits=len(leaves))
+
+        def trained(level: Level, plan: Plan, *, heard: bool) -> None:
+            work.train(level, level.sharded, plan, phase="grow", level=depth, n_splits=len(leaves), heard=heard)
+
+        trained(level, plan, heard=heard)
+        if work.held is not None and work.held.chooses:
+            splits, zeros = work.held.thinned(level.splits, centers)
+            level = Level(work, level.sharded, splits, level.leaves, zeros)
+            trained(level, plan.later_half, heard=False)
         left, right = self._counted(own, len(leaves), level.splits.detached())
+        target = work.target
         weights = target.weight(left.statistics), target.weight(right.statistics)
         good = np.minimum(left.n, right.n) >= max(limits.min_samples_leaf, 1)
         good &= np.minimum(*weights) >= limits.min_weight_fraction_leaf * self.total
         decreases = gain(target, left.statistics, right.statistics) * (weights[0] + weights[1]) / self.total
-        both = level.leaves.reshape(2, len(leaves), -1).transpose(0, 1)
-        found = [
-            Candidate(
-                leaves[number],
-                level.splits.select([number]).detached(),
-                both[[number]],
-                float(decreases[number]),
-                (left.open(number, work), right.open(number, work)),
-            )
-            for number in np.flatnonzero(good & (decreases >= limits.min_impurity_decrease)).tolist()
-        ]
-        return found, [leaf for leaf, well in zip(leaves, good.tolist(), strict=True) if not well]
+        return Tried(level, left, right, good, decreases)
 
     def _split(self, chosen: list[Candidate]) -> list[int]:
         """Stumps in the place of their leaves; the new leaves."""
@@ -216,6 +236,23 @@ class Side(NamedTuple):
         own = self.statistics[number]
         weight = max(float(work.target.weight(own)), np.finfo(float).tiny)
         return Open(int(self.n[number]), own, torch.from_numpy(self.sums[number] / weight).to(work.none.weight))
+
+
+class Tried(NamedTuple):
+    """Trained stumps, what they send left and right, whether that is enough, and what they add to the likelihood."""
+
+    level: Level
+    left: Side
+    right: Side
+    good: npt.NDArray[np.bool_]
+    decreases: Doubles
+
+    def candidate(self, number: int, leaf: int, work: Work) -> Candidate:
+        """One of them, as it waits at its leaf."""
+        tables = self.level.leaves.reshape(2, len(self.good), -1).transpose(0, 1)[[number]]
+        sides = self.left.open(number, work), self.right.open(number, work)
+        split = self.level.splits.select([number]).detached()
+        return Candidate(leaf, split, tables, float(self.decreases[number]), sides)
 
 
 def _grouped(leaf_of_row: Tensor, leaves: list[int]) -> Groups:

@@ -54,6 +54,17 @@ class Team:
             if there is not values:
                 values.copy_(there)
 
+    def reduce_rows(self, values: Tensor, index: Tensor | None) -> None:
+        """The same for some rows of a matrix, or for all."""
+        if not self.talks:
+            return
+        if index is None:
+            self.reduce(values)
+            return
+        some = values[index]
+        self.reduce(some)
+        values[index] = some
+
     def total(self, parts: Sequence[Any], shape: tuple[int, ...] = ()) -> Doubles:
         """The sum of arrays of some shape over the shards of all processes; ``parts`` are those of this one's.
 

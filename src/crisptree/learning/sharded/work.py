@@ -9,14 +9,17 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from crisptree.learning.backends import Trainee
 from crisptree.learning.batches import NoOrders
+from crisptree.learning.constraints import Held
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.gradients import Rows, units_of
-from crisptree.learning.sharded.steps import ShardedGroups, ShardedSteps
+from crisptree.learning.sharded.groups import ShardedGroups
+from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.spec import Spec
 from crisptree.learning.train import ALGORITHMS, EpochEnd, Judge, train
@@ -40,6 +43,10 @@ class Work:
         The number of the first shard here, and of all.
     on_epoch : callable
         Hears of every epoch, in every process alike.
+    sample : Samples, optional
+        Some rows of all shards, the same in every process.
+    held : Held, optional
+        What the weights of splits may be.
     """
 
     spec: Spec
@@ -52,13 +59,19 @@ class Work:
     team: Team
     generator: torch.Generator
     on_epoch: Listener
+    sample: Samples | None = None
+    held: Held | None = None
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs
 
     @cached_property
     def rows(self) -> Rows:
         """What kernels need of the shards, with the units of their gradients."""
         n = self.none.n_features
         largest = np.zeros(n + 1)
-        for samples in self.shards:
+        for samples in filter(len, self.shards):
             for rows in samples.pieces():
                 there = samples.batch(rows).abs().amax(dim=0).double().cpu().numpy()
                 largest[:n] = np.maximum(largest[:n], there)
@@ -76,8 +89,9 @@ class Work:
         level: int,
         n_splits: int,
         judge: Judge | None = None,
+        heard: bool = True,
     ) -> None:
-        """The epochs of a phase."""
+        """The epochs of a phase, of which listeners hear."""
         limits = self.spec.limits
         n_levels = level if phase == "finetune" else None if limits.max_leaf_nodes else limits.max_depth
 
@@ -92,7 +106,7 @@ class Work:
             plan,
             generator=self.generator,
             orders=NoOrders(self.generator),
-            on_epoch=report,
+            on_epoch=report if heard else None,
             name=f"growth at level {level}" if phase == "grow" else "finetuning",
             judge=judge,
             steps=ShardedSteps(trainee, groups, self.rows, plan, self.team, self.generator, fresh=fresh),
