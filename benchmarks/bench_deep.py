@@ -27,7 +27,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "`mass_threshold=0.01`": {"mass_threshold": 0.01},
     '`finetune_steepness="continue"`': {"finetune_steepness": "continue"},
     "`upper_levels=4`": {"upper_levels": 4},
-    "`upper_levels=8`": {"upper_levels": 8},
 }
 
 COMMON = {"max_depth": 16, "epochs": 10, "finetune_epochs": 10, "n_jobs": 1}

@@ -17,6 +17,7 @@ from crisptree import (
     CrispSegmenter,
     CrispTreeClassifier,
     CrispTreeRegressor,
+    StopTraining,
     TableEncoder,
 )
 from crisptree.estimators import surveys
@@ -400,7 +401,7 @@ def number_tree(**more):
 
 
 def test_a_tree_of_numbers_in_batches_is_as_good_as_one_of_arrays():
-    X, y = numbers()
+    X, y = numbers(1200)
     learner, fresh = number_tree().fit(in_batches(X, y)), numbers(seed=1)
     assert learner.score(*fresh) > number_tree().fit(X, y).score(*fresh) - 0.03
     assert learner.score(*fresh) > 0.8
@@ -460,3 +461,22 @@ def test_a_fit_of_numbers_in_batches_goes_on_from_a_checkpoint(tmp_path):
     first, again = (quick.fit(in_batches(X, y), **given).tree_ for _ in range(2))
     assert np.array_equal(first.weight, again.weight)
     assert np.array_equal(first.leaves, again.leaves)
+
+
+def test_a_large_tree_of_batches_is_finetuned_from_above(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 1000)
+    X, _ = rows(900)
+    y = np.random.default_rng(0).integers(2, size=len(X))
+
+    def tuned(**more):
+        history = model(**{"upper_levels": 1, "min_updates": 0} | more).fit(in_batches(X, y)).history_
+        return [record.level for record in history if record.phase == "finetune" and record.epoch == 1]
+
+    def stop(record):
+        if record.phase == "finetune":
+            raise StopTraining
+
+    assert tuned() == [1, 2, 3]
+    assert tuned(callbacks=[stop]) == [1]
+    assert tuned(upper_levels=None) == [3]

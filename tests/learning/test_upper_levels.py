@@ -1,4 +1,4 @@
-"""Deep trees, whose upper levels are finetuned first."""
+"""Large trees, whose upper levels are finetuned first."""
 
 import os
 from itertools import groupby
@@ -24,9 +24,10 @@ def noise(n=120, n_features=4):
 
 
 @pytest.fixture
-def two_levels_are_deep(monkeypatch):
-    """Trees of more than two levels count as deep, so that tests need no large ones."""
-    monkeypatch.setattr("crisptree.learning.upper_levels.DEEP", 1)
+def three_splits_are_many(monkeypatch):
+    """Trees of three splits count as large, so that tests need none of thousands."""
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 3)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
 
 
 def tuned_levels(model):
@@ -53,11 +54,12 @@ def counts_of(tree, x, y):
 
 @pytest.mark.parametrize(
     ("upper", "depth", "levels"),
-    [(4, 10, [10]), (4, 11, [4, 8, 11]), (4, 17, [4, 8, 16, 17]), (10, 16, [10, 16]), (None, 16, [16])],
+    [(4, 10, [10]), (4, 11, [4, 8, 11]), (1, 11, [1, 2, 4, 8, 11]), (10, 11, [10, 11]), (None, 11, [11])],
 )
-def test_levels_are_doubled_until_the_whole_of_a_deep_tree_is_trained(upper, depth, levels):
-    plan = Plan(upper_levels=upper, mass_threshold=1e-3)
-    found = stages(plan, depth)
+def test_levels_are_doubled_until_the_whole_of_a_large_tree_is_trained(upper, depth, levels):
+    plan, structure = Plan(upper_levels=upper, mass_threshold=1e-3), TreeStructure.balanced(depth)
+    found = stages(plan, structure, n_rows=4 * structure.n_splits)
+    assert stages(plan, structure, n_rows=4 * structure.n_splits + 1) == [Stage(depth, Plan(mass_threshold=1e-3))]
     assert [stage.levels for stage in found] == levels
     assert found[0].plan == Plan(mass_threshold=1e-3)
     assert len({stage.plan.mass_threshold for stage in found[1:]}) <= 1
@@ -65,8 +67,9 @@ def test_levels_are_doubled_until_the_whole_of_a_deep_tree_is_trained(upper, dep
 
 
 def test_exact_steps_stay_exact_and_no_threshold_is_above_one():
-    assert [stage.plan.mass_threshold for stage in stages(Plan(upper_levels=4), 16)] == [0.0, 0.0, 0.0]
-    assert stages(Plan(upper_levels=4, mass_threshold=0.5), 16)[-1].plan.mass_threshold == 1.0
+    large = TreeStructure.balanced(11)
+    assert [stage.plan.mass_threshold for stage in stages(Plan(upper_levels=4), large, 1)] == [0.0, 0.0, 0.0]
+    assert stages(Plan(upper_levels=4, mass_threshold=0.5), large, 1)[-1].plan.mass_threshold == 1.0
 
 
 def test_upper_levels_send_rows_where_the_whole_tree_does_and_know_their_classes():
@@ -101,21 +104,21 @@ def test_what_was_trained_above_is_put_back_and_nothing_else_moves():
     np.testing.assert_array_equal(found[1:], before[1:])
 
 
-def test_trees_of_ten_levels_are_finetuned_at_once():
+def test_trees_of_fewer_splits_are_finetuned_at_once():
     X, y = noise()
     fits = [CrispTreeClassifier.paper(**QUICK, max_depth=10, upper_levels=upper).fit(X, y) for upper in (None, 4)]
     np.testing.assert_array_equal(fits[0].tree_.weight, fits[1].tree_.weight)
     assert fits[0].history_ == fits[1].history_
-
-
-def test_a_tree_of_more_levels_is_finetuned_from_above():
-    X, y = noise(600, 2)
-    model = CrispTreeClassifier.paper(**QUICK, max_depth=11, upper_levels=4).fit(X, y)
-    assert [(levels, epochs) for levels, _, epochs in tuned_levels(model)] == [(4, 3), (8, 3), (11, 3)]
     assert CrispTreeClassifier.paper().upper_levels is None
 
 
-@pytest.mark.usefixtures("two_levels_are_deep")
+def test_a_tree_that_has_split_noise_to_the_end_is_finetuned_from_above():
+    X, y = noise(3000, 2)
+    model = CrispTreeClassifier.paper(**QUICK | {"batch_size": 1000}, max_depth=12, upper_levels=4).fit(X, y)
+    assert [(levels, epochs) for levels, _, epochs in tuned_levels(model)] == [(4, 3), (8, 3), (12, 3)]
+
+
+@pytest.mark.usefixtures("three_splits_are_many")
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -138,7 +141,7 @@ def test_every_kind_of_hyperplane_can_be_finetuned_from_above(parameters):
         assert (np.count_nonzero(model.tree_.weight, axis=1) <= 2).all()
 
 
-@pytest.mark.usefixtures("two_levels_are_deep")
+@pytest.mark.usefixtures("three_splits_are_many")
 @pytest.mark.parametrize(("leaves", "levels"), [("constant", [1, 2, 3]), ("linear", [3])])
 def test_numbers_are_finetuned_from_above_but_not_linear_leaves(leaves, levels):
     X, _ = noise()
@@ -147,7 +150,7 @@ def test_numbers_are_finetuned_from_above_but_not_linear_leaves(leaves, levels):
     assert [found for found, *_ in tuned_levels(model)] == levels
 
 
-@pytest.mark.usefixtures("two_levels_are_deep")
+@pytest.mark.usefixtures("three_splits_are_many")
 def test_a_callback_that_stops_upper_levels_stops_all():
     X, y = noise()
 
@@ -160,7 +163,7 @@ def test_a_callback_that_stops_upper_levels_stops_all():
     assert not np.array_equal(model.tree_.weight[0], model.greedy().tree_.weight[0])
 
 
-@pytest.mark.usefixtures("two_levels_are_deep")
+@pytest.mark.usefixtures("three_splits_are_many")
 def test_the_greedy_tree_is_kept_where_no_epoch_of_the_whole_tree_is_better():
     X, y = noise()
     model = CrispTreeClassifier.paper(
@@ -171,7 +174,7 @@ def test_the_greedy_tree_is_kept_where_no_epoch_of_the_whole_tree_is_better():
     assert model.score(X, y) == pytest.approx(max(*scores[6:], model.greedy().score(X, y)))
 
 
-@pytest.mark.usefixtures("two_levels_are_deep")
+@pytest.mark.usefixtures("three_splits_are_many")
 @pytest.mark.parametrize("epochs", range(7, 15, 3))
 def test_a_fit_that_is_killed_while_upper_levels_train_goes_on_to_the_same_tree(epochs, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)

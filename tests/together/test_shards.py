@@ -224,7 +224,7 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
 def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
     X, _, _ = rows("level by level")
     y = 100 + 3 * X[:, 2] + (X[:, 0] > 5.8)
-    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 100}
+    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 40}
     model = CrispTreeRegressor(**PLAIN, **short).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.predict(X).mean() == pytest.approx(y.mean(), abs=0.05)
@@ -281,3 +281,20 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
     fitted("level by level", checkpoint=tmp_path / "folder")
     with pytest.raises(CheckpointError, match="differs in rows, shards"):
         fitted("level by level", shards=4, checkpoint=tmp_path / "folder", resume=True)
+
+
+def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
+    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    X, _, _ = rows("level by level")
+    y = np.random.default_rng(0).integers(2, size=len(X))
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)
+    found = [record.level for record in model.history_ if record.phase == "finetune" and record.epoch == 1]
+    assert found == [1, 2, 3]
+
+    def stop(record):
+        if record.phase == "finetune":
+            raise StopTraining
+
+    model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1, callbacks=[stop]).fit(X, y)
+    assert (model.history_[-1].level, model.history_[-1].epoch) == (1, 1)

@@ -144,8 +144,8 @@ class CrispTreeClassifier(
         While finetuning, a split that carries less than this share of a row's probability is left alone: it is neither
         evaluated nor moved for that row. 0 is exact.
     upper_levels : int from 1 to 10 or None, default=4
-        A tree of more than ten levels is finetuned from above, so many levels first, then twice as many, and so on to
-        all: far quicker, and at least as accurate (docs/results/training-speed.md). None takes all of them at once.
+        A tree of 1024 splits or more, with four rows or fewer to each, is finetuned from above: so many levels first,
+        twice as many, and so on to all. Quicker, and better (docs/results/training-speed.md); None takes all at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         Subtract each feature's mean and divide by its own spread, by one spread for all, or leave the rows as they
         are; sparse rows are divided only. "auto" takes one spread for the pixels of images and each feature's own for
@@ -308,12 +308,6 @@ class CrispTreeClassifier(
     def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
         assert data.classes is not None
         return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        return checks.check_more_rows(self, X, y, sample_weight)
-
-    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
-        return checks.check_validation(self, validation, self.classes_).part
 
     def _take_up(self, data: TrainingData) -> None:
         assert data.classes is not None

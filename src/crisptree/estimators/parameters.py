@@ -195,7 +195,7 @@ class TreeParameters(Declared):
         default=4,
         rule=whole(1, high=10, none=True),
         flag="--upper-levels",
-        help="Levels of a tree deeper than ten that are finetuned before the whole of it.",
+        help="Levels of a tree of many splits, few rows to each, that are finetuned first.",
         before=None,
     )
     scale: str | None = parameter(default="feature", rule=one_of("feature", "global", None))

@@ -121,8 +121,8 @@ class CrispTreeRegressor(
     mass_threshold : float, default=1e-3
         While finetuning, a split that carries less than this share of a row's probability is left alone.
     upper_levels : int from 1 to 10 or None, default=4
-        A tree of more than ten levels is finetuned from above, so many levels first, then twice as many, and so on to
-        all: far quicker, and at least as accurate (docs/results/training-speed.md). None takes all of them at once.
+        A tree of 1024 splits or more, with four rows or fewer to each, is finetuned from above: so many levels first,
+        twice as many, and so on to all. Quicker, and better (docs/results/training-speed.md); None takes all at once.
     scale : {"auto", "feature", "global"} or None, default="auto"
         How features are scaled for training.
     prune : float, "auto" or None, default=None

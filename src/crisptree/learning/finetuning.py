@@ -120,7 +120,7 @@ def finetune(
     leaf_penalty: float | None = None,
     row_weight: float = 1.0,
 ) -> TrainedTree:
-    """Train the whole tree from where it stands; of a deep one the upper levels first, where the plan says so.
+    """Train the whole tree from where it stands; of a large one the upper levels first, if the plan says so.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def finetune(
     start = TrainedTree(tree, plan.steepness_at(0))
     if tree.structure.n_splits == 0 or plan.epochs == 0:
         return start
-    *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+    *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
     for stage in upper_stages:
         upper, ended = UpperLevels.of(tree, stage, partial(hard_counts, samples=samples)), Ending(on_epoch)
         theirs = None if zeros is None else zeros[upper.splits]

@@ -42,7 +42,7 @@ class Plan:
     """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
     mass_threshold: float = 0.0
     upper_levels: int | None = None
-    """How many levels of a deep tree are finetuned first; None trains the whole of it at once."""
+    """How many levels of a large tree are finetuned first; None trains the whole of it at once."""
 
     def steepness_at(self, epoch: int) -> float:
         """γ during an epoch, the first one being 0."""

@@ -202,11 +202,11 @@ class _Stream:
         return tree, candidates
 
     def finetuned(self, greedy: TrainedTree) -> TrainedTree:
-        """All splits and leaves trained together; of a deep tree the upper levels first."""
+        """All splits and leaves trained together; of a large tree the upper levels first."""
         plan, tree = self.spec.finetuning, greedy.tree
         if not tree.structure.n_splits or not plan.epochs:
             return greedy
-        *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+        *upper_stages, (_, plan) = stages(plan, tree.structure, self.totals.n_rows)
         for stage in upper_stages:
             upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(self._hard_counts(upper)))
             trained = self._tuned(upper.tree, stage.plan)

@@ -1,9 +1,9 @@
-"""Deep trees are finetuned from above: first their upper levels, all that lies below each of them being one leaf, then
-twice as many, and in the end the whole tree.
+"""Large trees on noisy rows are finetuned from above: first their upper levels, all that lies below each of them being
+one leaf, then twice as many, and in the end the whole tree.
 
 A soft tree of thousands of splits costs a row hundreds of them, and most of what it learns that way is where its upper
-splits had better lie. Few levels learn that as well, from few splits. What is left then lies along few paths of a row,
-and a coarser threshold on its mass loses nothing; see docs/results/training-speed.md.
+splits had better lie. Few levels learn that better, from few splits. What is left then lies along few paths of a row,
+and where splits part single rows a coarser threshold on its mass loses nothing; see docs/results/training-speed.md.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from torch import Tensor
 
 from crisptree.learning.plan import Plan
 from crisptree.splits import AbstractSplits
+from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
-DEEP = 10
-"""Trees of more levels than these are deep."""
+MANY_SPLITS = 1024
+"""A tree of so many splits, more than ten levels can have, is large; smaller ones are cheap while they are soft."""
 
-COARSER = 20.0
-"""What ``mass_threshold`` is multiplied by once the first upper levels of a deep tree are finetuned."""
+ROWS_PER_SPLIT = 4
+"""Large trees with more rows to a split part them by what they are, soon become steep, and are trained at once."""
+
+COARSER = 50.0
+"""What ``mass_threshold`` is multiplied by once the first upper levels are finetuned."""
 
 
 class Stage(NamedTuple):
@@ -35,14 +39,16 @@ class Stage(NamedTuple):
     plan: Plan
 
 
-def stages(plan: Plan, depth: int) -> list[Stage]:
-    """What is finetuned one after the other, the whole tree last; a tree that is not deep has no other stage.
+def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Stage]:
+    """What is finetuned one after the other, the whole tree last.
 
-    >>> [stage.levels for stage in stages(Plan(upper_levels=4), depth=16)]
-    [4, 8, 16]
+    A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
+
+    >>> [stage.levels for stage in stages(Plan(upper_levels=4), TreeStructure.balanced(11), n_rows=5_000)]
+    [4, 8, 11]
     """
-    alone = replace(plan, upper_levels=None)
-    if plan.upper_levels is None or depth <= DEEP:
+    alone, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
+    if plan.upper_levels is None or n_splits < MANY_SPLITS or n_rows > ROWS_PER_SPLIT * n_splits:
         return [Stage(depth, alone)]
     coarse = replace(alone, mass_threshold=min(COARSER * plan.mass_threshold, 1.0))
     found = [Stage(plan.upper_levels, alone)]
@@ -58,7 +64,7 @@ class UpperLevels:
     Parameters
     ----------
     whole : Tree
-        The deep tree.
+        The large tree.
     tree : Tree
         Its upper levels; the tables of its leaves come from the rows that reach them.
     splits : list of int

@@ -160,12 +160,13 @@ class Whole:
 
 
 def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] | None) -> TrainedTree:
-    """All splits and leaves trained together, of a deep tree the upper levels first; before where none was better."""
+    """All splits and leaves trained together, of a large tree the upper levels first; before where none was better."""
     tree = before.tree
     if not tree.structure.n_splits or not plan.epochs:
         return before
     start = TrainedTree(tree, plan.steepness_at(0))
-    *upper_stages, (_, plan) = stages(plan, tree.structure.depth)
+    trainee = Whole(work, tree)
+    *upper_stages, (_, plan) = stages(plan, tree.structure, int(trainee.sharded.sizes.sum()))
     for stage in upper_stages:
         upper = UpperLevels.of(tree, stage, lambda upper: torch.from_numpy(_hard_counts(work, upper)))
         levels = Whole(work, upper.tree)
@@ -173,7 +174,7 @@ def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] 
         tree = upper.put_back(levels.tree())
         if stopped_at is not None:
             return TrainedTree(tree, stopped_at)
-    trainee = Whole(work, tree)
+        trainee = Whole(work, tree)
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
     best = None if scored is None else Best(start, trainee.tree, scored)
     stopped_at = _train_whole(work, trainee, plan, best)
