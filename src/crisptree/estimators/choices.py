@@ -350,11 +350,9 @@ class Search:
         enough = self.best.score - HOPELESS[self.target.name]
         if self._is_free("split") and scikit_learns_score(self._folds({}), self.depth, self.seed) > enough:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            trials = []
+            found, trials = values | {"finetune_epochs": 0}, list[Trial]()
             for least in LEAST_ROWS[self.target.name]:
-                trials += self._every_depth(
-                    values | {"finetune_epochs": 0} | ({"min_samples_leaf": least} if least else {})
-                )
+                trials += self._every_depth(found | ({"min_samples_leaf": least} if least else {}))
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
