@@ -88,7 +88,7 @@ WITH_TSAN := $(CXX) -std=c++17 -O2 -g -fsanitize=thread -ffp-contract=off -pthre
 test-races:
 	@mkdir -p $(RACES)
 	$(WITH_TSAN) $(if $(IS_X86),-mavx2) -c $(NATIVE)/kernel_avx2.cpp -o $(RACES)/avx2.o
-	$(WITH_TSAN) $(if $(IS_X86),-mavx512f) -c $(NATIVE)/kernel_avx512.cpp -o $(RACES)/avx512.o
+	$(WITH_TSAN) $(if $(IS_X86),-mavx512f -mavx512bw) -c $(NATIVE)/kernel_avx512.cpp -o $(RACES)/avx512.o
 	$(WITH_TSAN) tests/native/at_once.cpp $(addprefix $(NATIVE)/,router.cpp kernel_scalar.cpp kernel_vector128.cpp) \
 	  $(RACES)/avx2.o $(RACES)/avx512.o -o $(RACES)/at_once
 	$(RACES)/at_once

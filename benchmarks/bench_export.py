@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "build" / "bench_export"
 PAGE = ROOT / "docs" / "results" / "export.md"
 FLASH = 32_000
-TERMS = (50, 64, 80)
+TERMS = (64, 80)
 EPOCHS = 10
 AT_ONCE = 100
 """Rows of one measurement in C: short enough that others rarely interrupt it."""

@@ -1,9 +1,14 @@
 """What a command knows of the processes that torchrun has started."""
 
+import numpy as np
 import pytest
 import typer
 
-from crisptree.cli.processes import _own_gpu
+from crisptree.cli.dialect import Dialect
+from crisptree.cli.output import Output
+from crisptree.cli.processes import Processes, _own_gpu
+from crisptree.cli.training import Request, check_columns, held_rows, read_training
+from crisptree.tables.survey import Choices
 
 
 def started(monkeypatch, here, rank=0):
@@ -34,3 +39,21 @@ def test_more_processes_than_gpus_are_refused_by_all(monkeypatch, rank, device, 
     started(monkeypatch, 2, rank)
     with pytest.raises(typer.BadParameter, match=message):
         _own_gpu(device, n_gpus)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_process_keeps_its_own_rows_and_the_first_one_those_held_out(size, shop):
+    request = Request(shop.csv, "buys", None, Choices(drop=["id"]), Dialect(), 0)
+    out, everything = Output(False, silent=True), []
+    with out.progress() as progress:
+        rows = read_training(check_columns(request), progress)
+        held = held_rows(rows.y, 0.25, 0)
+        whole = rows.part(held, out, progress)
+        for rank in range(size):
+            table = rows.part(held, out, progress, crew=Processes(rank, size))
+            everything.append(table.X)
+            assert table.X.flags.owndata or table.X.base.shape == table.X.shape  # nothing larger is held
+            assert (table.held_out is None) == (rank > 0)
+            assert np.array_equal(table.y, whole.y)
+    assert max(map(len, everything)) - min(map(len, everything)) <= 1
+    assert np.array_equal(np.concatenate(everything), whole.X)

@@ -18,7 +18,7 @@ from crisptree import (
     CrispSegmenter,
     CrispTreeClassifier,
 )
-from crisptree.estimators.checkpoints import _check_same
+from crisptree.estimators.checkpoints import _check_same, fingerprint
 from crisptree.learning.history import StopTraining
 from crisptree.learning.journal import Journal
 from crisptree.persistence import checkpoints, model_file
@@ -205,6 +205,17 @@ def test_a_checkpoint_of_another_fit_is_refused_and_what_differs_is_named(tmp_pa
     monkeypatch.setattr("crisptree.estimators.checkpoints.version", lambda name: "0")
     with pytest.raises(CheckpointError, match="version of crisptree, version of torch"):
         model.fit(X, y, checkpoint=tmp_path, resume=True)
+
+
+def test_a_checkpoint_knows_the_device_that_auto_means_for_its_rows(tmp_path, monkeypatch):
+    X, y = rows()
+    given = {"checkpoint": tmp_path / "folder", "resume": True}
+    on_cpu = CrispTreeClassifier(**PLAIN, device="cpu").fit(X, y, **given)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # so few rows train on the CPU all the same
+    again = CrispTreeClassifier(**PLAIN, device="auto").fit(X, y, **given)
+    assert np.array_equal(on_cpu.tree_.weight, again.tree_.weight)
+    known = {name: value for name, value in again.get_params().items() if name != "device"}
+    assert fingerprint({**known, "device": "auto"}, {"device": "cuda"}, 0)["device"] == "cuda"
 
 
 def test_what_only_the_checkpoint_knows_is_told_once():

@@ -401,7 +401,7 @@ def number_tree(**more):
 
 
 def test_a_tree_of_numbers_in_batches_is_as_good_as_one_of_arrays():
-    X, y = numbers()
+    X, y = numbers(1200)
     learner, fresh = number_tree().fit(in_batches(X, y)), numbers(seed=1)
     assert learner.score(*fresh) > number_tree().fit(X, y).score(*fresh) - 0.03
     assert learner.score(*fresh) > 0.8

@@ -123,9 +123,11 @@ def test_ties_go_left():
 @pytest.mark.parametrize("structure", SHAPES)
 def test_trees_of_any_shape_and_any_number_of_rows_work(structure):
     tree = random_flat_tree(structure, 5)
-    for n in (0, 1, 2, 3, 4, 5, 100):
+    for n in (0, 1, 2, 3, 4, 5, 7, 8, 9, 100):
         X = rows_of(n, 5)
-        assert np.array_equal(compiled.route_rows(tree, X), reference.route_rows(tree, X))
+        expected = reference.route_rows(tree, X)
+        for name in SETS:
+            assert np.array_equal(compiled.route_rows(tree, X, instruction_set=name), expected)
 
 
 def test_few_weights_are_kept_as_pairs():

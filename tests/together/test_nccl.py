@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from sklearn.datasets import load_digits
 
-from crisptree import CrispTreeClassifier
+from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.distributed import alone
 from tests.together.cases import PLAIN, digest
 from tests.together.test_shards import talkative
@@ -33,6 +33,14 @@ def test_a_group_on_cuda_fits_as_well_as_one_process(sums, nccl, talkative):
     found = CrispTreeClassifier(**SHORT).fit(X, y, sums=sums).score(X, y)
     with alone():
         assert abs(found - CrispTreeClassifier(**SHORT).fit(X, y).score(X, y)) < 0.05
+
+
+def test_a_group_on_cuda_fits_numbers_as_well_as_one_process(nccl, talkative):
+    X, y = load_digits(return_X_y=True)
+    numbers = y + 0.1 * X[:, 20]
+    found = CrispTreeRegressor(**SHORT).fit(X, numbers).score(X, numbers)
+    with alone():
+        assert abs(found - CrispTreeRegressor(**SHORT | {"device": "cpu"}).fit(X, numbers).score(X, numbers)) < 0.1
 
 
 def test_a_group_on_cuda_goes_on_from_a_checkpoint(nccl, talkative, tmp_path):

@@ -224,7 +224,7 @@ def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
 def test_a_common_tree_of_numbers_is_as_good_as_an_ordinary_one():
     X, _, _ = rows("level by level")
     y = 100 + 3 * X[:, 2] + (X[:, 0] > 5.8)
-    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 100}
+    short = {"split": "oblique", "max_depth": 3, "epochs": 6, "finetune_epochs": 8, "min_updates": 40}
     model = CrispTreeRegressor(**PLAIN, **short).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.predict(X).mean() == pytest.approx(y.mean(), abs=0.05)

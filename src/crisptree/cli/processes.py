@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ import typer
 
 STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun, and others that start process groups, tell every process."""
+
+
+SECONDS_TO_SPEAK = 5.0
+"""torchrun ends all processes when one has failed: others wait until the first one has said what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,10 @@ def together(device: str, data: Path) -> Iterator[Processes]:
     dist.init_process_group("nccl" if on_gpus else "gloo")
     try:
         yield crew
+    except Exception:
+        if not crew.is_first:
+            time.sleep(SECONDS_TO_SPEAK)
+        raise
     finally:
         dist.destroy_process_group()
 

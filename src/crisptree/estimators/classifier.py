@@ -309,12 +309,6 @@ class CrispTreeClassifier(
         assert data.classes is not None
         return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        return checks.check_more_rows(self, X, y, sample_weight)
-
-    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
-        return checks.check_validation(self, validation, self.classes_).part
-
     def _take_up(self, data: TrainingData) -> None:
         assert data.classes is not None
         self.classes_ = data.classes

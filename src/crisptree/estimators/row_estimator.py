@@ -12,7 +12,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
@@ -66,7 +65,6 @@ class RowEstimator(RowParameters, TreeEstimator):
         ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
         of.
         """
-        check_alone("this")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)

@@ -49,6 +49,16 @@ ONLY: dict[str, tuple[Any, ...]] = {
 }
 """What several processes can do together."""
 
+BECAUSE = {
+    "split": "thresholds are found by sorting whole columns, and gradients of modules have no units known before",
+    "grow": "other trees are found by looking at all rows at once",
+    "algorithm": "the rivals' steps look at all rows at once",
+    "leaves": "the model of a leaf is fitted to all of its rows at once",
+    "shifts": "no process knows how the others have shifted their images",
+    "warm_start": "processes might go on from different trees",
+}
+"""Why they cannot do more."""
+
 OWN = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; the first one's seed, callbacks and line of progress count."""
 
@@ -189,7 +199,10 @@ def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: An
     for name, allowed in ONLY.items():
         if callable(parameters[name]) or parameters[name] not in allowed:
             words = " or ".join(map(repr, allowed))
-            raise ValueError(f"`{name}` must be {words} for a fit by several processes; got {parameters[name]!r}.")
+            raise ValueError(
+                f"`{name}` must be {words} for a fit by several processes, because {BECAUSE[name]}; got "
+                f"{parameters[name]!r}."
+            )
 
 
 def _check_same(team: Team, here: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.labels import class_numbers, label_type
+
+if TYPE_CHECKING:
+    from crisptree.learning.problem import Part
 
 
 class Updating:
@@ -74,7 +77,8 @@ class NumberUpdatingMixin(Updating):
         >>> from sklearn.datasets import load_diabetes
         >>> from crisptree import CrispTreeRegressor
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = CrispTreeRegressor(max_depth=2, random_state=0).partial_fit(X[::2], y[::2])
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "steepness_step": 0.1, "shrinkage": 0.0}
+        >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **given).partial_fit(X[::2], y[::2])
         >>> model = model.partial_fit(X[1::2], y[1::2])
         >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
         (442, True)
@@ -91,6 +95,13 @@ class NumberUpdatingMixin(Updating):
 
 class UpdatingMixin(Updating):
     """An estimator of classes that takes its rows in parts."""
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> checks.TrainingData:
+        return checks.check_more_rows(self, X, y, sample_weight)
+
+    def _rows_that_judge(self, validation: Any, data: checks.TrainingData) -> Part:
+        assert data.classes is not None
+        return checks.check_validation(self, validation, data.classes).part
 
     def partial_fit(
         self,

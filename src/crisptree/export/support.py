@@ -147,7 +147,7 @@ TARGETS = {
             "sklearn_tree",
             "scikit-learn",
             refuses={
-                "regression": "it is a tree of classes. Export to JSON, SQL or JavaScript.",
+                "regression": "it is a tree of classes. Export to C, ONNX, JavaScript, SQL or JSON.",
                 "oblique": "it knows thresholds on single features only. Train with split='axis'.",
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,

@@ -95,7 +95,8 @@ def forest_quantiles(
         if not shared:
             continue
         rows, which = np.unique(np.concatenate([some for some, _ in shared]), return_inverse=True)
-        shares: Doubles = np.bincount(which, np.concatenate([weight[some] / total for some, total in shared]))
+        counts = np.bincount(which, np.concatenate([weight[some] / total for some, total in shared]))
+        shares = counts.astype(np.float64)
         for output in range(y.shape[1]):
             found[row, :, output] = _quantiles(y[rows, output], shares, quantiles)
     return found

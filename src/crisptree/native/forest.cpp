@@ -34,7 +34,7 @@ bool Forest::walk(const Rows& rows, int n_threads, bool check_finite, const Kern
     const int64_t at_once = std::min(block, end - begin);
     std::vector<int64_t> leaves(at_once);
     const bool together = at_once >= kWorthABench;
-    AlignedPairs pairs(together || at_once < kMostRowsAtOnce ? 0 : kMostRowsAtOnce * (n + kLanes - 1) / kLanes * kPairs);
+    AlignedPairs pairs(together ? 0 : pairs_for(at_once, n));
     Bench bench(together ? at_once : 0, n, together ? most_splits_ : 0);
     for (int64_t first = begin; first < end; first += at_once) {
       const int64_t number = std::min(at_once, end - first);

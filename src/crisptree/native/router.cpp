@@ -186,7 +186,7 @@ Source RowBlock::take(int64_t first, int64_t n_rows) {
 bool Router::route_range(const Rows& rows, int64_t begin, int64_t end, int64_t* leaves, bool check_finite,
                          const Kernel& kernel) const {
   RowBlock block(rows, n_features_);
-  AlignedPairs pairs(end - begin < kMostRowsAtOnce ? 0 : kMostRowsAtOnce * padded_ / 2);
+  AlignedPairs pairs(pairs_for(end - begin, n_features_));
   const int64_t at_once = lie_ready(rows, n_features_) ? std::max<int64_t>(end - begin, 1) : kBlock;
   for (int64_t first = begin; first < end; first += at_once) {
     const int64_t number = std::min(end - first, at_once);

@@ -1,6 +1,7 @@
 // A tree made ready for routing, and the routing of many rows on several threads. No Python objects in here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -71,6 +72,11 @@ class RowBlock {
 // Hands the rows out in pieces of at least so many, on as many threads as are worth their start; false where a piece says so.
 bool share_out(int64_t n_rows, int64_t n_values, int n_threads, int64_t least, const std::function<bool(int64_t begin, int64_t end)>& route_piece);
 
+// The room that coarse rows need while so many rows are on their way; a single row needs none.
+inline int64_t pairs_for(int64_t n_rows, int64_t n_features) {
+  return n_rows < 2 ? 0 : std::min<int64_t>(n_rows, kMostRowsAtOnce) * ((n_features + kLanes - 1) / kLanes * kPairs);
+}
+
 class Router {
  public:
   Router(const int32_t* left, const int32_t* right, const float* weight, const float* bias, int64_t n_splits,
@@ -84,7 +90,7 @@ class Router {
   // then.
   bool route(const Rows& rows, int64_t* leaves, int n_threads, bool check_finite, const Kernel& kernel) const;
 
-  // The same for rows that are ready, on this thread; where they are kMostRowsAtOnce or more, `pairs` has room for as many.
+  // The same for rows that are ready, on this thread; `pairs` has room as `pairs_for` says.
   bool route_source(const Source& source, int64_t n_rows, int64_t* leaves, bool check_finite, uint32_t* pairs, const Kernel& kernel) const {
     return kernel.route(view(), source, n_rows, leaves, check_finite, pairs, nullptr);
   }
