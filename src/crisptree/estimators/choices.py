@@ -11,18 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.estimators.folds import MORE_FOLDS, folds_of
-from crisptree.inference.shrinking import chosen_strength
+from crisptree.estimators.folds import MORE_FOLDS, folds_of, scikit_learns_score
 from crisptree.learning.choosing import (
     Fold,
     Trial,
+    found_thresholds,
+    kinds_near_the_best,
+    median_strength,
     shortened,
     simplest_of_the_best,
     try_depths,
@@ -83,21 +83,8 @@ ALIKE = (1.5, 30.0)
 THRESHOLDS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
 """Splits on one feature each, found as CART finds them."""
 
-LEAST_ROWS: dict[str, tuple[dict[str, int], ...]] = {
-    "classes": ({},),
-    "gaussians": ({"min_samples_leaf": 5}, {"min_samples_leaf": 20}),
-}
-"""Fewest rows in a leaf of thresholds that are tried, if no more are asked for: a mean of few numbers says little, and
-shrinking does not mend it all."""
-
-THEIR_TREES: dict[str, Callable[..., Any]] = {
-    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
-    "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
-}
-"""scikit-learn's trees, by what a leaf predicts; those of numbers overfit more."""
-
-FINAL_ERRORS = 3.0
-"""Kinds of trees of numbers that are no more standard errors below the best are tried once more."""
+LEAST_ROWS: dict[str, tuple[int | None, ...]] = {"classes": (None,), "gaussians": (5, 20)}
+"""Fewest rows in a leaf of thresholds, if no more are asked for: a mean of few numbers says little, shrunk or not."""
 
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
 """Strengths of l2 that are tried where it says "auto"."""
@@ -360,57 +347,32 @@ class Search:
 
     def thresholds(self) -> None:
         """CART's splits at every depth, and trained together at the best one."""
-        if self._is_free("split") and self._scikit_learns_tree() > self.best.score - HOPELESS[self.target.name]:
+        enough = self.best.score - HOPELESS[self.target.name]
+        if self._is_free("split") and scikit_learns_score(self._folds({}), self.depth, self.seed) > enough:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
-            trials = []
+            found, trials = values | {"finetune_epochs": 0}, list[Trial]()
             for least in LEAST_ROWS[self.target.name]:
-                trials += self._every_depth(values | least | {"finetune_epochs": 0})
+                trials += self._every_depth(found | ({"min_samples_leaf": least} if least else {}))
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:
                 best = max(trials, key=lambda trial: trial.score)
-                shared = {"max_depth", "min_samples_leaf"} & set(best.values)
-                self._try(**(values | {name: best.values[name] for name in shared}))
+                self._try(**{name: value for name, value in best.values.items() if name != "finetune_epochs"})
 
     def _every_depth(self, values: dict[str, Any]) -> list[Trial]:
         values, folds = values | {"max_depth": self.depth}, self._folds(values)
         return [self._finished(trial, folds) for trial in try_depths(values, self._spec(values), folds)]
 
     def finals(self, folds: list[Fold]) -> None:
-        """The best of some kinds once more, on folds with more rows to train on.
-
-        Half of few rows is far from all of them, and of many thresholds more can stand on more rows; and where kinds
-        are close, what tells them apart is chance.
-        """
-        kinds: dict[Any, Trial] = {}
-        for trial in sorted(self.trials, key=lambda trial: -trial.score):
-            values = trial.values
-            kind = (bool(values.get("l1")), *map(values.get, ("split", "finetune_epochs", "min_samples_leaf")))
-            kinds.setdefault(kind, trial)
-        best = self.best
-        near = [
-            trial.values
-            for trial in kinds.values()
-            if best.score - trial.score <= FINAL_ERRORS * best.error_against(trial)
-        ]
+        """The kinds that are close once more, with more rows to train on: thresholds gain more by them than planes."""
+        near = kinds_near_the_best(self.trials)
         if len(near) < 2:
             return
         self.by_scale, self.last = {self.scale: folds}, len(self.trials)
-        for values in near:
+        for values in (trial.values for trial in near):
             if values.get("finetune_epochs") == 0:
                 self._add(*self._every_depth(values))
             else:
                 self._add(self.judged(values, self._spec(values), self._folds(values)))
-
-    def _scikit_learns_tree(self) -> float:
-        """What thresholds may reach: a tree of the full depth takes a fraction of the time of any other trial."""
-        scores, weights = [], []
-        for fold in self._folds({}):
-            rows, held = fold.problem.training, fold.held
-            tree = THEIR_TREES[self.target.name](max_depth=self.depth, random_state=self.seed % 2**32)
-            tree.fit(rows.X, rows.y, rows.weight)
-            scores.append(self.target.agreement(tree.predict(held.X).reshape(held.y.shape), held.y))
-            weights.append(held.weight)
-        return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))
 
     def choice(self) -> dict[str, Any]:
         """The best of every kind by its score, because noise and scale make no tree simpler; then the simplest kind."""
@@ -421,34 +383,14 @@ class Search:
             kind = (is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2"))
             if kind not in best or trial.score > best[kind].score:
                 best[kind] = trial
-        chosen = self._as_found() or simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
+        chosen = found_thresholds(self.trials[self.last :] if self.last else [])
+        chosen = chosen or simplest_of_the_best(list(best.values()), ERRORS[self.target.name, self.leaves])
         if self.parameters.get("leaves") == "linear":
             return chosen.values | self._penalty(chosen)
         if not _auto(self.parameters, "shrinkage"):
             return chosen.values
-        folds, prior, n_jobs = self._folds(chosen.values), self.parameters["leaf_prior"], self.parameters["n_jobs"]
-        strengths = [
-            chosen_strength(
-                tree,
-                *(fold.held.X, fold.held.y, fold.held.weight),
-                leaf_prior=prior,
-                unit=float(fold.problem.training.weight.mean()),
-                n_jobs=n_jobs,
-            )
-            for tree, fold in zip(chosen.trees, folds, strict=True)
-        ]
-        return chosen.values | {"shrinkage": float(np.median(strengths))}
-
-    def _as_found(self) -> Trial | None:
-        """Thresholds as CART finds them, if they are within one standard error of the best of the finals.
-
-        All rows find nearly the thresholds that most of them find, while hyperplanes may train to another end.
-        """
-        if not self.last:
-            return None
-        found = [trial for trial in self.trials[self.last :] if trial.values.get("finetune_epochs") == 0]
-        first, best = max(found, key=lambda trial: trial.score, default=None), self.best
-        return first if first and best.score - first.score <= best.error_against(first) else None
+        given = self._folds(chosen.values), self.parameters["leaf_prior"], self.parameters["n_jobs"]
+        return chosen.values | {"shrinkage": median_strength(chosen, *given)}
 
     def _penalty(self, chosen: Trial) -> dict[str, float]:
         """That of the linear models, the best for all folds together; they need no other shrinkage."""

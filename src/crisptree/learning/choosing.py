@@ -12,7 +12,7 @@ import torch
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.cutting import cut
-from crisptree.inference.shrinking import best_strength, shrunk
+from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.problem import Part, Problem
@@ -20,6 +20,9 @@ from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
 
 Doubles = npt.NDArray[np.float64]
+
+NEAR = 3.0
+"""Kinds of trees that are no more standard errors below the best are near it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +141,44 @@ def simplest_of_the_best(trials: Sequence[Trial], errors: float = 1.0) -> Trial:
     best = max(trials, key=lambda trial: trial.score)
     near = [trial for trial in trials if best.score - trial.score <= errors * best.error_against(trial)]
     return min(near, key=lambda trial: trial.weights)
+
+
+def kinds_near_the_best(trials: Sequence[Trial]) -> list[Trial]:
+    """The best of every kind, sparse or not, of hyperplanes or thresholds, if it is near the best of all."""
+    kinds: dict[Any, Trial] = {}
+    for trial in sorted(trials, key=lambda trial: -trial.score):
+        values = trial.values
+        kind = (bool(values.get("l1")), *map(values.get, ("split", "finetune_epochs", "min_samples_leaf")))
+        kinds.setdefault(kind, trial)
+    best = max(trials, key=lambda trial: trial.score)
+    return [trial for trial in kinds.values() if best.score - trial.score <= NEAR * best.error_against(trial)]
+
+
+def found_thresholds(trials: Sequence[Trial]) -> Trial | None:
+    """Thresholds as CART finds them, if there are some within one standard error of the best.
+
+    All rows find nearly the thresholds that most of them find, while hyperplanes may train to another end.
+    """
+    found = [trial for trial in trials if trial.values.get("finetune_epochs") == 0]
+    if not found:
+        return None
+    first, best = (max(some, key=lambda trial: trial.score) for some in (found, trials))
+    return first if best.score - first.score <= best.error_against(first) else None
+
+
+def median_strength(trial: Trial, folds: Sequence[Fold], leaf_prior: float, n_jobs: int | None) -> float:
+    """The shrinkage that is best for the tree of every fold, in the median."""
+    strengths = [
+        chosen_strength(
+            tree,
+            *(fold.held.X, fold.held.y, fold.held.weight),
+            leaf_prior=leaf_prior,
+            unit=float(fold.problem.training.weight.mean()),
+            n_jobs=n_jobs,
+        )
+        for tree, fold in zip(trial.trees, folds, strict=True)
+    ]
+    return float(np.median(strengths))
 
 
 def shortened(spec: Spec, share: float) -> Spec:
