@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 PICTURES = {
     "plot_choices": ["choices.png"],
     "plot_cnn_splits": ["networks-tree.png"],
+    "plot_distances": ["distances.png", "distances-stages.png", "distances-weights.png"],
     "plot_figure_1": ["figure-1-plane.png", "figure-1-tree.png"],
     "plot_supplement_trees": ["tree-mnist.png", "tree-fashion.png"],
     "plot_roughness": ["roughness.png"],

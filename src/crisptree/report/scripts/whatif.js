@@ -73,7 +73,11 @@ function whatIf(sample, listener) {
       className(best),
       ` ${percent(table[best])} in `,
       nodeButton(N_SPLITS + leaf, listener),
-      make("span", { class: changed ? "tag moved" : "tag" }, moved ? "another leaf" : changed ? "another class" : "as before"),
+      make(
+        "span",
+        { class: changed ? "tag moved" : "tag" },
+        moved ? "another leaf" : changed ? "another class" : "as before",
+      ),
     );
     listener.follow(pathTo(N_SPLITS + leaf));
   };
