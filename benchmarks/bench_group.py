@@ -1,9 +1,10 @@
-"""A fit on CUDA alone and in a process group of one: what the sums over shards cost there.
+"""A fit alone and in a process group of one: what the sums over shards cost.
 
-python benchmarks/bench_group_cuda.py
+    python benchmarks/bench_group.py cuda     # seconds of the clock
+    python benchmarks/bench_group.py cpu      # processor time of one thread
 
-Needs a CUDA device; under a minute. Prints a table, and whether two processes that share the device come to the bits of
-one. Every fit is done twice: the first one builds kernels.
+About a minute each. Prints a table, and whether two processes that share the device come to the bits of one. Every fit
+is done twice: on CUDA the first one builds kernels.
 """
 
 from __future__ import annotations
@@ -41,19 +42,23 @@ def digest(model: CrispTreeClassifier) -> str:
 
 
 def seconds(model: CrispTreeClassifier, X: Any, y: Any) -> float:
-    started = time.perf_counter()
+    on_cuda = model.device == "cuda"
+    clock = time.perf_counter if on_cuda else time.process_time
+    started = clock()
     model.fit(X, y)
-    torch.cuda.synchronize()
-    return time.perf_counter() - started
+    if on_cuda:
+        torch.cuda.synchronize()
+    return clock() - started
 
 
-def one_process() -> None:
+def one_process(device: str) -> None:
     """Timings of a group of one."""
-    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    backend = "nccl" if device == "cuda" else "gloo"
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     lines = []
     for name, depth in (("digits", 6), ("20,000 × 100", 6)):
         X, y = data(name)
-        model = CrispTreeClassifier(**PLAIN, max_depth=depth, device="cuda")
+        model = CrispTreeClassifier(**PLAIN, max_depth=depth, device=device, n_jobs=1)
         with alone():
             apart = [seconds(model, X, y) for _ in range(2)]
             score = model.score(X, y)
@@ -68,7 +73,7 @@ def one_process() -> None:
     print(table([*columns, "same bits again"], lines), flush=True)
 
 
-def several() -> None:
+def several(device: str) -> None:
     """The bits of processes that share the device; gloo carries what they send through the host."""
     dist.init_process_group("gloo")
     X, y = data("digits")
@@ -76,17 +81,19 @@ def several() -> None:
     part = slice(len(y) * rank // size, len(y) * (rank + 1) // size)
     short = {"epochs": 6, "finetune_epochs": 8, "max_depth": 4}
     started = time.perf_counter()
-    model = CrispTreeClassifier(**PLAIN, **short, device="cuda").fit(X[part], y[part])
+    model = CrispTreeClassifier(**PLAIN, **short, device=device).fit(X[part], y[part])
     if not rank:
         print(f"{size} process(es): {digest(model)}, {time.perf_counter() - started:.1f} s", flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
+    where = sys.argv[1]
     if "RANK" in os.environ:
-        several()
+        several(where)
     else:
-        one_process()
+        one_process(where)
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
         for size in (1, 2):
-            subprocess.run([*command, str(size), __file__], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            one_each = {**os.environ, "OMP_NUM_THREADS": "1"}
+            subprocess.run([*command, str(size), __file__, where], check=True, env=one_each)
