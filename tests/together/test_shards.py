@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 
 from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
 from crisptree.distributed import alone
@@ -197,6 +198,8 @@ def test_tables_forests_and_more_are_refused_with_a_reason():
         CrispForestClassifier().fit(X, y)
     with pytest.raises(ValueError, match="partial_fit cannot be done"):
         CrispTreeClassifier().partial_fit(X, y, classes=["a"])
+    with pytest.raises(ValueError, match="distill cannot be done"):
+        CrispTreeRegressor().distill(LinearRegression().fit(X, y == y[0]), X)
 
 
 def test_a_callback_stops_a_common_fit_and_keeps_the_tree():

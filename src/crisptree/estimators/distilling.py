@@ -15,12 +15,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from crisptree.distributed import check_alone
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.numbers import check_numbers
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers
+from crisptree.streams import refuse_batches
 from crisptree.tables.table import table_of
 
 COPIES = 4
@@ -192,6 +194,8 @@ class Asked(NamedTuple):
 
 def _with_copies(estimator: Any, teacher: Any, X: Any, copies: int | str, noise: float, sample_weight: Any) -> Asked:
     """The rows, and copies of them with Gaussian noise on every feature."""
+    check_alone("distill")
+    refuse_batches(X, "distill")
     is_table = needs_encoder(estimator.categorical, X)
     wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
     n_copies = wanted if noise > 0 else 0

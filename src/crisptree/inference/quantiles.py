@@ -51,9 +51,11 @@ def _quantiles(y: Doubles, weight: Doubles, quantiles: Doubles) -> Doubles:
     y, weight = y[order], weight[order]
     if len(y) == 1:
         return np.full(len(quantiles), y[0])
-    # With equal weights row k stands at k / (n − 1).
-    places = np.cumsum(weight) - weight
-    return np.interp(quantiles * places[-1], places, y)
+    # A row stands from its first copy to its last, where the lightest row is one copy: a weight of two is the row
+    # twice, and with equal weights row k is at k / (n − 1).
+    last = np.cumsum(weight) - weight.min()
+    places = np.column_stack([last - (weight - weight.min()), last]).ravel()
+    return np.interp(quantiles * last[-1], places, np.repeat(y, 2))
 
 
 def forest_quantiles(
