@@ -362,7 +362,7 @@ def test_quantiles_of_one_tree_are_those_of_the_tree_and_more_trees_count_shared
     for here, there in zip(numbers.apply(X[:1])[0], numbers.apply(X).T, strict=True):
         shares += (there == here) / np.count_nonzero(there == here)
     for quantile, value in zip(wanted, found[0], strict=True):
-        below, up_to = shares[NUMBERS < value].sum(), shares[NUMBERS <= value].sum()
+        below, up_to = shares[value > NUMBERS].sum(), shares[value >= NUMBERS].sum()
         assert below - shares.max() <= quantile * shares.sum() <= up_to + shares.max()
 
 
