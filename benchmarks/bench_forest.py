@@ -56,6 +56,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "depth 14 with twice the noise": {"max_depth": 14, "input_noise": 1.0},
     "depth 14 with half of the features": {"max_depth": 14, "max_features": 0.5},
     "depth 14 without bootstrap": {"max_depth": 14, "bootstrap": False},
+    "depth 14 with four fifths of the rows": {"max_depth": 14, "bootstrap": False, "max_samples": 0.8},
     "depth 14 and shrinkage 1": {"max_depth": 14, "shrinkage": 1.0},
     "no noise": {"input_noise": 0.0},
     "less noise": {"input_noise": 0.2},

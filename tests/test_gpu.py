@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree import CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
+from crisptree import CrispForestClassifier, CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
+from crisptree.learning import forest
 from tests.toys import checkerboard, clouds, plain_regressor, plain_tree, ridges
 
 pytestmark = [
@@ -173,6 +174,15 @@ def test_a_forest_of_numbers_trains_on_the_device_as_well_as_on_the_cpu(numbers)
     ]
     assert min(scores) > 0.5
     assert abs(scores[0] - scores[1]) < 0.05
+
+
+def test_trees_that_are_finetuned_at_once_are_those_that_are_finetuned_alone(data, monkeypatch):
+    X, y = data
+    model = CrispForestClassifier(**QUICK, n_estimators=9, split="oblique", input_noise=0.3, l1=0.0, device="cuda")
+    at_once = [tree.weight for tree in model.fit(X, y).forest_]
+    monkeypatch.setattr(forest, "STREAMS", 1)
+    for a, b in zip(at_once, model.fit(X, y).forest_, strict=True):
+        assert np.array_equal(a, b.weight)
 
 
 def test_numbers_of_pixels_train_on_the_device_as_well_as_on_the_cpu():

@@ -112,6 +112,50 @@ def test_as_many_rows_are_drawn_as_asked_for(bootstrap):
         assert times.max() == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "are_images", "drawn"),
+    [
+        ({}, False, (True, 100)),
+        ({}, True, (False, 80)),
+        ({"max_samples": 0.5}, True, (False, 50)),
+        ({"bootstrap": True}, True, (True, 100)),
+        ({"bootstrap": False}, False, (False, 100)),
+    ],
+    ids=str,
+)
+def test_every_tree_sees_four_fifths_of_images_and_a_bootstrap_of_other_rows(given, are_images, drawn):
+    parameters = CrispForestClassifier(**given).get_params()
+    bagging = Bagging.of(parameters, 100, 0, np.zeros(100, dtype=np.int64), are_images=are_images)
+    assert (bagging.bootstrap, bagging.n_drawn) == drawn
+
+
+def test_a_forest_of_images_is_judged_by_the_images_that_a_tree_has_not_seen():
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(90, 4, 4)) + (np.arange(90) % 2)[:, None, None]
+    model = classifier(n_estimators=4).fit(images, np.arange(90) % 2)
+    unseen = np.stack([Bagging(90, 72, False, model.seed_).times(tree) == 0 for tree in range(4)])
+    assert unseen.sum(axis=1).tolist() == [18] * 4
+    assert np.array_equal(np.isfinite(model.oob_decision_function_[:, 0]), unseen.any(axis=0))
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_thresholds_that_compete_are_those_of_the_features_drawn_for_a_split(make):
+    rows = np.random.default_rng(0).normal(size=(200, 5))
+    said = {"split": "axis", "max_depth": 1, "n_estimators": 8}
+    for share, asked in ((None, {0}), (1, set(range(5)))):
+        forest = make(**said, max_features=share).fit(rows, rows[:, 0] > 0)
+        found = {int(feature) for tree in forest.forest_ for feature in np.flatnonzero(tree.weight[0])}
+        assert found == asked if share is None else found <= asked and len(found) > 2
+
+
+@pytest.mark.parametrize(
+    "other", [{"grow": "balanced"}, {"grow": "random"}, {"split": "conv", "image_shape": (2, 2)}], ids=str
+)
+def test_features_are_drawn_for_splits_that_are_found_one_by_one_only(other):
+    with pytest.raises(ValueError, match="`max_features` must be 'auto' or None for"):
+        classifier(max_features=2, **other).fit(X[:, :4], y)
+
+
 def test_shares_and_numbers_mean_what_they_say():
     assert [number_of(share, 10) for share in (None, 3, 30, 0.5, 0.01, 1.0)] == [10, 3, 10, 5, 1, 10]
 
@@ -222,7 +266,7 @@ def test_on_few_rows_the_best_of_every_kind_is_judged_anew_by_many_trees():
     ("changes", "words"),
     [
         ({"n_estimators": 0}, "`n_estimators` must be 'auto' or a whole number from 1"),
-        ({"bootstrap": "yes"}, "`bootstrap` must be True, False or 'balanced'"),
+        ({"bootstrap": "yes"}, "`bootstrap` must be 'auto' or 'balanced' or True or False"),
         ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
         ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or None"),
         ({"early_stopping": True}, "`early_stopping` must come with `validation` rows in a forest"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
+
+OF_IMAGES = 0.8
+"""The share of images that a tree sees where nothing else is asked for, each of them once. A bootstrap leaves out more
+than a third, and trees of many pixels lose more by that than their mean gains; the rest still judges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,17 @@ class Bagging:
     bootstrap: bool | str
     seed: int
     classes: Integers | None = None
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], n_rows: int, seed: int, strata: Integers | None, *, are_images: bool
+    ) -> Bagging:
+        """As an estimator's parameters say; ``strata`` are the class numbers of the rows."""
+        bootstrap, share = parameters["bootstrap"], parameters["max_samples"]
+        if bootstrap == "auto":
+            bootstrap = not are_images
+            share = OF_IMAGES if are_images and share is None else share
+        return cls(n_rows, number_of(share, n_rows), bootstrap, seed, strata)
 
     @property
     def leaves_rows_out(self) -> bool:

@@ -135,9 +135,8 @@ def fit_forest_rows(
     values = closed(with_depth(parameters, data.target), chosen, data.image_shape, is_sparse=is_sparse)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
-    n_rows = len(data.y)
-    strata = data.target.strata(data.y) if parameters["bootstrap"] == "balanced" else None
-    bagging = Bagging(n_rows, number_of(parameters["max_samples"], n_rows), parameters["bootstrap"], seed, strata)
+    strata = data.target.strata(data.y)
+    bagging = Bagging.of(parameters, len(data.y), seed, strata, are_images=data.image_shape is not None)
     kinds = [values]
     if MIXED in (split, values["split"]):
         kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]

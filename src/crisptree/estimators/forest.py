@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     """Many crisp trees on rows drawn by chance, which predict by the mean of their leaves.
 
-    Each tree is trained as ``CrispTreeClassifier`` trains one, on a bootstrap of the rows; how strongly they are
+    Each tree is trained as ``CrispTreeClassifier`` trains one, on rows drawn by chance; how strongly they are
     regularised is chosen once for all. The stumps of one level of all trees are one batch, so that many trees take
     less time than one after the other. A row visits at most ``n_estimators`` times ``max_depth`` splits.
 
@@ -33,11 +33,13 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     n_estimators : int or "auto", default=25
         How many trees. "auto" adds ten at a time, up to a hundred, until the last ten were no gain on the rows that
         they have not seen (by more than the gain's standard error); that needs rows which are left out.
-    bootstrap : bool or "balanced", default=True
+    bootstrap : bool, "balanced" or "auto", default="auto"
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "balanced"
-        draws as many rows of every class. What is drawn are weights: no row is copied.
+        draws as many rows of every class. "auto" is True for the rows of tables, and False for images, of which every
+        tree sees four fifths. What is drawn are weights: no row is copied.
     max_samples : int, float or None, default=None
-        How many rows are drawn for a tree, or what share of them; None draws as many as there are.
+        How many rows are drawn for a tree, or what share of them; None draws as many as there are, but for images
+        where ``bootstrap`` is "auto".
     max_features : int, float, "sqrt", "auto" or None, default="auto"
         How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
         lets hyperplanes have all and thresholds the square root of their number, unless the fit finds others better.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.consistency import MIXED, MODULE_FREE, check_parameters
 from crisptree.estimators.parameters import Parameter
 from crisptree.rows.sparse import SparseRows
 
@@ -32,11 +32,24 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
         raise ValueError("`prune` must be a number or None in a forest; got 'auto', which is for one tree.")
     if values["algorithm"] == "non_greedy" and values.get("nu") is None:
         raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
+    _check_drawn_features(values)
     if values["n_estimators"] == "auto" and not values["bootstrap"] and values["max_samples"] is None:
         raise ValueError(
             "`n_estimators` must be a number where every tree sees all rows (bootstrap=False, max_samples=None), "
             "because nothing judges then; got 'auto'."
         )
+
+
+def _check_drawn_features(values: Mapping[str, Any]) -> None:
+    """Features are drawn for splits that are found one by one, and asked by name."""
+    if values["max_features"] in ("auto", None):
+        return
+    for name, possible in (("grow", ("greedy", "axis_aligned")), ("split", (*MODULE_FREE, MIXED))):
+        if callable(values[name]) or values[name] not in possible:
+            raise ValueError(
+                f"`max_features` must be 'auto' or None for {name}={values[name]!r}, which has no features drawn for "
+                f"each split; got {values['max_features']!r}. Other values go with {name} in {possible}."
+            )
 
 
 def check_more_trees(

@@ -149,7 +149,8 @@ class ForestSearch(Search):
         scores, answers = list[Doubles](), list[Answers]()
         for fold in folds:
             rows = fold.problem.training
-            bagging = Bagging(len(rows.y), len(rows.y), True, self.seed)
+            strata, are_images = self.target.strata(rows.y), self.image_shape is not None
+            bagging = Bagging.of(self.parameters, len(rows.y), self.seed, strata, are_images=are_images)
             bags = [Bag(bagging.times(tree), bagging.tree_seed(tree)) for tree in range(self.n_trees)]
             share = values.get("max_features", self.parameters["max_features"])
             own = as_in_forest(spec, share, rows.X.shape[1])

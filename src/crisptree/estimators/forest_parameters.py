@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from crisptree.estimators.parameters import ClassifierParameters, Declared, RegressorParameters, parameter
 from crisptree.estimators.rules import Rule, number, split_rule, true_or_false, whole, word_or
 
@@ -26,13 +24,6 @@ class BaggingParameters(Declared):
         rule=word_or("auto", whole(1, high=MOST_TREES)),
         flag="--trees",
         help="Trees; auto adds some until rows that they have not seen gain no more.",
-    )
-    bootstrap: bool | str = parameter(
-        default=True,
-        rule=Rule(
-            lambda value: isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "balanced"),
-            "True, False or 'balanced'",
-        ),
     )
     max_samples: int | float | None = parameter(
         default=None, rule=SHARE, flag="--max-samples", help="Rows drawn for each tree, or their share."
@@ -60,13 +51,7 @@ class BaggingParameters(Declared):
 class ForestParameters(BaggingParameters, ClassifierParameters):
     """Those of ``CrispForestClassifier``: the trees' own, and what makes a forest of them."""
 
-    bootstrap: bool | str = parameter(
-        default=True,
-        rule=Rule(
-            lambda value: isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "balanced"),
-            "True, False or 'balanced'",
-        ),
-    )
+    bootstrap: bool | str = parameter(default="auto", rule=word_or("auto", word_or("balanced", true_or_false())))
 
 
 class NumberForestParameters(BaggingParameters, RegressorParameters):
@@ -78,4 +63,4 @@ class NumberForestParameters(BaggingParameters, RegressorParameters):
         flag="--split",
         help="What a split asks.",
     )
-    bootstrap: bool | str = parameter(default=True, rule=true_or_false())
+    bootstrap: bool | str = parameter(default="auto", rule=word_or("auto", true_or_false()))

@@ -38,8 +38,9 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         What a split asks, as in ``CrispTreeRegressor``. "mixed" has hyperplanes and thresholds in turn: every second
         tree is CART's, grown on all features until its leaves are pure unless ``max_features`` and ``max_depth`` say
         otherwise. "auto" may choose it.
-    bootstrap : bool, default=True
-        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all.
+    bootstrap : bool or "auto", default="auto"
+        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "auto" is True
+        for tables, and False with four fifths of the rows for images.
     **tree_parameters
         All others are those of ``CrispTreeRegressor`` and mean the same for each tree. Those that say "auto" are
         chosen once, by small forests on rows that are held out.

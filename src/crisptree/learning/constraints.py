@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from crisptree.scaling import Scaling
-from crisptree.splits import AbstractSplits, ObliqueSplits
+from crisptree.splits import AbstractSplits, AxisCandidates, ObliqueSplits
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,20 @@ class Held:
 def with_drawn_features(
     splits: AbstractSplits, centers: Tensor, n_drawn: int | None, generator: torch.Generator
 ) -> tuple[AbstractSplits, Tensor | None]:
-    """Splits that each may ask a few features only, drawn for it, and the weights that stay zero for that."""
-    if n_drawn is None or n_drawn >= centers.shape[1] or not isinstance(splits, ObliqueSplits):
+    """Splits that each may ask a few features only, drawn for it, and the weights that stay zero for that.
+
+    Of thresholds that compete, those on other features stay zero: they part no rows, so that none of them wins.
+    """
+    if n_drawn is None or n_drawn >= centers.shape[1] or not isinstance(splits, ObliqueSplits | AxisCandidates):
         return splits, None
-    weight, _ = splits.hyperplanes()
+    weight = splits.parameters["weight"].detach()
     keys = torch.rand(weight.shape, generator=generator)
     drawn = keys.argsort(dim=1, stable=True)[:, :n_drawn]
     zeros = torch.ones(weight.shape, dtype=torch.bool).scatter_(1, drawn, False).to(weight.device)
-    weight = torch.nn.functional.normalize(weight.masked_fill(zeros, 0.0), dim=1)
+    weight = weight.masked_fill(zeros, 0.0)
+    if isinstance(splits, AxisCandidates):
+        return AxisCandidates(weight, -weight * centers), zeros
+    weight = torch.nn.functional.normalize(weight, dim=1)
     return ObliqueSplits(weight, -(weight * centers).sum(dim=1)), zeros
 
 

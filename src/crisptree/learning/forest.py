@@ -17,6 +17,7 @@ import torch
 
 from crisptree.blocks import n_threads
 from crisptree.inference import CrispTree
+from crisptree.learning.backends.cuda_graphs import streams
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import (
     Work,
@@ -40,6 +41,10 @@ from crisptree.rows.picked import PickedRows
 
 PAIRS_AT_ONCE = 2**24
 """So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""
+
+
+STREAMS = 3
+"""So many trees are finetuned on a device at once."""
 
 
 class Bag(NamedTuple):
@@ -150,24 +155,24 @@ def _completed(
 ) -> Iterator[FittedTree]:
     """Every tree finetuned and settled, as many at once as there are cores.
 
-    A device finetunes one after the other, while the host settles those that are done; so does a fit that keeps a
-    journal, because that has one training at work.
+    A device finetunes a few at once, while the host settles those that are done. A fit that keeps a journal takes one
+    after the other, because that has one training at work.
     """
-    on_host = works[0].samples.device.type == "cpu"
+    device = works[0].samples.device
     threads = n_threads(works[0].spec.n_jobs)
     at_once = min(threads, len(works)) if current() is None else 1
     each = max(1, threads // (len(works) if current() is None else 1))
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
-    def tuned(number: int) -> tuple[CrispTree, list[EpochRecord]]:
+    def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord]]:
         work, history = works[number], list[EpochRecord]()
         own = work._replace(
             samples=replace(work.samples, n_jobs=each),
             on_epoch=work.on_epoch if work.on_epoch else Ending(history.append),
         )
         soft, _ = tuned_tree(own, grown[number], validation)
-        return unsettled_tree(soft, own.spec, problem), history
+        return number, unsettled_tree(soft, own.spec, problem), history
 
     def settle(number: int, tree: CrispTree, history: list[EpochRecord]) -> FittedTree:
         rows = problem.training
@@ -176,11 +181,11 @@ def _completed(
 
     numbers = range(len(works))
     with workers(at_once) as each_of:
-        if on_host:
-            yield from each_of(lambda number: settle(number, *tuned(number)), numbers)
-        else:
-            waiting = ((number, *tuned(number)) for number in numbers)
-            yield from each_of(lambda one: settle(*one), waiting)
+        if device.type == "cpu":
+            yield from each_of(lambda number: settle(*tuned(number)), numbers)
+            return
+        with streams(device, STREAMS if current() is None else 1) as each_of_device:
+            yield from each_of(lambda one: settle(*one), each_of_device(tuned, numbers))
 
 
 def _one_by_one(spec: Spec, problem: Problem, bags: Sequence[Bag]) -> Iterator[FittedTree]:

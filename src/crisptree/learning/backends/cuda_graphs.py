@@ -1,13 +1,23 @@
-"""Launches on CUDA, recorded as a graph."""
+"""Launches on CUDA: recorded as a graph, and on several streams at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache, partial
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, TypeVar
 
 import torch
+
+from crisptree.one_thread import Mapping, workers
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+launching = Lock()
+"""Held by who launches kernels for the first time or records them: building and recording know one thread only."""
 
 
 def on_device(device: torch.device) -> Any:
@@ -17,13 +27,44 @@ def on_device(device: torch.device) -> Any:
 
 @cache
 def _capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all graphs: cuBLAS keeps working memory for every stream it has seen."""
+    """One for all launches on the default stream, which cannot be recorded: cuBLAS keeps memory for every stream."""
     return torch.cuda.Stream(device)
+
+
+@contextmanager
+def streams(device: torch.device, number: int) -> Iterator[Mapping]:
+    """A ``map`` whose work goes to so many streams of the device, a thread each: small launches do not fill a device.
+
+    What it gives is in the order of what it is given, and may be read on any stream.
+    """
+    if number == 1 or device.type != "cuda":
+        yield map
+        return
+    before = torch.cuda.current_stream(device)
+    free = SimpleQueue[torch.cuda.Stream]()
+    for _ in range(number):
+        free.put(torch.cuda.Stream(device))
+
+    def on_a_stream(function: Callable[[Given], Result], given: Given) -> Result:
+        stream = free.get()
+        try:
+            stream.wait_stream(before)
+            with torch.cuda.stream(stream):
+                result = function(given)
+            stream.synchronize()
+            return result
+        finally:
+            free.put(stream)
+
+    with workers(number) as each_of:
+        yield lambda function, given: each_of(partial(on_a_stream, function), given)
 
 
 def recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
     """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
-    graph, stream = torch.cuda.CUDAGraph(), _capture_stream(torch.device("cuda", torch.cuda.current_device()))
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    if stream == torch.cuda.default_stream():
+        stream = _capture_stream(stream.device)
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         graph.capture_begin(capture_error_mode="thread_local")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.backends.base import EpochResult, Trainee
-from crisptree.learning.backends.cuda_graphs import on_device, recorded
+from crisptree.learning.backends.cuda_graphs import launching, on_device, recorded
 from crisptree.learning.backends.cuda_leaves import LEAVES
 from crisptree.learning.backends.cuda_work import StumpWork, TreeWork, Work, kernels
 from crisptree.learning.plan import Pace, Plan
@@ -111,11 +111,13 @@ class CudaSteps:
             if self.graph is not None:
                 self.graph.replay()
             else:
-                self._launch()
+                with launching:
+                    self._launch()
             self.n_epochs += 1
             log_likelihood, checksum = self.work.found.tolist()
             if self.n_epochs == 1 and self.plan.epochs > 1:
-                self._record()  # the first epoch has compiled what it needed
+                with launching:
+                    self._record()  # the first epoch has compiled what it needed
             return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
 
     def memory(self) -> dict[str, Tensor]:
