@@ -254,10 +254,12 @@ class Search:
         )
         return spec if as_long else shortened(spec, EPOCHS)
 
-    def _try(self, **values: Any) -> None:
+    def _try(self, **values: Any) -> dict[str, Any]:
+        """A trial, if there was none like it; what is set, of what was asked for."""
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
         if not any(trial.values == values for trial in self.trials):
             self._add(self.judged(values, self._spec(values), self._folds(values)))
+        return values
 
     def judged(self, values: dict[str, Any], spec: Spec, folds: list[Fold]) -> Trial:
         """What becomes of one setting."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.choices import THRESHOLDS, Search, is_chosen_for
+from crisptree.estimators.choices import LARGE_STEP, THRESHOLDS, Search, is_chosen_for
 from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.fitting_forest import as_in_forest, with_depth
 from crisptree.estimators.folds import ROWS_FOR_ONE_FOLD, folds_of
@@ -42,9 +42,13 @@ FAR = {"classes": 0.1}
 """A kind of tree that is so much worse with few trees has no trial with many. Those of numbers need none: what more
 trees would gain follows from how far the few differ."""
 
-BEYOND_CHANCE = 2.0
-"""Standard errors by which another width of noise must be better on images: a few trees tell widths apart by less than
-what they differ by when the forest is drawn anew, and the first width is best in the mean of several draws."""
+BEYOND_CHANCE = {"images": 2.0, "numbers": 1.0}
+"""Standard errors by which another forest must be better than the one that is taken otherwise: a few trees tell forests
+apart by less than what they differ by when they are drawn anew. On images that one has the first width of noise, which
+is best in the mean of several draws; of numbers in tables it mixes thresholds with hyperplanes as sharp as they can be,
+which is nowhere far from the best."""
+
+SHARP = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2": 0.0, "steepness_step": LARGE_STEP}
 
 
 def choose_for_forest(
@@ -70,7 +74,8 @@ def choose_for_forest(
         search.sparse()
         search.harder()
         search.thresholds()
-        search.mixed()
+        if isinstance(search.target, Gaussians) and search.leaves == "constant" and n_trees > 1:
+            search.mixed()
     if len(problem.training.y) < ROWS_FOR_ONE_FOLD and n_trees > TREES and problem.target.name in FAR:
         search.with_many(min(n_trees, MANY))
     return search.best.values, search.trials
@@ -105,7 +110,7 @@ class Answers(NamedTuple):
 class ForestSearch(Search):
     """The same stages as for one tree, but for the small trees that only one tree needs; the best score wins.
 
-    On images, where only the noise is chosen, the first width wins unless another one is better beyond chance.
+    Where there is one to be ``taken_otherwise``, the others must be better than that beyond chance.
     """
 
     deep: bool
@@ -116,6 +121,8 @@ class ForestSearch(Search):
 
     n_trees = TREES
 
+    taken_otherwise: Trial | None = None
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.answers: list[Answers] = []
@@ -123,11 +130,16 @@ class ForestSearch(Search):
 
     @property
     def best(self) -> Trial:
-        first, *others = self.trials[self.last :]
-        found = max([first, *others], key=lambda trial: trial.score)
-        if self.image_shape is not None and found.score - first.score <= BEYOND_CHANCE * found.error_against(first):
-            return first
-        return found
+        found, other = super().best, self.taken_otherwise
+        if other is None:
+            return found
+        beyond_chance = BEYOND_CHANCE["numbers" if self.image_shape is None else "images"]
+        return found if found.score - other.score > beyond_chance * found.error_against(other) else other
+
+    def _add(self, *trials: Trial) -> None:
+        super()._add(*trials)
+        if self.image_shape is not None:
+            self.taken_otherwise = self.trials[0]
 
     def with_many(self, n_trees: int) -> None:
         """The best of every kind anew, with so many trees."""
@@ -183,18 +195,22 @@ class ForestSearch(Search):
 
         They err elsewhere, so that their mean may be better than either; what they said before tells.
         """
-        if not isinstance(self.target, Gaussians) or not self._is_free("split") or self.leaves == "linear":
+        if not self._is_free("split"):
             return
-        tried, best = list(zip(self.trials, self.answers, strict=True)), None
+        assert isinstance(self.target, Gaussians)
+        sharp = self._try(**SHARP, max_depth=self.depth)
         is_cart = {"split": "axis", "finetune_epochs": 0, "max_features": None}
+        tried, mixtures = list(zip(self.trials, self.answers, strict=True)), list[Trial]()
         others = [said for trial, said in tried if all(trial.values.get(name) == is_cart[name] for name in is_cart)]
-        for trial, said in tried if self.n_wanted > 1 else []:
+        for trial, said in tried:
             if trial.values["split"] == "oblique":
                 scores = said.mixed_with(others[0]).scores(self.target, 2 * self.n_trees, self.n_wanted)
-                mixture = replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores)
-                best = mixture if best is None or mixture.score > best.score else best
-        if best is not None:
-            self._add(best)
+                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores))
+                if trial.values == sharp:
+                    self.taken_otherwise = mixtures[-1]
+        best = max(mixtures, key=lambda trial: trial.score)
+        assert self.taken_otherwise is not None
+        self._add(*(trial for trial in mixtures if trial in (best, self.taken_otherwise)))
 
     def _first_depth(self) -> int | None:
         return self.depth
