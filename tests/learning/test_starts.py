@@ -5,7 +5,7 @@ import torch
 
 from crisptree.learning.batches import Groups
 from crisptree.learning.problem import Part, Problem
-from crisptree.learning.starts import best_start
+from crisptree.learning.starts import QUANTILES, _quantiles, best_start
 from crisptree.rows.base import learned_scaling
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
@@ -51,3 +51,9 @@ def test_what_a_linear_model_leaves_over_is_split():
     for seed in range(3):
         model = plain_regressor(leaves="linear", leaf_penalty=3.0, max_depth=2, random_state=seed).fit(X, y)
         assert model.score(*valley(seed=1)) > 0.8
+
+
+def test_places_along_a_direction_are_the_quantiles_of_the_scores():
+    for kind in (torch.float32, torch.float64):
+        scores = torch.randn(3, 57, 4, generator=torch.Generator().manual_seed(0)).to(kind)
+        assert torch.equal(_quantiles(scores), scores.quantile(torch.tensor(QUANTILES, dtype=kind), dim=1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -102,6 +103,18 @@ def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
     return groups.rows[places.clamp(max=len(groups.rows) - 1)]
 
 
+def _quantiles(scores: Tensor) -> Tensor:
+    """Where the shares of the rows end along every direction.  (m, n, k) → (q, m, k)"""
+    shares = torch.tensor(QUANTILES).to(scores)
+    if scores.device.type != "cpu":
+        return scores.quantile(shares, dim=1)
+    # The same numbers: NumPy sorts without the places, several times quicker.
+    ordered = torch.from_numpy(np.sort(scores.transpose(1, 2).numpy(), axis=2))
+    ranks = shares * (scores.shape[1] - 1)
+    below, above = (ordered[..., end.long()] for end in (ranks.floor(), ranks.ceil()))
+    return below.lerp(above, ranks - ranks.floor()).permute(2, 0, 1)
+
+
 def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Direction, threshold and sums of both sides of the hyperplane that takes most off the variance.
 
@@ -111,7 +124,7 @@ def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor
     x = samples.batch(rows.reshape(-1)).reshape(m, n, -1)
     y = samples.y[rows].to(x)
     scores = x @ directions.transpose(1, 2)
-    limits = scores.quantile(torch.tensor(QUANTILES).to(scores), dim=1)  # (q, m, k)
+    limits = _quantiles(scores)  # (q, m, k)
     right = (scores > limits[:, :, None]).to(x)  # (q, m, n, k)
     each = torch.cat([torch.ones_like(y[..., :1]), y, y * y], dim=2)
     on_right = right.transpose(2, 3) @ each  # (q, m, k, n_statistics)
