@@ -56,4 +56,4 @@ def test_what_a_linear_model_leaves_over_is_split():
 def test_places_along_a_direction_are_the_quantiles_of_the_scores():
     for kind in (torch.float32, torch.float64):
         scores = torch.randn(3, 57, 4, generator=torch.Generator().manual_seed(0)).to(kind)
-        assert torch.equal(_quantiles(scores), scores.quantile(torch.tensor(QUANTILES, dtype=kind), dim=1))
+        assert torch.equal(_quantiles(scores), scores.quantile(torch.tensor(QUANTILES).to(kind), dim=1))
