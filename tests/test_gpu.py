@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
-from crisptree.learning import forest
+from crisptree.learning.backends import cuda_graphs
 from tests.toys import checkerboard, clouds, plain_regressor, plain_tree, ridges
 
 pytestmark = [
@@ -180,7 +180,7 @@ def test_trees_that_are_finetuned_at_once_are_those_that_are_finetuned_alone(dat
     X, y = data
     model = CrispForestClassifier(**QUICK, n_estimators=9, split="oblique", input_noise=0.3, l1=0.0, device="cuda")
     at_once = [tree.weight for tree in model.fit(X, y).forest_]
-    monkeypatch.setattr(forest, "STREAMS", 1)
+    monkeypatch.setattr(cuda_graphs, "STREAMS", 1)
     for a, b in zip(at_once, model.fit(X, y).forest_, strict=True):
         assert np.array_equal(a, b.weight)
 

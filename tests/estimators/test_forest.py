@@ -85,6 +85,12 @@ def test_auto_ends_without_a_word_where_no_row_is_out_of_a_bag():
     assert len(regressor(n_estimators="auto").fit(X[:1], NUMBERS[:1])) == 20
 
 
+@pytest.mark.parametrize("share", [1.0, len(y)])
+def test_all_rows_by_their_number_leave_none_out_either(share):
+    with pytest.raises(ValueError, match="`n_estimators` must be a number"):
+        classifier(bootstrap=False, max_samples=share, n_estimators="auto").fit(X, y)
+
+
 def test_without_rows_left_out_nothing_judges():
     model = classifier(bootstrap=False).fit(X, y)
     assert not hasattr(model, "oob_score_")
@@ -117,7 +123,7 @@ def test_as_many_rows_are_drawn_as_asked_for(bootstrap):
     [
         ({}, False, (True, 100)),
         ({}, True, (False, 80)),
-        ({"max_samples": 0.5}, True, (False, 50)),
+        ({"max_samples": 0.5}, True, (True, 50)),
         ({"bootstrap": True}, True, (True, 100)),
         ({"bootstrap": False}, False, (False, 100)),
     ],
@@ -149,11 +155,43 @@ def test_thresholds_that_compete_are_those_of_the_features_drawn_for_a_split(mak
 
 
 @pytest.mark.parametrize(
-    "other", [{"grow": "balanced"}, {"grow": "random"}, {"split": "conv", "image_shape": (2, 2)}], ids=str
+    "other",
+    [
+        {"grow": "balanced"},
+        {"grow": "random"},
+        {"split": "conv", "image_shape": (2, 2)},
+        {"algorithm": "non_greedy", "nu": 1.0},
+    ],
+    ids=str,
 )
 def test_features_are_drawn_for_splits_that_are_found_one_by_one_only(other):
     with pytest.raises(ValueError, match="`max_features` must be 'auto' or None for"):
         classifier(max_features=2, **other).fit(X[:, :4], y)
+
+
+def test_a_share_of_all_features_goes_with_every_growth():
+    model = classifier(max_features=1.0, grow="balanced").fit(X, y)
+    assert np.array_equal(model.predict(X), classifier(grow="balanced").fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("n_images", [1, 2, 3])
+def test_few_images_leave_some_out_too(n_images):
+    images = np.random.default_rng(0).normal(size=(n_images, 4, 4))
+    assert len(regressor(n_estimators="auto").fit(images, np.arange(n_images))) >= 10
+
+
+@pytest.mark.parametrize(("first", "second"), [({"bootstrap": True}, {"bootstrap": False}), ({}, {"max_samples": 0.5})])
+def test_a_warm_start_refuses_other_bags(first, second):
+    model = classifier(warm_start=True, **first).fit(X, y)
+    with pytest.raises(ValueError, match="draw rows as those that are there did"):
+        model.set_params(n_estimators=5, **second).fit(X, y)
+
+
+def test_a_warm_start_on_images_refuses_the_same_rows_as_a_table():
+    images = np.random.default_rng(0).normal(size=(60, 4, 4))
+    model = classifier(warm_start=True).fit(images, np.arange(60) % 2)
+    with pytest.raises(ValueError, match=r"did \(48 of 60 rows, each once\)"):
+        model.set_params(n_estimators=5).fit(images.reshape(60, 16), np.arange(60) % 2)
 
 
 def test_shares_and_numbers_mean_what_they_say():

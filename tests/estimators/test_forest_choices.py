@@ -17,6 +17,7 @@ def search_of(trials: list[Trial], image_shape: tuple[int, int] | None) -> Fores
     search = ForestSearch.__new__(ForestSearch)
     search.trials, search.image_shape, search.on_trial = [], image_shape, lambda trial: None
     search._add(*trials)
+    search.taken_otherwise = None if image_shape is None else trials[0]
     return search
 
 

@@ -15,6 +15,9 @@ OF_IMAGES = 0.8
 """The share of images that a tree sees where nothing else is asked for, each of them once. A bootstrap leaves out more
 than a third, and trees of many pixels lose more by that than their mean gains; the rest still judges."""
 
+FEWEST_IMAGES = 3
+"""Of fewer, such a share would leave none out."""
+
 
 @dataclass(frozen=True, eq=False)
 class Bagging:
@@ -49,12 +52,18 @@ class Bagging:
     def of(
         cls, parameters: Mapping[str, Any], n_rows: int, seed: int, strata: Integers | None, *, are_images: bool
     ) -> Bagging:
-        """As an estimator's parameters say; ``strata`` are the class numbers of the rows."""
+        """As an estimator's parameters say; ``strata`` are the class numbers of the rows, for "balanced"."""
         bootstrap, share = parameters["bootstrap"], parameters["max_samples"]
         if bootstrap == "auto":
-            bootstrap = not are_images
-            share = OF_IMAGES if are_images and share is None else share
+            bootstrap = not are_images or share is not None or n_rows < FEWEST_IMAGES
+            share = share if bootstrap else OF_IMAGES
         return cls(n_rows, number_of(share, n_rows), bootstrap, seed, strata)
+
+    @property
+    def kind(self) -> str:
+        """How rows are drawn, in words."""
+        how = {True: "with replacement", False: "each once", "balanced": "as many of every class"}[self.bootstrap]
+        return f"{self.n_drawn} of {self.n_rows} rows, {how}"
 
     @property
     def leaves_rows_out(self) -> bool:

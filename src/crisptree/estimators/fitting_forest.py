@@ -135,7 +135,7 @@ def fit_forest_rows(
     values = closed(with_depth(parameters, data.target), chosen, data.image_shape, is_sparse=is_sparse)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
-    strata = data.target.strata(data.y)
+    strata = data.target.strata(data.y) if parameters["bootstrap"] == "balanced" else None
     bagging = Bagging.of(parameters, len(data.y), seed, strata, are_images=data.image_shape is not None)
     kinds = [values]
     if MIXED in (split, values["split"]):

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
+from crisptree.estimators.bags import Bagging
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
 from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
+    check_bags,
     check_forest,
     check_more_trees,
     check_same_rows,
@@ -44,7 +46,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     """Fitted trees that answer together."""
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "preprocessing_"),
+        *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "bags_", "preprocessing_"),
         "oob_score_",
     )
     """What a fit leaves behind, and the next one forgets first."""
@@ -58,6 +60,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     seed_: int
     n_rows_: int
     rows_digest_: str
+    bags_: str
 
     if TYPE_CHECKING:
         PARAMETERS: ClassVar[dict[str, Parameter]]
@@ -131,6 +134,9 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
                 )
                 check_same_rows(self.__dict__.get("rows_digest_", rows), rows)
                 seed = self.seed_
+            bagging = Bagging.of(parameters, len(data.y), seed, None, are_images=data.image_shape is not None)
+            before = bagging.kind if earlier is None else self.__dict__.get("bags_", bagging.kind)
+            check_bags(before, bagging, parameters["n_estimators"])
             chosen = self.__dict__.get("chosen_", {})
             from crisptree.estimators.fitting import device_for
             from crisptree.estimators.fitting_forest import fit_forest_rows
@@ -143,7 +149,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
                 trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
             twin._take_up(data)
-            twin.seed_, twin.n_rows_, twin.rows_digest_ = seed, len(data.y), rows
+            twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
             if trained.out_of_bag is not None:

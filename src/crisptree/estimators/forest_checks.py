@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crisptree.estimators.bags import Bagging
 from crisptree.estimators.consistency import MIXED, MODULE_FREE, check_parameters
 from crisptree.estimators.parameters import Parameter
 from crisptree.rows.sparse import SparseRows
 
 if TYPE_CHECKING:
     from crisptree.estimators.validation import TrainingData
+
+DRAWING = {
+    "grow": ("greedy", "axis_aligned"),
+    "split": (*MODULE_FREE, MIXED),
+    "algorithm": ("em", "likelihood", "alternating"),
+}
+"""What must be where a split may have some of the features only."""
 
 ROWS_LOOKED_AT = 1000
 """So many rows, spread over all, are compared where a warm start must go on with the same ones."""
@@ -33,18 +41,14 @@ def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *
     if values["algorithm"] == "non_greedy" and values.get("nu") is None:
         raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
     _check_drawn_features(values)
-    if values["n_estimators"] == "auto" and not values["bootstrap"] and values["max_samples"] is None:
-        raise ValueError(
-            "`n_estimators` must be a number where every tree sees all rows (bootstrap=False, max_samples=None), "
-            "because nothing judges then; got 'auto'."
-        )
 
 
 def _check_drawn_features(values: Mapping[str, Any]) -> None:
     """Features are drawn for splits that are found one by one, and asked by name."""
-    if values["max_features"] in ("auto", None):
+    share = values["max_features"]
+    if share in ("auto", None) or (isinstance(share, float) and share == 1.0):
         return
-    for name, possible in (("grow", ("greedy", "axis_aligned")), ("split", (*MODULE_FREE, MIXED))):
+    for name, possible in DRAWING.items():
         if callable(values[name]) or values[name] not in possible:
             raise ValueError(
                 f"`max_features` must be 'auto' or None for {name}={values[name]!r}, which has no features drawn for "
@@ -72,6 +76,21 @@ def check_more_trees(
         raise ValueError(
             f"`n_estimators` must be at least {n_trees} with warm_start=True, because there are so many trees; got "
             f"{wanted}. Use a new estimator for fewer."
+        )
+
+
+def check_bags(before: str, bagging: Bagging, n_estimators: Any) -> None:
+    """Trees of a warm start draw rows as those that are there, and some are left out where they must judge."""
+    if bagging.kind != before:
+        raise ValueError(
+            f"`warm_start` must go on with trees that draw rows as those that are there did ({before}), or rows would "
+            f"be judged by trees that have seen them; bootstrap, max_samples and the shape of X ask for "
+            f"{bagging.kind}. Use a new estimator for others."
+        )
+    if n_estimators == "auto" and not bagging.leaves_rows_out:
+        raise ValueError(
+            f"`n_estimators` must be a number where every tree sees all rows ({bagging.kind}), because nothing judges "
+            "then; got 'auto'. Give a number, or draw fewer rows with max_samples."
         )
 
 

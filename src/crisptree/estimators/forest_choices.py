@@ -69,12 +69,14 @@ def choose_for_forest(
     n_trees = MANY if parameters["n_estimators"] == "auto" else parameters["n_estimators"]
     search.n_wanted = n_trees
     search.widths()
-    if data.image_shape is None:
+    if data.image_shape is not None:
+        search.taken_otherwise = search.trials[0]
+    else:
         search.one_scale()
         search.sparse()
         search.harder()
         search.thresholds()
-        if isinstance(search.target, Gaussians) and search.leaves == "constant" and n_trees > 1:
+        if search.leaves == "constant" and n_trees > 1:
             search.mixed()
     if len(problem.training.y) < ROWS_FOR_ONE_FOLD and n_trees > TREES and problem.target.name in FAR:
         search.with_many(min(n_trees, MANY))
@@ -136,11 +138,6 @@ class ForestSearch(Search):
         beyond_chance = BEYOND_CHANCE["numbers" if self.image_shape is None else "images"]
         return found if found.score - other.score > beyond_chance * found.error_against(other) else other
 
-    def _add(self, *trials: Trial) -> None:
-        super()._add(*trials)
-        if self.image_shape is not None:
-            self.taken_otherwise = self.trials[0]
-
     def with_many(self, n_trees: int) -> None:
         """The best of every kind anew, with so many trees."""
         kinds: dict[Any, Trial] = {}
@@ -161,7 +158,8 @@ class ForestSearch(Search):
         scores, answers = list[Doubles](), list[Answers]()
         for fold in folds:
             rows = fold.problem.training
-            strata, are_images = self.target.strata(rows.y), self.image_shape is not None
+            strata = self.target.strata(rows.y) if self.parameters["bootstrap"] == "balanced" else None
+            are_images = self.image_shape is not None
             bagging = Bagging.of(self.parameters, len(rows.y), self.seed, strata, are_images=are_images)
             bags = [Bag(bagging.times(tree), bagging.tree_seed(tree)) for tree in range(self.n_trees)]
             share = values.get("max_features", self.parameters["max_features"])
@@ -195,9 +193,8 @@ class ForestSearch(Search):
 
         They err elsewhere, so that their mean may be better than either; what they said before tells.
         """
-        if not self._is_free("split"):
+        if not isinstance(self.target, Gaussians) or not self._is_free("split"):
             return
-        assert isinstance(self.target, Gaussians)
         sharp = self._try(**SHARP, max_depth=self.depth)
         is_cart = {"split": "axis", "finetune_epochs": 0, "max_features": None}
         tried, mixtures = list(zip(self.trials, self.answers, strict=True)), list[Trial]()
@@ -206,10 +203,8 @@ class ForestSearch(Search):
             if trial.values["split"] == "oblique":
                 scores = said.mixed_with(others[0]).scores(self.target, 2 * self.n_trees, self.n_wanted)
                 mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores))
-                if trial.values == sharp:
-                    self.taken_otherwise = mixtures[-1]
         best = max(mixtures, key=lambda trial: trial.score)
-        assert self.taken_otherwise is not None
+        self.taken_otherwise = next(trial for trial in mixtures if trial.values == sharp | {"split": MIXED})
         self._add(*(trial for trial in mixtures if trial in (best, self.taken_otherwise)))
 
     def _first_depth(self) -> int | None:

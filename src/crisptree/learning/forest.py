@@ -1,8 +1,8 @@
 """Many trees on the same rows, each with weights and random numbers of its own: grown side by side, then finetuned.
 
-The stumps of one level of all trees are one batch. Whole trees are finetuned several at a time, a core each. Features
-are never copied: a tree's rows are numbers of rows. What a tree becomes depends on its own rows and its seed alone: it
-is the tree that ``fit_tree`` makes of them, on the CPU bit for bit.
+The stumps of one level of all trees are one batch. Whole trees are finetuned several at a time, a core or a stream of a
+device each. Features are not copied, but on a device for those: a tree's rows are numbers of rows. What a tree becomes
+depends on its own rows and its seed alone: it is the tree that ``fit_tree`` makes of them, on the CPU bit for bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from crisptree.blocks import n_threads
 from crisptree.inference import CrispTree
-from crisptree.learning.backends.cuda_graphs import streams
+from crisptree.learning.backends.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import (
     Work,
@@ -41,10 +41,6 @@ from crisptree.rows.picked import PickedRows
 
 PAIRS_AT_ONCE = 2**24
 """So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""
-
-
-STREAMS = 3
-"""So many trees are finetuned on a device at once."""
 
 
 class Bag(NamedTuple):
@@ -184,7 +180,10 @@ def _completed(
         if device.type == "cpu":
             yield from each_of(lambda number: settle(*tuned(number)), numbers)
             return
-        with streams(device, STREAMS if current() is None else 1) as each_of_device:
+        # Finetuning copies the rows of its tree.
+        row_bytes = works[0].samples.n_features * works[0].samples.rows.dtype.itemsize
+        copies = row_bytes * max(len(work.samples) for work in works)
+        with streams(device, n_streams(device, len(works), copies) if current() is None else 1) as each_of_device:
             yield from each_of(lambda one: settle(*one), each_of_device(tuned, numbers))
 
 

@@ -16,6 +16,13 @@ from crisptree.one_thread import Mapping, workers
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
+STREAMS = 3
+"""So many trees are finetuned on a device at once; more were no quicker."""
+
+KNOWS_THREADS = "2.11"
+"""The first version of torch by which several threads were seen to train on one device; the memory that earlier ones
+keep for cuBLAS is not safe from them."""
+
 launching = Lock()
 """Held by who launches kernels for the first time or records them: building and recording know one thread only."""
 
@@ -31,19 +38,33 @@ def _capture_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
 
 
+@cache
+def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
+    """Those of a device that nobody works on, few and the same ones always, for the same reason."""
+    free = SimpleQueue[torch.cuda.Stream]()
+    for _ in range(STREAMS):
+        free.put(torch.cuda.Stream(device))
+    return free
+
+
+def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
+    """How many works of so many bytes may share a device: no more than together take the half of its memory."""
+    if device.type != "cuda" or torch.__version__ < KNOWS_THREADS:
+        return 1
+    _, total = torch.cuda.mem_get_info(device)
+    return max(1, min(STREAMS, n_works, total // 2 // max(1, bytes_each)))
+
+
 @contextmanager
 def streams(device: torch.device, number: int) -> Iterator[Mapping]:
     """A ``map`` whose work goes to so many streams of the device, a thread each: small launches do not fill a device.
 
     What it gives is in the order of what it is given, and may be read on any stream.
     """
-    if number == 1 or device.type != "cuda":
+    if number == 1:
         yield map
         return
-    before = torch.cuda.current_stream(device)
-    free = SimpleQueue[torch.cuda.Stream]()
-    for _ in range(number):
-        free.put(torch.cuda.Stream(device))
+    before, free = torch.cuda.current_stream(device), _streams(device)
 
     def on_a_stream(function: Callable[[Given], Result], given: Given) -> Result:
         stream = free.get()
@@ -66,7 +87,7 @@ def recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
     if stream == torch.cuda.default_stream():
         stream = _capture_stream(stream.device)
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
+    with launching, torch.cuda.stream(stream):
         graph.capture_begin(capture_error_mode="thread_local")
         try:
             launch()

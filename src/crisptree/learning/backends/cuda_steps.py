@@ -116,8 +116,7 @@ class CudaSteps:
             self.n_epochs += 1
             log_likelihood, checksum = self.work.found.tolist()
             if self.n_epochs == 1 and self.plan.epochs > 1:
-                with launching:
-                    self._record()  # the first epoch has compiled what it needed
+                self._record()  # the first epoch has compiled what it needed
             return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
 
     def memory(self) -> dict[str, Tensor]:
