@@ -56,8 +56,7 @@ LOWER_DEPTHS["gaussians", "linear"] = (2, 4)
 of many constant ones."""
 
 FIRST_DEPTH = {"constant": 6, "linear": 4}
-"""A tree of numbers is tried at this depth first, and then with the best noise at others: full ones take the longest
-and are seldom best."""
+"""A tree of numbers is tried at this depth first, then with the best noise at others: full ones take the longest."""
 
 ERRORS = {("classes", "constant"): 1.0, ("classes", "linear"): 1.0, ("gaussians", "linear"): 1.0}
 ERRORS["gaussians", "constant"] = 0.0
@@ -255,7 +254,6 @@ class Search:
         return spec if as_long else shortened(spec, EPOCHS)
 
     def _try(self, **values: Any) -> dict[str, Any]:
-        """A trial, if there was none like it; what is set, of what was asked for."""
         values = {**self.fixed, **{name: value for name, value in values.items() if self._is_free(name)}}
         if not any(trial.values == values for trial in self.trials):
             self._add(self.judged(values, self._spec(values), self._folds(values)))

@@ -35,14 +35,16 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         they have not seen (by more than the gain's standard error); that needs rows which are left out.
     bootstrap : bool, "balanced" or "auto", default="auto"
         Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "balanced"
-        draws as many rows of every class. "auto" is True for the rows of tables, and False for images, of which every
+        draws as many rows of every class. "auto" is True, but for images without ``max_samples``, of which every
         tree sees four fifths. What is drawn are weights: no row is copied.
     max_samples : int, float or None, default=None
         How many rows are drawn for a tree, or what share of them; None draws as many as there are, but for images
         where ``bootstrap`` is "auto".
     max_features : int, float, "sqrt", "auto" or None, default="auto"
         How many features a split may have, drawn for each split, or what share of them; None lets it have all. "auto"
-        lets hyperplanes have all and thresholds the square root of their number, unless the fit finds others better.
+        lets hyperplanes have all, thresholds that compete too, and CART's (grow="axis_aligned") the square root of
+        their number, unless the fit finds others better. Hyperplanes that are finetuned from CART's have all again.
+        Only for splits that are found one by one: other growth, and split modules, refuse a number.
     max_depth : int, "auto" or None, default="auto"
         The largest number of splits on a path. "auto" is 14 for hyperplanes, and no bound for thresholds.
     random_state : int, RandomState or None, default=None

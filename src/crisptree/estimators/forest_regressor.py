@@ -37,10 +37,10 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     split : {"auto", "oblique", "axis", "mixed", "conv"} or callable, default="auto"
         What a split asks, as in ``CrispTreeRegressor``. "mixed" has hyperplanes and thresholds in turn: every second
         tree is CART's, grown on all features until its leaves are pure unless ``max_features`` and ``max_depth`` say
-        otherwise. "auto" may choose it.
+        otherwise. "auto" takes it, with sharp hyperplanes, unless another forest is better beyond chance.
     bootstrap : bool or "auto", default="auto"
-        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "auto" is True
-        for tables, and False with four fifths of the rows for images.
+        Draw rows with replacement; False draws them without, and without ``max_samples`` takes all. "auto" is True,
+        but for images without ``max_samples``, of which every tree sees four fifths.
     **tree_parameters
         All others are those of ``CrispTreeRegressor`` and mean the same for each tree. Those that say "auto" are
         chosen once, by small forests on rows that are held out.
@@ -54,7 +54,8 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     n_outputs_ : int
         How many numbers a row has.
     oob_score_ : float
-        1 − squared error / variance on the training rows, each judged by the trees that have not seen it.
+        1 − squared error / variance on the training rows, each judged by the trees that have not seen it. There is
+        none where every tree sees all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         What those trees predict; not numbers for a row that all trees have seen or that weighs nothing.
     chosen_, path_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
