@@ -174,12 +174,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
         here = self.apply(X)
-        if any(tree.is_linear for tree in self.forest_):
-            raise TypeError(
-                "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
-                "predict_interval, or train with leaves='constant'."
-            )
-        wanted, there, known, weight = check_among(self, quantiles, among)
+        wanted, there, known, weight = check_among(self, self.forest_, quantiles, among)
         found = forest_quantiles(here, there, known, weight, wanted)
         alone = np.isnan(found).any(axis=(1, 2))
         if alone.any():

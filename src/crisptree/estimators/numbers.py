@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,8 +136,15 @@ def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale
     return TrainingData(X, scale.scaled(y), np.ones(len(y)), None, estimator.image_shape_, y_scale=scale)
 
 
-def check_among(estimator: Any, quantiles: Any, among: Any) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
+def check_among(
+    estimator: Any, trees: Iterable[CrispTree], quantiles: Any, among: Any
+) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
     """Quantiles from 0 to 1, and rows with known y: the leaves that they reach, y and weights."""
+    if any(tree.is_linear for tree in trees):
+        raise TypeError(
+            "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
+            "predict_interval, or train with leaves='constant'."
+        )
     wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")

@@ -339,12 +339,7 @@ class CrispTreeRegressor(
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
         leaf = self.apply(X)
-        if self.tree_.is_linear:
-            raise TypeError(
-                "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
-                "predict_interval, or train with leaves='constant'."
-            )
-        wanted, there, known, weight = check_among(self, quantiles, among)
+        wanted, there, known, weight = check_among(self, [self.tree_], quantiles, among)
         found = leaf_quantiles(self.tree_, there, known, weight, wanted)
         return (found[:, :, 0] if self.n_outputs_ == 1 else found)[leaf]
 
