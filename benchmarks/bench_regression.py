@@ -10,6 +10,7 @@ takes part where lightgbm is installed; where it is not, its cells say so.
     python -m benchmarks.bench_regression run --out FOLDER --sets diabetes,friedman1 --depths 4,8 --seeds 0,1 --rows 250
     python -m benchmarks.bench_regression time --out FOLDER                     # training time over the classifier's
     python -m benchmarks.bench_regression time --out FOLDER --device cuda       # the same on a device
+    python -m benchmarks.bench_regression predict --out FOLDER                  # the same of prediction
     python -m benchmarks.bench_regression page --out FOLDER                     # writes docs/results/regression.md
 
 Results are lines of JSON; what is there already is not run again, so a run that was stopped goes on.
@@ -22,6 +23,7 @@ import json
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarks.regression_data import NAMES, parts
 from benchmarks.regression_page import write_page
+from benchmarks.timing import medians
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -176,6 +179,29 @@ def training_time(given: argparse.Namespace) -> None:
             print(line, flush=True)
 
 
+def prediction_time(given: argparse.Namespace) -> None:
+    """Seconds of the clock of predictions, in turn: trees on the same X, a leaf of the one for a leaf of the other.
+
+    Numbers cut into classes would grow another tree. So both have complete trees, which differ in their leaves only.
+    """
+    X, _, y, _ = parts("houses", 0, 2000, 25_000)
+    classes = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y)
+    many = np.resize(X, (100_000, X.shape[1]))
+    with (given.out / "predictions.jsonl").open("w", encoding="utf-8") as file:
+        for depth in (4, 8):
+            values = {**SETTLED, "grow": "balanced", "max_depth": depth, "finetune_epochs": 5, "random_state": 0}
+            trees = {
+                "numbers": CrispTreeRegressor(**values).fit(X, y),
+                "classes": CrispTreeClassifier(**values).fit(X, classes),
+            }
+            line: dict[str, Any] = {"depth": depth}
+            for rows, repeat in ((many, 1), (many[:1], 100)):
+                seconds = medians({name: partial(tree.predict, rows) for name, tree in trees.items()}, repeat=repeat)
+                line[str(len(rows))] = round(seconds["numbers"] / seconds["classes"], 2)
+            print(json.dumps(line), file=file, flush=True)
+            print(line, flush=True)
+
+
 def main() -> None:
     def words(text: str) -> list[str]:
         return [name.strip() for name in text.split(",")]
@@ -187,7 +213,7 @@ def main() -> None:
         return [int(number) for number in text.split(",") if number]
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["run", "time", "page"])
+    parser.add_argument("part", choices=["run", "time", "predict", "page"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--sets", type=words, default=None, help="names with commas; each with its rotated version")
@@ -207,9 +233,9 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part == "page":
         times = [line for name in ("times.jsonl", "times-cuda.jsonl") for line in lines_of(given.out / name)]
-        write_page(lines_of(given.out / "errors.jsonl"), times)
+        write_page(lines_of(given.out / "errors.jsonl"), times, lines_of(given.out / "predictions.jsonl"))
     else:
-        {"run": run, "time": training_time}[given.part](given)
+        {"run": run, "time": training_time, "predict": prediction_time}[given.part](given)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ PAGE = Path(__file__).parent.parent / "docs" / "results" / "regression.md"
 Lines = list[dict[str, Any]]
 
 
-def write_page(errors: Lines, times: Lines) -> None:
+def write_page(errors: Lines, times: Lines, predictions: Lines) -> None:
     """The page, with what its notes say kept."""
     kept = PAGE.read_text(encoding="utf-8").partition(NOTES)[2] if PAGE.exists() else "\n"
-    PAGE.write_text(page(errors, times) + NOTES + kept, encoding="utf-8")
+    PAGE.write_text(page(errors, times, predictions) + NOTES + kept, encoding="utf-8")
 
 
-def page(errors: Lines, times: Lines) -> str:
+def page(errors: Lines, times: Lines, predictions: Lines) -> str:
     """All but the notes.
 
     Examples
@@ -44,6 +44,10 @@ def page(errors: Lines, times: Lines) -> str:
         ]
         columns = ["steps", "data", "rows", "depth", OVER]
         text += f"## Training time\n\n{TIME}{table(columns, rows)}\n"
+    if predictions:
+        rows = [[str(each["depth"]), f"{each['100000']:.2f}", f"{each['1']:.2f}"] for each in predictions]
+        columns = ["depth", "100,000 rows, over the classifier", "one row, over the classifier"]
+        text += f"## Prediction time\n\n{PREDICTION}{table(columns, rows)}\n"
     return text
 
 
@@ -150,6 +154,11 @@ FOREST = """`CrispForestRegressor` of 25 trees beside `RandomForestRegressor` of
 TIME = """Time of a fit of numbers over that of the same rows with y cut into five classes, medians of fits in turn,
 nothing chosen: `python -m benchmarks.bench_regression time --out FOLDER`, CPU time of one thread, and with
 `--device cuda` seconds of the clock on one H200, once kernels are built.
+
+"""
+
+PREDICTION = """`python -m benchmarks.bench_regression predict --out FOLDER`: complete trees of either kind on the same
+rows, medians of calls in turn by the clock.
 
 """
 
