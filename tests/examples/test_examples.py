@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
-QUICK = {"plot_tabular.py", "plot_figure_1.py"}
+QUICK = {"plot_tabular.py"}
 
 RUNNER = """
 import runpy, sys

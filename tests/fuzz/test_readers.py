@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.targets import TARGETS
 
-NUMBER = 2_000
+NUMBER = 500
 """Mutations of every target in the ordinary run; ``make fuzz`` reads 100,000 of each."""
 
 MODELS = ("model", "segmenter", "json", "checkpoint", "finished")

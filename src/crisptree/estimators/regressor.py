@@ -178,7 +178,8 @@ class CrispTreeRegressor(
     >>> from sklearn.datasets import load_diabetes
     >>> from crisptree import CrispTreeRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = CrispTreeRegressor(max_depth=2, random_state=0).fit(X, y)
+    >>> settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0}
+    >>> model = CrispTreeRegressor(**settled, max_depth=2, random_state=0).fit(X, y)
     >>> model.get_depth(), bool(model.score(X, y) > 0.4)
     (2, True)
     """
@@ -303,7 +304,8 @@ class CrispTreeRegressor(
         >>> from crisptree import CrispTreeRegressor
         >>> X = np.repeat([[0.0], [1.0]], 50, axis=0)
         >>> y = X[:, 0] * 10 + np.tile([-1.0, 1.0], 50)
-        >>> model = CrispTreeRegressor(max_depth=1, shrinkage=0.0, random_state=0).fit(X, y)
+        >>> settled = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "shrinkage": 0.0}
+        >>> model = CrispTreeRegressor(**settled, max_depth=1, random_state=0).fit(X, y)
         >>> low, high = model.predict_interval([[0.0], [1.0]], coverage=0.6827)
         >>> low.round(2).tolist(), high.round(2).tolist()
         ([-1.0, 9.0], [1.0, 11.0])

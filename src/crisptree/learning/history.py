@@ -55,7 +55,8 @@ class StopTraining(Exception):
     >>> def stop_early(record):
     ...     if record.phase == "finetune" and record.epoch == 5:
     ...         raise StopTraining
-    >>> model = CrispTreeClassifier(split="oblique", callbacks=[stop_early], random_state=0)
+    >>> settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "max_depth": 2}
+    >>> model = CrispTreeClassifier(**settled, callbacks=[stop_early], random_state=0)
     >>> model = model.fit(*load_iris(return_X_y=True))
     >>> model.history_[-1].epoch
     5
