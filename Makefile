@@ -32,8 +32,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/crisptree/native/*)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev]"
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e ".[all,dev]"
 	@$(BIN)/python -c "import crisptree.native._router, crisptree.native._training" \
 	  || { echo "The kernels were not built: pip install -v . shows the compiler's words."; exit 1; }
 	@touch $(READY)
