@@ -1,4 +1,7 @@
 # Every target sets up what it needs; a second run reuses the set-up.
+# Tests start many processes: Python compiles what they import once, and nothing else of what is installed.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 JOBS ?= 1
