@@ -1,7 +1,4 @@
 # Every target sets up what it needs; a second run reuses the set-up.
-# Tests start many processes: Python compiles what they import once, and nothing else of what is installed.
-export PYTHONDONTWRITEBYTECODE :=
-
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 JOBS ?= 1
@@ -9,6 +6,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
 DOCS_READY := .venv/.docs-ready
+
+# Tests start many processes: Python compiles what they import once, and nothing else of what is installed.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test check test-slow fuzz lock test-browser test-sanitize test-races bench-predict bench-fit
 .PHONY: bench-segment paper paper-quick
