@@ -63,6 +63,18 @@ def test_fits_at_the_same_time_are_those_one_after_the_other(split, images, thre
     assert torch.get_num_threads() == in_new_thread(torch.get_num_threads) == 3
 
 
+def test_modules_are_made_on_one_thread_from_the_first_on(images, three_threads):
+    X, y = images
+    threads = []
+
+    def factory(shape):
+        threads.append(torch.get_num_threads())
+        return torch.nn.Linear(shape[0], 1)
+
+    model(factory, 0).fit(X.reshape(len(X), -1), y)
+    assert set(threads) == {1}
+
+
 def test_predictions_of_one_conv_tree_at_the_same_time_are_those_one_after_the_other(images):
     X, y = images
     tree = model("conv", 0).fit(X, y)

@@ -118,8 +118,9 @@ def tuned_tree(
     return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
 
 
+@one_thread()
 def kind_for(spec: Spec, problem: Problem) -> SplitKind:
-    """The kind of splits that grow."""
+    """The kind of splits that grow; modules are tried here, which asks torch for its threads the first time."""
     return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
