@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.targets import TARGETS
 
-NUMBER = 500
+NUMBER = 200
 """Mutations of every target in the ordinary run; ``make fuzz`` reads 100,000 of each."""
 
 MODELS = ("model", "segmenter", "json", "checkpoint", "finished")
