@@ -15,6 +15,7 @@ from crisptree.estimators.validation import TrainingData, check_fit_rows, check_
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
 from crisptree.streams import refuse_batches
+from crisptree.tables.containers import materialize
 
 Doubles = npt.NDArray[np.float64]
 
@@ -97,6 +98,7 @@ def check_unscaled_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, *
     refuse_batches(X, type(estimator).__name__)
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
+    y = materialize(y, "y")
     check_holds_numbers(y)
     rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=True)
     numbers = check_numbers(rows.y)

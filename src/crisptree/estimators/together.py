@@ -220,7 +220,9 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
     """The rows of this process, checked; there may be none."""
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
+    from crisptree.tables.containers import materialize
 
+    X = materialize(X)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
     if estimator.leaves == "constant" and needs_encoder(estimator.categorical, X):

@@ -33,6 +33,7 @@ from crisptree.estimators.table_rows import (
 from crisptree.labels import class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
+from crisptree.tables.containers import materialize
 from crisptree.tables.table import column_labels
 from crisptree.tables.table_encoder import TableEncoder
 from crisptree.targets import Classes, Gaussians, SoftClasses, Target
@@ -128,6 +129,7 @@ def check_fit_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool, multi_output: bool = False
 ) -> CheckedRows:
     """The rows of a fit: finite float32 numbers, encoded where they must be, with as many y."""
+    X = materialize(X)
     image_shape = image_shape_of(X, estimator.image_shape)
     sparse = is_sparse(X)
     if sparse:
@@ -184,6 +186,7 @@ def check_fit_rows(
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     refuse_batches(X, type(estimator).__name__)
+    y = materialize(y, "y")
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:
