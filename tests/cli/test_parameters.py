@@ -5,11 +5,18 @@ import typer
 from typer.testing import CliRunner
 
 from crisptree.cli.parameters import parameter_options, with_parameters
-from crisptree.estimators.parameters import ClassifierParameters, Declared, SegmenterParameters, parameter
+from crisptree.estimators.parameters import (
+    ClassifierParameters,
+    Declared,
+    SegmenterParameters,
+    declare_parameters,
+    parameter,
+)
 from crisptree.estimators.rules import number, one_of, true_or_false, whole, word_or
 from tests.cli.running import done
 
 
+@declare_parameters
 class Toy(Declared):
     """Parameters of every kind; nothing but this makes them options."""
 

@@ -24,6 +24,7 @@ from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.streams import as_batches
+from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -228,6 +229,9 @@ class CrispTreeClassifier(
 
     FITTED = (*RowEstimator.FITTED, "nu_", "simplification_")
 
+    classes_: npt.NDArray[Any]
+    nu_: float
+
     @classmethod
     def paper(cls, **changes: Any) -> Self:
         """The paper's protocol: EM, Adam with batches of 1000 rows per node, γ = 1 + 0.1 per epoch, no regularisation.
@@ -244,10 +248,10 @@ class CrispTreeClassifier(
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        X: MatrixLike | BatchesLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -263,11 +267,12 @@ class CrispTreeClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers; they become float32 first. A DataFrame, a table of pyarrow or a dictionary of columns may hold
-            text and categories too, and values may be missing; see ``categorical``. Or images (n_samples, height,
-            width[, channels]). Or a scipy.sparse matrix, which stays sparse; see docs/sparse.md. Or, without y, rows in
-            batches that are read again in every epoch, because they are more than the memory holds: ``Batches``, a
-            function that begins a pass, a dataset or loader of torch; see docs/streams.md.
+            Numbers; they become float32 first. A DataFrame, a table of pyarrow, any other table with
+            ``__arrow_c_stream__`` or a dictionary of columns may hold text and categories too, and values may be
+            missing; see ``categorical``. Or images (n_samples, height, width[, channels]). Or a scipy.sparse matrix,
+            which stays sparse; see docs/sparse.md. Or, without y, rows in batches that are read again in every epoch,
+            because they are more than the memory holds: ``Batches``, a function that begins a pass, a dataset or loader
+            of torch; see docs/streams.md.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
             class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
@@ -313,7 +318,7 @@ class CrispTreeClassifier(
         assert data.classes is not None
         self.classes_ = data.classes
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)
 
         A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
@@ -327,7 +332,7 @@ class CrispTreeClassifier(
             return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.classes_[self.tree_.labels(leaf)]
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
@@ -338,7 +343,7 @@ class CrispTreeClassifier(
             return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.tree_.leaf_values(leaf)
 
-    def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
         probabilities: Any = self.predict_proba(X)
         if is_cuda(X):
@@ -346,7 +351,7 @@ class CrispTreeClassifier(
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
 
-    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+    def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.
 
         Parameters

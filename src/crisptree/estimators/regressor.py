@@ -27,6 +27,7 @@ from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.streams import as_batches
+from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -203,10 +204,10 @@ class CrispTreeRegressor(
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        X: MatrixLike | BatchesLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -256,11 +257,11 @@ class CrispTreeRegressor(
     def _take_up(self, data: TrainingData) -> None:
         self.n_outputs_ = data.y.shape[1]
 
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
         return float(super().score(X, y, sample_weight))
 
-    def predict(self, X: npt.ArrayLike) -> Doubles:
+    def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs) for several outputs
 
         A CUDA tensor gives a CUDA tensor, here and in ``apply``.
@@ -275,12 +276,12 @@ class CrispTreeRegressor(
             return looked_up(means, leaf)  # type: ignore[arg-type, return-value]
         return means[leaf]
 
-    def predict_std(self, X: npt.ArrayLike) -> Doubles:
+    def predict_std(self, X: MatrixLike) -> Doubles:
         """The standard deviation of y in the leaf that every row reaches, in the shape of ``predict``."""
         check_is_fitted(self, "tree_")
         return self._flat(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
-    def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """From where to where y lies with a probability, by the normal distribution of every row's leaf.
 
         Its variance is that of the training rows: a tree that has overfitted makes its intervals too narrow. Where y is
@@ -314,7 +315,7 @@ class CrispTreeRegressor(
         mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
         return mean - reach, mean + reach
 
-    def predict_quantiles(self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
+    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
         """Quantiles of y among the rows that end in the same leaf as each row.
 
         Parameters
@@ -345,7 +346,7 @@ class CrispTreeRegressor(
         found = leaf_quantiles(self.tree_, there, known, weight, wanted)
         return (found[:, :, 0] if self.n_outputs_ == 1 else found)[leaf]
 
-    def soft_predict(self, X: npt.ArrayLike, steepness: float | None = None) -> Doubles:
+    def soft_predict(self, X: MatrixLike, steepness: float | None = None) -> Doubles:
         """The mean of the probabilistic tree, which visits every leaf; for study.
 
         Parameters

@@ -25,8 +25,10 @@ from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.streams import Batches
 from crisptree.structure import TreeStructure
+from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.learning.choosing import Trial
     from crisptree.learning.problem import Part
 
 
@@ -34,6 +36,9 @@ class RowEstimator(RowParameters, TreeEstimator):
     """An estimator of one tree for rows. What y is, its subclasses know."""
 
     FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
+
+    chosen_: dict[str, Any]
+    path_: list[Trial]
 
     _has_numbers: ClassVar[bool] = False
     """Whether y are numbers, and no classes."""
@@ -133,7 +138,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         fitted, self.history_, self.chosen_, self.path_ = found
         self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
 
-    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
         known = self.__dict__
         has_names = "feature_names_in_" in known or "encoder_" in known
@@ -147,7 +152,7 @@ class RowEstimator(RowParameters, TreeEstimator):
             return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
 
-    def _values(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
             return self.tree_.leaf_values(self.apply(X))
@@ -163,7 +168,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
         return tags
 
-    def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
+    def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
         leaves = self.apply(X)
         return visited(self.tree_.structure, leaves)

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.estimators import image_labels as labelled
 from crisptree.estimators.base import Checkpoints
@@ -117,6 +118,8 @@ annealing, finetune_steepness, reanneal
     """
 
     GIVEN = "labels"
+
+    classes_: npt.NDArray[Any]
 
     def fit(
         self,
