@@ -138,7 +138,10 @@ def _grown(works: Sequence[Work]) -> list[TrainedTree]:
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return found_together([finders[number] for number in requests], list(requests.values()))
 
-    growths = [growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits) for work in works]
+    growths = [
+        growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits, signs=work.signs)
+        for work in works
+    ]
     return [TrainedTree(tree, plan.final_steepness) for tree in grow_together(find_all, growths)]
 
 
