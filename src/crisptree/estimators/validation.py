@@ -96,7 +96,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
     X = columns_of_records(X)
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
         return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
