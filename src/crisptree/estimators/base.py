@@ -36,7 +36,7 @@ class KnowsColumns:
 class TreeEstimator(KnowsColumns, BaseEstimator):
     """A fitted tree, and the one before finetuning."""
 
-    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "classes_")
+    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "best_iteration_", "classes_")
     """What a fit leaves behind, and the next one forgets first."""
 
     tree_: CrispTree
@@ -46,6 +46,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
     feature_names_in_: npt.NDArray[Any]
     encoder_: TableEncoder
     history_: list[EpochRecord]
+    best_iteration_: int
     target_name_: str
     column_labels_: list[Any]
 

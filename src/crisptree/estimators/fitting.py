@@ -24,7 +24,7 @@ from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
-from crisptree.learning.history import EpochRecord
+from crisptree.learning.history import EpochRecord, iteration_of
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
@@ -154,13 +154,27 @@ def fit_problem(
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
     held = problem.validation and labelled(problem.validation, problem.target)
     numbers = judged(fitted.tree, parameters, held, float(problem.training.weight.mean()))
-    return fitted._replace(tree=finished(fitted.tree, numbers)), recorder.history
+    kept = iteration_of(fitted.soft.record, recorder.history) if parameters["early_stopping"] else None
+    return fitted._replace(tree=finished(fitted.tree, numbers), best_iteration=kept), recorder.history
 
 
-def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
-    """The spec of an estimator's parameters for a problem."""
-    mean_weight = float(problem.training.weight.mean())
-    return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
+def spec_of(
+    parameters: Mapping[str, Any],
+    problem: Problem,
+    image_shape: tuple[int, ...] | None,
+    seed: int,
+    n_rows: int | None = None,
+) -> Spec:
+    """The spec of an estimator's parameters for a problem; ``n_rows`` are all rows where it has only some of them."""
+    rows = problem.training
+    return Spec.of(
+        parameters,
+        reach=problem.reach,
+        mean_weight=float(rows.weight.mean()),
+        n_rows=len(rows.y) if n_rows is None else n_rows,
+        image_shape=image_shape,
+        seed=seed,
+    )
 
 
 def device_text(parameters: Mapping[str, Any], problem: Problem, n_rows: int | None = None) -> str:

@@ -72,6 +72,9 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         The class probabilities by those trees; not numbers for a row that all trees have seen or that weighs nothing.
     chosen_ : dict
         What the fit chose for the parameters that say "auto".
+    best_iteration_ : ndarray of shape (n_trees,)
+        With ``early_stopping`` only: of every tree of the last ``fit`` the number of the finetuning epoch that is kept;
+        0 for the greedy tree.
     path_ : list of Trial
         Everything that was tried for that; on few rows the best of every kind once more with many trees, which then
         decide.

@@ -49,7 +49,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
 
     FITTED: ClassVar[tuple[str, ...]] = (
         *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "bags_", "preprocessing_"),
-        "oob_score_",
+        *("best_iteration_", "oob_score_"),
     )
     """What a fit leaves behind, and the next one forgets first."""
 
@@ -61,6 +61,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     history_: list[EpochRecord]
     chosen_: dict[str, Any]
     path_: list[Trial]
+    best_iteration_: npt.NDArray[np.int64]
     oob_score_: float
     seed_: int
     n_rows_: int
@@ -157,6 +158,8 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
             twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
+            if parameters["early_stopping"]:
+                twin.best_iteration_ = np.array(trained.best_iterations)
             if trained.out_of_bag is not None:
                 twin.oob_score_ = trained.out_of_bag.score
                 twin._take_up_unseen(trained.out_of_bag, checks.kept_rows(self, y, sample_weight, len(data.y)))

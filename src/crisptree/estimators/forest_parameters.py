@@ -45,7 +45,8 @@ class BaggingParameters(Declared):
     max_depth: Any = parameter(
         default="auto",
         rule=word_or(
-            "auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)")
+            "auto",
+            whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
         ),
         flag="--depth",
         help="Most splits on a path.",

@@ -59,7 +59,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         none where every tree sees all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         What those trees predict; not numbers for a row that all trees have seen or that weighs nothing.
-    chosen_, path_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+    chosen_, path_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispForestClassifier``.
 
     Examples

@@ -11,7 +11,13 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
 from crisptree.estimators.answers import check_holds_numbers
-from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, check_some_weight
+from crisptree.estimators.validation import (
+    TrainingData,
+    check_fit_rows,
+    check_rows,
+    check_some_weight,
+    validation_pair,
+)
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
 from crisptree.streams import refuse_batches
@@ -127,9 +133,8 @@ def check_training_numbers(
 
 def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale) -> TrainingData:
     """The explicit validation rows and their numbers, scaled as those of the training, all of one weight."""
-    if not isinstance(validation, tuple | list) or len(validation) != 2:
-        raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
-    X, y = check_rows(estimator, validation[0]), check_numbers(validation[1], "validation numbers")
+    X, y = validation_pair(validation)
+    X, y = check_rows(estimator, X), check_numbers(y, "validation numbers")
     check_consistent_length(X, y)
     if y.shape[1] != len(scale.center):
         raise ValueError(

@@ -20,8 +20,10 @@ from crisptree.estimators.constraints import APART, SIGNS
 from crisptree.estimators.rules import (
     Rule,
     columns_or_encoder,
+    is_whole,
     number,
     one_of,
+    rows_or_fraction,
     split_rule,
     true_or_false,
     whole,
@@ -138,15 +140,25 @@ class TreeParameters(Declared):
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced"))
     max_depth: int | None = parameter(
         default=8,
-        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
+        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
         flag="--depth",
         help="Most splits on a path.",
     )
     max_leaf_nodes: int | None = parameter(
         default=None, rule=whole(2, none=True), flag="--leaves", help="Most leaves; the tree then grows best first."
     )
-    min_samples_split: int = parameter(default=2, rule=whole(2))
-    min_samples_leaf: int = parameter(default=1, rule=whole(1))
+    min_samples_split: int | float = parameter(
+        default=2,
+        rule=rows_or_fraction(2),
+        flag="--min-samples-split",
+        help="Rows that a node needs to be split, or a fraction of all rows.",
+    )
+    min_samples_leaf: int | float = parameter(
+        default=1,
+        rule=rows_or_fraction(1, below_one=True),
+        flag="--min-samples-leaf",
+        help="Rows that each side of a split must keep, or a fraction of all rows.",
+    )
     min_weight_fraction_leaf: float = parameter(default=0.0, rule=number(0.0, high=0.5))
     min_impurity_decrease: float = parameter(default=0.0, rule=number(0.0))
     epochs: int = parameter(default=20, rule=whole(1), flag="--epochs", help="Epochs of every split.")
@@ -226,7 +238,15 @@ class TreeParameters(Declared):
         default=False,
         rule=true_or_false(),
         flag="--early-stopping",
-        help="Keep the epoch that is best on the validation rows, or on a tenth of the rows or images.",
+        help="Stop finetuning when the validation score no longer improves, and keep the best epoch; without "
+        "validation rows a tenth of the rows or images is held out.",
+    )
+    n_iter_no_change: int = parameter(
+        default=10,
+        rule=whole(1),
+        flag="--n-iter-no-change",
+        help="Epochs without a better validation score after which --early-stopping ends finetuning.",
+        before=10,
     )
     random_state: int | np.random.RandomState | None = parameter(
         default=None, flag="--seed", help="Makes the run repeatable."
@@ -242,7 +262,10 @@ class TreeParameters(Declared):
         help="Threads; by default all cores.",
     )
     verbose: int = parameter(
-        default=0, rule=Rule(lambda value: isinstance(value, bool) or whole(0).holds(value), "0 or larger")
+        default=0,
+        rule=Rule(
+            lambda value: isinstance(value, bool) or is_whole(value), "a whole number (0 and below show nothing)"
+        ),
     )
     callbacks: Sequence[Callable[..., object]] | None = parameter(
         default=None,

@@ -61,11 +61,12 @@ class CrispTreeRegressor(
         Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
         hyperplanes by the reduction of variance: CART, the best of random directions, OC1's coordinate descent.
     max_depth : int or None, default=8
-        The largest number of splits on a path; None grows until the rows of a leaf have one value.
+        The largest number of splits on a path; None grows until the y of a leaf's rows are one value or its rows all
+        alike, as in ``CrispTreeClassifier``.
     max_leaf_nodes : int or None, default=None
         With a number, the tree grows best first by reduction of variance up to that many leaves.
-    min_samples_split, min_samples_leaf : int, default=2, 1
-        Rows that a node needs to be split, and that each side must keep.
+    min_samples_split, min_samples_leaf : int or float, default=2, 1
+        Rows that a node needs to be split, and that each side must keep; a float is a fraction of the training rows.
     min_weight_fraction_leaf : float, default=0.0
         The share of all weights that each side of a split must keep.
     min_impurity_decrease : float, default=0.0
@@ -135,7 +136,10 @@ class CrispTreeRegressor(
     validation_fraction : float, default=0.1
         The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
-        Keep the finetuned tree of the epoch with the least squared error on validation rows.
+        Stop finetuning after ``n_iter_no_change`` epochs without a lower squared error on validation rows, and keep
+        the tree of the best epoch.
+    n_iter_no_change : int, default=10
+        The patience of ``early_stopping``, in epochs of finetuning.
     warm_start : bool, default=False
         Let the next ``fit`` grow ``greedy_tree_`` further and finetune again.
     random_state : int, RandomState or None, default=None
@@ -145,7 +149,7 @@ class CrispTreeRegressor(
     n_jobs : int or None, default=None
         Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
     verbose : int, default=0
-        1 shows a live line of progress.
+        1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None
         Each is called with an ``EpochRecord`` after every epoch; its scores are R² about, 1 − squared error / variance.
 
@@ -173,6 +177,8 @@ class CrispTreeRegressor(
         Names of the columns, where X had some.
     history_ : list of EpochRecord
         One record for every epoch.
+    best_iteration_ : int
+        With ``early_stopping`` only: the number of the finetuning epoch whose tree is kept; 0 for the greedy tree.
 
     Examples
     --------

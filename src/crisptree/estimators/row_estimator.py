@@ -96,16 +96,18 @@ class RowEstimator(RowParameters, TreeEstimator):
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
             twin._take_up(data)
             twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
+            if fitted.best_iteration is not None:
+                twin.best_iteration_ = fitted.best_iteration
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
 
     def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit on rows that are read in batches, pass after pass."""
-        if sample_weight is not None or validation is not None:
+        if sample_weight is not None:
             raise ValueError(
-                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
-                "batch, (X, y, weight)."
+                "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, "
+                "weight)."
             )
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -113,7 +115,17 @@ class RowEstimator(RowParameters, TreeEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
-            found = fit_batches(parameters, batches, seed, checkpoints, has_numbers=self._has_numbers)
+            def held(answers: Any, n_features: int) -> Part:
+                twin.n_features_in_, twin.image_shape_ = n_features, None
+                checks.remember(twin, "feature_names_in_", batches.columns)
+                scale = answers.scale if self._has_numbers else None
+                labels = None if self._has_numbers else answers.labels
+                none = np.zeros(0)
+                data = TrainingData(none, none, none, labels, None, y_scale=scale)
+                return self._checked_validation(twin, validation, data)
+
+            given = None if validation is None else held
+            found = fit_batches(parameters, batches, seed, checkpoints, given, has_numbers=self._has_numbers)
             twin._take_up_found(*found, batches.columns)
         return self
 
@@ -137,6 +149,8 @@ class RowEstimator(RowParameters, TreeEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         fitted, self.history_, self.chosen_, self.path_ = found
         self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+        if fitted.best_iteration is not None:
+            self.best_iteration_ = fitted.best_iteration
 
     def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""

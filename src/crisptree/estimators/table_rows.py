@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from crisptree.tables.containers import is_arrow, is_pandas, is_polars
 from crisptree.tables.errors import RefusedColumns, TableError
-from crisptree.tables.table import table_of
+from crisptree.tables.table import columns_of_records, table_of
 from crisptree.tables.table_encoder import TableEncoder
 from crisptree.tables.values import values_of
 
@@ -55,6 +55,7 @@ def _encoder(categorical: Any) -> TableEncoder:
 
 def needs_encoder(categorical: Any, X: Any) -> bool:
     """Whether X holds anything but numbers, or holes, or is to be encoded because the caller says so."""
+    X = columns_of_records(X)
     if categorical is None or hasattr(X, "toarray") or len(getattr(X, "shape", (0, 0))) != 2:
         return False
     if not isinstance(categorical, str) and (hasattr(categorical, "encoded") or len(categorical)):

@@ -146,7 +146,8 @@ def _trained(
         values = _judged(team, found.tree, values, judges, survey, seed)
     trees = (found.greedy, finished(found.tree, values))
     greedy, tree = trees if answers.scale is None else map(answers.scale.on, trees)
-    fitted = Fitted(greedy, tree, None, None)  # type: ignore[arg-type]
+    kept = found.best_iteration if parameters["early_stopping"] else None
+    fitted = Fitted(greedy, tree, None, None, kept)  # type: ignore[arg-type]
     return TrainedRows(fitted, found.history, chosen, path)
 
 
@@ -156,6 +157,7 @@ class _Found(NamedTuple):
     greedy: CrispTree
     tree: CrispTree
     history: list[EpochRecord]
+    best_iteration: int
 
 
 def _fitted(
@@ -168,7 +170,14 @@ def _fitted(
 ) -> _Found:
     """A tree trained on some shards."""
     shards, target, survey = answers.shards, answers.target, Survey.of(team, answers.shards)
-    spec = Spec.of(values, reach=survey.n_features, mean_weight=survey.mean_weight, image_shape=image_shape, seed=seed)
+    spec = Spec.of(
+        values,
+        reach=survey.n_features,
+        mean_weight=survey.mean_weight,
+        n_rows=survey.n_rows,
+        image_shape=image_shape,
+        seed=seed,
+    )
     nothing = Part(np.zeros((0, survey.n_features), np.float32), answers.no_labels, np.zeros(0))
     # Every process looks at the same rows for where stumps of numbers may begin.
     looked_at = _everywhere(team, shards, survey.n_rows, seed) if target.starts_at_node else nothing
@@ -176,8 +185,8 @@ def _fitted(
     listens = (values["verbose"], values["callbacks"]) if team.is_first else (0, None)
     with recording(*listens) as recorder:
         common = (spec, problem, shards, judges, survey.mean_weight, team)
-        greedy, tree = fit_shards(*common, recorder.record, looked_at)
-    return _Found(greedy, tree, team.by_first(lambda: recorder.history))
+        greedy, tree, best_iteration = fit_shards(*common, recorder.record, looked_at)
+    return _Found(greedy, tree, team.by_first(lambda: recorder.history), best_iteration)
 
 
 def _judged(
@@ -281,7 +290,7 @@ def _judges(team: Team, estimator: Any, validation: Any, answers: Agreed, given:
         return None
 
     def own() -> Part:
-        if validation is None or not len(validation[1]):
+        if validation is None or not len(checks.validation_pair(validation)[1]):
             return Part(given.X[:0], answers.no_labels, np.zeros(0))
         if answers.scale is not None:
             return check_validation_numbers(estimator, validation, answers.scale).part

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.baselines.thresholds import Least, best_thresholds, rounded_down
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.constraints import Held, begun, with_drawn_features
 from crisptree.learning.history import EpochRecord, Listener, StopTraining
@@ -23,8 +24,9 @@ from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.learning.together import Part, train_together
 from crisptree.learning.train import EpochEnd
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
+from crisptree.splits.axis import AxisSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import Gaussians
+from crisptree.targets import Classes, Gaussians
 from crisptree.tree import Tree
 
 TRIES = 6
@@ -131,10 +133,10 @@ def grow(
     of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
     """
     find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
-    return grow_with(find, tree, samples, limits)
+    return grow_with(find, tree, samples, limits, signs=find.signs)
 
 
-def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tree:
+def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits, *, signs: Tensor | None = None) -> Tree:
     """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
     Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
@@ -144,7 +146,7 @@ def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tre
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return [find(*request) for request in requests.values()]
 
-    return grow_together(find_all, [growing(tree, samples, limits, find.tries)])[0]
+    return grow_together(find_all, [growing(tree, samples, limits, find.tries, signs=signs)])[0]
 
 
 def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
@@ -174,9 +176,15 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
     return [trees[number] for number in range(len(growths))]
 
 
-def growing(tree: Tree, samples: Samples, limits: Limits, tries: int = TRIES) -> Growth:
-    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times."""
-    growth = _Growth(samples, limits, tries)
+def growing(tree: Tree, samples: Samples, limits: Limits, tries: int = TRIES, *, signs: Tensor | None = None) -> Growth:
+    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times.
+
+    Without ``max_depth`` such a leaf then gets the best threshold on one feature, if splits are hyperplanes or
+    thresholds of dense rows without ``signs``: growth ends only where leaves are pure or their rows are all alike.
+    """
+    is_free = limits.max_depth is None and signs is None and not samples.is_sparse and tries > 1
+    thresholds = type(tree.splits) if is_free and isinstance(tree.splits, ObliqueSplits | AxisSplits) else None
+    growth = _Growth(samples, limits, tries, thresholds)
     in_place = reads_in_place(samples, tree.splits)
     leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces(in_place=in_place)])
     waiting: dict[int, Candidate] = {}
@@ -227,6 +235,7 @@ class _Growth:
     samples: Samples
     limits: Limits
     tries: int
+    thresholds: type[ObliqueSplits] | type[AxisSplits] | None = None
 
     def candidates(
         self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor
@@ -241,6 +250,10 @@ class _Growth:
             outcome = yield Request(groups, level)
             found += self._accepted(outcome, groups, leaves)
             leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
+        if leaves and self.thresholds is not None:
+            groups = group_rows(leaf_of_row, leaves)
+            outcome = threshold_stumps(self.thresholds, self.samples, groups, self.limits)
+            found += self._accepted(outcome, groups, leaves)
         return found
 
     def _open(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> list[int]:
@@ -261,6 +274,30 @@ class _Growth:
         found = Found(outcome, groups)
         for number in np.flatnonzero(outcome.accepted & (decreases >= self.limits.min_impurity_decrease)).tolist():
             yield Candidate(leaves[number], found, number, float(decreases[number]))
+
+
+@torch.no_grad()
+def threshold_stumps(
+    kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: Limits
+) -> Outcome:
+    """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
+    target, n_nodes = samples.target, len(groups.sizes)
+    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
+    weight = np.zeros((n_nodes, samples.n_features), dtype=np.float32)
+    bias = np.full(n_nodes, -1.0, dtype=np.float32)  # no row goes right
+    for node, rows in enumerate(groups.rows.split(groups.sizes.tolist())):
+        scores = np.ascontiguousarray(samples.batch(rows).cpu().numpy().T)
+        y, row_weight = samples.y[rows].cpu().numpy(), samples.weight[rows].double().cpu().numpy()
+        best = best_thresholds(scores, y, row_weight, target.n_values if isinstance(target, Classes) else None, least)
+        feature = best.winner()
+        if feature is not None:
+            weight[node, feature], bias[node] = 1.0, -rounded_down(best.place[feature])
+    splits = kind.from_hyperplanes(*(torch.from_numpy(part).to(samples.weight) for part in (weight, bias)))
+    before = samples.table().expand(2 * n_nodes, -1)
+    stumps = Stumps(splits, before.reshape(2, -1), groups)
+    statistics = stumps.hard_counts(samples).reshape(-1, target.n_statistics)
+    stumps.leaves = target.update(statistics, before, 0.0).reshape(2, -1)
+    return stumps.outcome(samples, *least)
 
 
 @dataclass(frozen=True, eq=False)

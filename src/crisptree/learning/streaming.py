@@ -25,10 +25,10 @@ from crisptree.inference.statistics import settled
 from crisptree.learning.backends import EpochResult, Trainee, quickest
 from crisptree.learning.backends.base import all_finite
 from crisptree.learning.batches import Groups, NoOrders, Orders, group_rows
-from crisptree.learning.finetuning import TrainedTree, WholeTree, hard_counts
+from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, counted_score, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
 from crisptree.learning.growing import TRIES
-from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining, iteration_of
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, turns_of
@@ -68,15 +68,16 @@ def fit_stream(
     totals: Totals,
     chunks: Chunks,
     on_epoch: Listener | None = None,
-) -> tuple[CrispTree, CrispTree]:
-    """Grow and finetune a tree; the greedy one and the finetuned one.
+) -> tuple[CrispTree, CrispTree, int]:
+    """Grow and finetune a tree; the greedy one, the finetuned one and the number of the epoch of finetuning at which
+    the latter stood so (0 for none).
 
     Parameters
     ----------
     spec : Spec
         How: growth level by level with hyperplanes.
     problem : Problem
-        Some of the rows, the scaling of all, and what y is.
+        Some of the rows, the scaling of all, what y is, and validation rows for early stopping.
     totals : Totals
         What is known of all rows.
     chunks : callable
@@ -86,14 +87,15 @@ def fit_stream(
     """
     kind = kind_for(spec, problem)
     with training_on(spec, kind, problem, totals.n_rows) as device:
-        sample, _ = problem.on(device, spec.n_jobs)
+        sample, validation = problem.on(device, spec.n_jobs)
         ended = Ending(on_epoch)
         generator = torch.Generator().manual_seed(spec.seed)
         work = _Stream(spec, problem, totals, chunks, sample, generator, ended)
         greedy = TrainedTree(work.grown(kind.initial), spec.growth.final_steepness)
-        tuned = greedy if ended else work.finetuned(greedy)
+        tuned = greedy if ended else work.finetuned(greedy, validation)
         tree = work.crisp(tuned)
-        return tree if tuned is greedy else work.crisp(greedy), tree
+        is_new = tuned.tree is not greedy.tree
+        return work.crisp(greedy) if is_new else tree, tree, iteration_of(tuned.record, ended.history)
 
 
 class _Open(NamedTuple):
@@ -154,11 +156,13 @@ class _Stream:
         mixed = bool(self.sample.target.is_mixed(state.statistics[None])[0])
         return mixed and not deep and state.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
 
-    def _train(self, trainee: Trainee, plan: Plan, phase: str, level: int, n_splits: int) -> None:
+    def _train(
+        self, trainee: Trainee, plan: Plan, phase: str, level: int, n_splits: int, judge: Best | None = None
+    ) -> None:
         def report(end: EpochEnd) -> None:
             n_levels = self.spec.limits.max_depth if phase == "grow" else level
             numbers = level, n_levels, n_splits, end.epoch + 1, plan.epochs
-            self.on_epoch(EpochRecord(phase, *numbers, end.steepness, end.loss))
+            self.on_epoch(EpochRecord(phase, *numbers, end.steepness, end.loss, end.score))
 
         train(
             trainee,
@@ -168,6 +172,7 @@ class _Stream:
             orders=NoOrders(self.generator),
             on_epoch=report,
             name=f"growth at level {level}" if phase == "grow" else "finetuning",
+            judge=judge,
             steps=_StreamedSteps(trainee, self, plan),
         )
 
@@ -201,8 +206,12 @@ class _Stream:
                 candidates[leaf] = _Open(int(rows[side]), sides[side], center)
         return tree, candidates
 
-    def finetuned(self, greedy: TrainedTree) -> TrainedTree:
-        """All splits and leaves trained together; of a large tree the upper levels first."""
+    def finetuned(self, greedy: TrainedTree, validation: Samples | None) -> TrainedTree:
+        """All splits and leaves trained together; of a large tree the upper levels first.
+
+        Early stopping scores the deterministic tree on ``validation`` after every epoch, whose leaves take one more
+        pass to count.
+        """
         plan, tree = self.spec.finetuning, greedy.tree
         if not tree.structure.n_splits or not plan.epochs:
             return greedy
@@ -212,18 +221,34 @@ class _Stream:
             trained = self._tuned(upper.tree, stage.plan)
             tree = upper.put_back(trained.tree)
             if self.on_epoch:
-                return TrainedTree(tree, trained.steepness)
-        return self._tuned(tree, plan)
+                return trained._replace(tree=tree)
+        if validation is None or self.spec.patience is None:
+            return self._tuned(tree, plan)
 
-    def _tuned(self, tree: Tree, plan: Plan) -> TrainedTree:
+        def scored(tree: Tree) -> float:
+            return counted_score(tree, torch.from_numpy(self._hard_counts(tree)).to(tree.leaves), validation)
+
+        return self._tuned(tree, plan, lambda now: Best(greedy, now, scored, self.spec.patience))
+
+    def _tuned(
+        self, tree: Tree, plan: Plan, judge_of: Callable[[Callable[[], Tree]], Best] | None = None
+    ) -> TrainedTree:
+        """The tree after its epochs, or the best of them where they are judged."""
         trainee = _Whole(tree, self._shares(tree) if plan.has_penalties else None)
-        steepness = plan.final_steepness
+
+        def now() -> Tree:
+            return replace(tree, splits=trainee.splits.detached(), leaves=trainee.leaves)
+
+        best = None if judge_of is None else judge_of(now)
+        steepness, n_before = plan.final_steepness, len(self.on_epoch.history)
         try:
             depth, n_splits = tree.structure.depth, tree.structure.n_splits
-            self._train(cast(Trainee, trainee), plan, "finetune", depth, n_splits)
+            self._train(cast(Trainee, trainee), plan, "finetune", depth, n_splits, best)
         except StopTraining as stop:
             steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
-        return TrainedTree(replace(tree, splits=trainee.splits.detached(), leaves=trainee.leaves), steepness)
+        if best is not None:
+            return best.recorded(self.on_epoch.history[n_before:])
+        return TrainedTree(now(), steepness, self.on_epoch.history[-1])
 
     def _shares(self, tree: Tree) -> Tensor:
         """The part of all rows that visits each split, as ``WholeTree.penalty_shares`` has it."""

@@ -116,7 +116,7 @@ def table_of(X: Any) -> Table:
     (('age', 'color'), 2, ['red', 'blue'])
     """
     refuse_batches(X, "a table")
-    X = materialize(X)
+    X = columns_of_records(materialize(X))
     if hasattr(X, "toarray"):
         raise TypeError(
             "X must be dense: sparse input is not supported where columns are looked at one by one. Give X.toarray()."
@@ -134,6 +134,20 @@ def table_of(X: Any) -> Table:
             list(X.column_names), len(X.column_names), X.num_rows, lambda number, rows: _sliced(X.column(number), rows)
         )
     return _of_array(X)
+
+
+def columns_of_records(X: Any) -> Any:
+    """A list of dictionaries, one for every row, as a dictionary of columns; anything else as it is.
+
+    Examples
+    --------
+    >>> columns_of_records([{"age": 41, "color": "red"}, {"age": 12}])
+    {'age': [41, 12], 'color': ['red', None]}
+    """
+    if not isinstance(X, list | tuple) or not X or not all(isinstance(row, Mapping) for row in X):
+        return X
+    names = dict.fromkeys(name for row in X for name in row)
+    return {name: [row.get(name) for row in X] for name in names}
 
 
 def _of_columns(columns: Mapping[Any, Any]) -> Table:

@@ -18,7 +18,7 @@ from crisptree.inference.statistics import Counted, counted, settled_by
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import Best, TrainedTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
-from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.history import EpochRecord, Listener, StopTraining, iteration_of
 from crisptree.learning.plan import Plan
 from crisptree.learning.problem import SMALLEST_WEIGHT, Part, Problem, varying
 from crisptree.learning.row_routing import leaves_of, reads_in_place
@@ -44,8 +44,9 @@ def fit_shards(
     team: Team,
     on_epoch: Listener | None = None,
     sample: Part | None = None,
-) -> tuple[CrispTree, CrispTree]:
-    """Grow and finetune a tree; the greedy one and the finetuned one, the same in every process.
+) -> tuple[CrispTree, CrispTree, int]:
+    """Grow and finetune a tree; the greedy one, the finetuned one and the number of the epoch of finetuning at which
+    the latter stood so (0 for none), the same in every process.
 
     Parameters
     ----------
@@ -87,14 +88,14 @@ def fit_shards(
         tuned = greedy
         if not ended.asked:
             judges = None if held is None else list(map(samples_of, held.parts))
-            tuned = _finetuned(work, greedy, spec.finetuning, judges)
+            tuned = _finetuned(work, greedy, spec.finetuning, judges, ended)
             tuned = _annealed_again(work, tuned, judges, ended)
 
         def crisp(soft: TrainedTree) -> CrispTree:
             return _crisp(soft, spec, problem, shards, team)
 
         tree = crisp(tuned)
-        return tree if tuned is greedy else crisp(greedy), tree
+        return tree if tuned is greedy else crisp(greedy), tree, iteration_of(tuned.record, ended.history)
 
 
 class Together:
@@ -102,8 +103,10 @@ class Together:
 
     def __init__(self, team: Team, callback: Listener | None) -> None:
         self.team, self.callback, self.asked = team, callback, False
+        self.history: list[EpochRecord] = []
 
     def __call__(self, record: EpochRecord) -> None:
+        self.history.append(record)
         self.asked = self.team.by_first(lambda: self._goes_on(record)) is False
         if self.asked:
             raise StopTraining(record)
@@ -159,7 +162,7 @@ class Whole:
         return torch.from_numpy(_hard_counts(self.work, self.tree())).to(self.leaves)
 
 
-def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] | None) -> TrainedTree:
+def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] | None, ended: Together) -> TrainedTree:
     """All splits and leaves trained together, of a large tree the upper levels first; before where none was better."""
     tree = before.tree
     if not tree.structure.n_splits or not plan.epochs:
@@ -173,14 +176,16 @@ def _finetuned(work: Work, before: TrainedTree, plan: Plan, held: list[Samples] 
         stopped_at = _train_whole(work, levels, stage.plan)
         tree = upper.put_back(levels.tree())
         if stopped_at is not None:
-            return TrainedTree(tree, stopped_at)
+            return TrainedTree(tree, stopped_at, ended.history[-1])
         trainee = Whole(work, tree)
     scored: Callable[[Tree], float] | None = None if held is None else _Score(work, held)
-    best = None if scored is None else Best(start, trainee.tree, scored)
+    best = None if scored is None else Best(start, trainee.tree, scored, work.spec.patience)
+    n_before = len(ended.history)
     stopped_at = _train_whole(work, trainee, plan, best)
-    if not (work.spec.restore_best and best is not None):
-        return TrainedTree(trainee.tree(), plan.final_steepness if stopped_at is None else stopped_at)
-    return before if best.tree is start else best.tree
+    if work.spec.patience is None or best is None:
+        steepness = plan.final_steepness if stopped_at is None else stopped_at
+        return TrainedTree(trainee.tree(), steepness, ended.history[-1])
+    return before if best.tree is start else best.recorded(ended.history[n_before:])
 
 
 def _annealed_again(work: Work, best: TrainedTree, held: list[Samples] | None, ended: Together) -> TrainedTree:
@@ -189,7 +194,7 @@ def _annealed_again(work: Work, best: TrainedTree, held: list[Samples] | None, e
     for _ in range(work.spec.reanneal):
         if ended.asked:
             break
-        again = _finetuned(work, best, work.spec.finetuning.later_half, held)
+        again = _finetuned(work, best, work.spec.finetuning.later_half, held, ended)
         if again is not best and score(again.tree) >= score(best.tree):
             best = again
     return best
