@@ -116,7 +116,7 @@ def test_a_wheel_from_the_source_distribution_works_in_a_clean_environment(tmp_p
     subprocess.run([*pip, "--python", python, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
     where = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], **RUN).stdout
     (Path(where.strip()) / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    subprocess.run([python, str(ROOT / "tests" / "native" / "check_wheel.py")], cwd=tmp_path, check=True)
+    subprocess.run([python, "-I", str(ROOT / "tests" / "native" / "check_wheel.py")], cwd=tmp_path, check=True)
     said = subprocess.run([str(scripts / "crisptree"), "--version"], cwd=tmp_path, **RUN).stdout
     assert said.startswith("crisptree ")
 
