@@ -85,8 +85,8 @@ def export(
         if not agreement.holds:
             raise ExportError(
                 f"{path} was not written: {agreement.unexplained:,} of {agreement.rows:,} rows reach another leaf than "
-                f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and rounding does "
-                "not explain it. Please report this."
+                f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and neither "
+                "rounding nor overflow explains it. Please report this."
             )
         if max_changed is not None and agreement.changed > max_changed:
             raise ExportError(
