@@ -1,5 +1,6 @@
 """What the source distribution carries, what comes of it in a clean environment, and what the tests are locked to."""
 
+import email
 import os
 import re
 import subprocess
@@ -28,6 +29,20 @@ def test_the_source_distribution_carries_the_library_and_its_tests_but_no_result
     assert not [name for name in names if name.suffix == ".jsonl"]
     needed = ("pyproject.toml", "CMakeLists.txt", "src/crisptree/__init__.py", "tests/test_docs.py", "docs/index.md")
     assert set(map(PurePosixPath, (*needed, "SECURITY.md", "requirements-lock.txt"))) <= set(names)
+
+
+def test_the_description_for_package_indexes_is_the_readme_without_links_to_files(tmp_path, monkeypatch):
+    with tarfile.open(build_sdist(tmp_path, monkeypatch)) as archive:
+        (name,) = [name for name in archive.getnames() if PurePosixPath(name).match("*/PKG-INFO")]
+        metadata = email.message_from_bytes(archive.extractfile(name).read())
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    text = metadata.get_payload(decode=True).decode()
+    assert [target for target in re.findall(r"\]\(([^)]*)\)", text) if not target.startswith("https://")] == []
+    assert "![" not in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ .*$", readme, flags=re.M)
+    assert re.findall(r"^#+ .*$", text, flags=re.M) == headings
+    assert ">>> model = model.fit(digits.X_train, digits.y_train)" in text
 
 
 USED = """

@@ -200,7 +200,7 @@ def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     truth = expected(model, X)
     same = np.asarray((truth.leaves == found.leaves.reshape(truth.leaves.shape)).all(axis=1))
     near, overflows = np.any([sensitive_rows(tree, X) for tree in trees_of(model)], axis=0)
-    fits = (np.abs(truth.probabilities) <= LARGEST).all(axis=1)
+    fits = np.asarray((np.abs(truth.probabilities) <= LARGEST).all(axis=1))
     size = np.maximum(np.abs(truth.probabilities), _unit(truth, fits))
     gap = np.abs(truth.probabilities - found.probabilities) / size
     gap[np.isnan(gap)] = np.inf
