@@ -1,5 +1,6 @@
 """What the source distribution carries, what comes of it in a clean environment, and what the tests are locked to."""
 
+import email
 import os
 import re
 import shutil
@@ -99,6 +100,20 @@ def test_where_the_kernels_cannot_be_built_the_wheel_is_pure(tmp_path, monkeypat
     broken = {"cmake.define.CMAKE_DISABLE_FIND_PACKAGE_Threads": "ON", "build-dir": str(tmp_path / "build")}
     wheel = build.build_wheel(str(tmp_path), broken)
     assert wheel.endswith("-py3-none-any.whl")
+
+
+def test_the_description_for_package_indexes_is_the_readme_without_links_to_files(tmp_path, monkeypatch):
+    with tarfile.open(build_sdist(tmp_path, monkeypatch)) as archive:
+        (name,) = [name for name in archive.getnames() if PurePosixPath(name).match("*/PKG-INFO")]
+        metadata = email.message_from_bytes(archive.extractfile(name).read())
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    text = metadata.get_payload(decode=True).decode()
+    assert [target for target in re.findall(r"\]\(([^)]*)\)", text) if not target.startswith("https://")] == []
+    assert "![" not in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ .*$", readme, flags=re.M)
+    assert re.findall(r"^#+ .*$", text, flags=re.M) == headings
+    assert ">>> model = model.fit(digits.X_train, digits.y_train)" in text
 
 
 @pytest.mark.slow

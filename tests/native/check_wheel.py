@@ -10,6 +10,7 @@ import crisptree
 from crisptree import native
 
 assert Path(crisptree.__file__).is_relative_to(sys.prefix), f"{crisptree.__file__} is not the installed package"
+assert Path(crisptree.__file__).with_name("py.typed").is_file(), "type checkers would ignore the annotations"
 assert native.router is not None, "the kernel that routes rows was not built"
 assert native.training is not None, "the kernels of training were not built"
 
