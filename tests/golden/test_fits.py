@@ -1,7 +1,7 @@
 """Training gives the same bits as before; ``python -m tests.golden.test_fits`` writes down what it gives now.
 
-Bits depend on the machine's vector unit and on torch's, so they are compared where both are those of the record. On
-other machines the numbers that a user sees are compared instead.
+Bits depend on the instruction sets of kernels and torch, on libraries and on the processor, so they are compared where
+all of these are those of the record. On other machines the numbers that a user sees are compared instead.
 """
 
 from __future__ import annotations
@@ -13,18 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from crisptree.inference import FlatTree
 from tests.golden.cases import FITS, REAL_FITS
+from tests.golden.machine import machine
 
 RECORD = Path(__file__).parent / "fits.json"
 COUNT_TOLERANCE = 0.1
 """On another machine so many of the rows may end in leaves of another size."""
-
-
-def machine() -> str:
-    return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def trees_of(model: Any) -> list[Any]:
