@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from crisptree import native
+from tests.golden import machine
 from tests.golden.cases import FITS
 from tests.golden.test_fits import found
 from tests.native import instruction_sets
@@ -71,3 +72,16 @@ def test_sets_that_the_processor_lacks_are_skipped_with_a_line(monkeypatch, caps
     assert f"{lacking}: skipped, this processor does not have it" in capsys.readouterr().out
     with pytest.raises(SystemExit, match=r"instruction sets must be among scalar, .*; got mmx"):
         instruction_sets.main(["mmx"])
+
+
+def test_golden_records_tell_instruction_sets_and_processors_apart(monkeypatch, tmp_path):
+    descriptions = [machine.machine()]
+    monkeypatch.setattr(native, "instruction_set", "another")
+    descriptions.append(machine.machine())
+    (tmp_path / "cpuinfo").write_text("vendor_id\t: A\ncpu family\t: 1\nmodel\t\t: 2\n\nvendor_id\t: B\n")
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
+    descriptions.append(machine.machine())
+    assert descriptions[-1].endswith("A 1 2")
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "missing")
+    descriptions.append(machine.machine())
+    assert len(set(descriptions)) == 4
