@@ -481,7 +481,9 @@ UPDATES: dict[str, Case] = {
 
 CHECKPOINTS: dict[str, Case] = {
     "likelihood": resumed(CrispTreeClassifier, digits, RESOLVED | {"algorithm": "likelihood"}, (2, 7, 11)),
-    "early stopping": resumed(CrispTreeClassifier, digits, RESOLVED | {"early_stopping": True, "n_iter_no_change": 100}, (4, 11)),
+    "early stopping": resumed(
+        CrispTreeClassifier, digits, RESOLVED | {"early_stopping": True, "n_iter_no_change": 100}, (4, 11)
+    ),
     "regression": resumed(CrispTreeRegressor, steps, REGRESSION_RESOLVED, (5,)),
     "forest": resumed(CrispForestClassifier, digits, RESOLVED | FOREST, (3, 8)),
     "windows, two stages": resumed(

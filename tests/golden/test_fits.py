@@ -1,7 +1,7 @@
 """Training gives the same bits as the record, ``fits.json``; ``python -m tests.golden.record fits`` writes it anew.
 
-Bits depend on the machine's vector unit and on torch's, so they are compared where both are those of the record. On
-other machines the numbers that a user sees are compared instead.
+Bits depend on the instruction sets of kernels and torch, on libraries and on the processor, so they are compared where
+all of these are those of the record. On other machines the numbers that a user sees are compared instead.
 """
 
 from __future__ import annotations
@@ -12,23 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors.numpy import load_file
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets.errors import DataNotFoundError
 from tests.golden.cases import CHECKPOINTS, FITS, REAL_FITS, RESOLVED, SLOW_FITS, digits, interrupted
-from tests.golden.summary import found, summarize
-
-__all__ = ["found", "machine"]
+from tests.golden.machine import machine
+from tests.golden.summary import summarize
 
 RECORD = Path(__file__).parent / "fits.json"
 SCORE_TOLERANCE = 0.1
 """How far accuracy or R² on the training rows may differ on another machine."""
-
-
-def machine() -> str:
-    return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def load_record() -> dict[str, Any]:
