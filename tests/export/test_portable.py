@@ -7,7 +7,7 @@ import crisptree
 from crisptree import CrispSegmenter, TableEncoder, export
 from crisptree.export import ExportError, Portable
 from crisptree.export.thresholds import double_threshold, threshold
-from crisptree.inference.summation import linear_scores
+from crisptree.inference.flat_tree import linear_scores
 from tests.export.models import HOSTILE_COLUMNS, numbers, of_table, rough_rows, table, thresholds
 from tests.toys import plain_tree
 

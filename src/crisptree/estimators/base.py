@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
-from crisptree.inference.cutting import cut
-from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
 from crisptree.tables.containers import materialize
 from crisptree.tables.table import by_label
 
@@ -85,7 +84,9 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
-        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
+        twin.tree_, twin.greedy_tree_ = (
+            truncate(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_)
+        )
         return twin
 
     def ccp_path(self) -> PruningPath:
@@ -108,7 +109,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         2
         """
         check_is_fitted(self, "tree_")
-        return ccp_path(self.tree_)
+        return cost_complexity_path(self.tree_)
 
     def pruned(self, alpha: float) -> Self:
         """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
@@ -118,7 +119,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_is_fitted(self, "tree_")
         check_argument("alpha", alpha)
         twin = copy.copy(self)
-        twin.tree_ = pruned_at(self.tree_, alpha, self.leaf_prior)
+        twin.tree_ = prune(self.tree_, alpha, self.leaf_prior)
         return twin
 
     @property

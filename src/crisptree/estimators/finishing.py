@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from crisptree.inference.pruning import chosen_alpha, pruned_at
-from crisptree.inference.shrinking import chosen_strength, shrunk
+from crisptree.inference.pruning import prune, select_alpha
+from crisptree.inference.shrinkage import select_strength, shrink
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def finished(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
     """The tree pruned and its tables shrunk, where the parameters say how much."""
     prior = parameters["leaf_prior"]
     if parameters["prune"] is not None:
-        tree = pruned_at(tree, parameters["prune"], prior)
-    return shrunk(tree, parameters["shrinkage"], prior)
+        tree = prune(tree, parameters["prune"], prior)
+    return shrink(tree, parameters["shrinkage"], prior)
 
 
 def judged(tree: SomeTree, parameters: Mapping[str, Any], held: Part | None, unit: float) -> dict[str, Any]:
@@ -42,10 +42,8 @@ def judged(tree: SomeTree, parameters: Mapping[str, Any], held: Part | None, uni
     assert held is not None
     rows = (held.X, held.y, held.weight)
     if numbers["prune"] == "auto":
-        numbers["prune"] = chosen_alpha(tree, *rows, n_jobs=parameters["n_jobs"])
+        numbers["prune"] = select_alpha(tree, *rows, n_jobs=parameters["n_jobs"])
     if numbers["shrinkage"] == "auto":
         smaller = finished(tree, {**numbers, "shrinkage": 0.0})
-        numbers["shrinkage"] = chosen_strength(
-            smaller, *rows, leaf_prior=parameters["leaf_prior"], unit=unit, n_jobs=parameters["n_jobs"]
-        )
+        numbers["shrinkage"] = select_strength([(smaller, rows)], parameters["leaf_prior"], unit, parameters["n_jobs"])
     return numbers

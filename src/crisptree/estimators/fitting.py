@@ -21,7 +21,7 @@ from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.ranges import with_ranges
+from crisptree.inference.statistics import record_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
@@ -100,7 +100,7 @@ def fit_rows(
         values = judged(first.tree, values, labelled(held, data.target), float(rest.weight.mean()))
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
     if data.image_shape is None:
-        tree = with_ranges(fitted.tree, everything.X, everything.holes)
+        tree = record_ranges(fitted.tree, everything.X, everything.holes)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     return TrainedRows(in_units_of_y(fitted, data.y_scale), history, chosen, path)
 

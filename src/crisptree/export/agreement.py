@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.reference import visits
+from crisptree.inference.routing import visit_splits
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -232,7 +232,7 @@ def sensitive_rows(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
     no partial sum exceeds Σ|w x| + |b| by more than that.
     """
     near, overflows = np.zeros((2, len(X)), dtype=bool)
-    for split, rows, scores in visits(tree, X):
+    for split, rows, scores in visit_splits(tree, X):
         if isinstance(tree, FlatTree):
             weight = tree.weight[split].astype(np.float64)
             used = np.flatnonzero(weight)

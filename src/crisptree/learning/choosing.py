@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.cutting import cut
-from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
+from crisptree.inference.pruning import truncate
+from crisptree.inference.shrinkage import select_strength, shrink
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.problem import Part, Problem
@@ -93,7 +93,7 @@ def try_depths(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> lis
     trees = [fit_tree(spec, fold.problem).tree for fold in folds]
     deepest = max(tree.structure.depth for tree in trees)
     return [
-        _judged(values | {"max_depth": depth}, [cut(tree, depth) for tree in trees], folds, spec.n_jobs)
+        _judged(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds, spec.n_jobs)
         for depth in range(1, deepest + 1)
     ]
 
@@ -118,8 +118,8 @@ def with_shrinkage(trial: Trial, folds: Sequence[Fold], leaf_prior: float, n_job
     """The same trees as a fit would leave them: shrunk by the strength that is best for the folds together."""
     judges = [(fold.held.X, fold.held.y, fold.held.weight) for fold in folds]
     unit = float(np.mean([fold.problem.training.weight.mean() for fold in folds]))
-    strength = best_strength(list(zip(trial.trees, judges, strict=True)), leaf_prior, unit, n_jobs)
-    trees = [shrunk(tree, strength, leaf_prior) for tree in trial.trees]
+    strength = select_strength(list(zip(trial.trees, judges, strict=True)), leaf_prior, unit, n_jobs)
+    trees = [shrink(tree, strength, leaf_prior) for tree in trial.trees]
     return _judged(trial.values, trees, folds, n_jobs)
 
 
@@ -169,9 +169,8 @@ def found_thresholds(trials: Sequence[Trial]) -> Trial | None:
 def median_strength(trial: Trial, folds: Sequence[Fold], leaf_prior: float, n_jobs: int | None) -> float:
     """The shrinkage that is best for the tree of every fold, in the median."""
     strengths = [
-        chosen_strength(
-            tree,
-            *(fold.held.X, fold.held.y, fold.held.weight),
+        select_strength(
+            [(tree, (fold.held.X, fold.held.y, fold.held.weight))],
             leaf_prior=leaf_prior,
             unit=float(fold.problem.training.weight.mean()),
             n_jobs=n_jobs,

@@ -17,9 +17,8 @@ from crisptree.baselines.cart import cart
 from crisptree.baselines.growing import SEARCHES, grow_rival
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.cutting import reduced
-from crisptree.inference.pruning import dead_splits
-from crisptree.inference.statistics import settled
+from crisptree.inference.pruning import find_dead_splits, select_nodes
+from crisptree.inference.statistics import finalize
 from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
@@ -146,12 +145,12 @@ def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
     """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
     rows = problem.training
-    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
-    dead, to_right = dead_splits(tree)
+    tree = finalize(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    dead, to_right = find_dead_splits(tree)
     left = None
     if len(dead):
         left = tree.structure.spliced(dead, to_right)
-        tree = reduced(tree, *left, spec.leaf_prior)
+        tree = select_nodes(tree, *left, spec.leaf_prior)
     if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
         tree = with_models(tree, problem, spec.leaf_penalty, spec.n_jobs)
     return tree, left

@@ -17,11 +17,8 @@ import torch
 from torch import Tensor
 
 from crisptree.inference import CrispTree
-from crisptree.inference.cutting import reduced
-from crisptree.inference.pruning import dead_splits
-from crisptree.inference.ranges import carried_over, with_ranges
-from crisptree.inference.remembering import remembering
-from crisptree.inference.statistics import settled
+from crisptree.inference.pruning import find_dead_splits, select_nodes
+from crisptree.inference.statistics import add_prior_counts, finalize, inherit_ranges, record_ranges
 from crisptree.learning.backends import EpochResult, Trainee, quickest
 from crisptree.learning.backends.base import all_finite
 from crisptree.learning.batches import Groups, NoOrders, Orders, group_rows
@@ -265,14 +262,14 @@ class _Stream:
         spec, whole = self.spec, None
         plain = unsettled_tree(soft, spec, self.problem)
         for part in self.chunks(None):
-            now = settled(plain, part.X, part.y, part.weight, spec.leaf_prior, spec.n_jobs, self.problem.target)
-            now = with_ranges(now, part.X)
+            now = finalize(plain, part.X, part.y, part.weight, spec.leaf_prior, spec.n_jobs, self.problem.target)
+            now = record_ranges(now, part.X)
             if whole is not None:
-                now = carried_over(remembering(now, whole, 1.0, spec.leaf_prior), whole, and_own=True)
+                now = inherit_ranges(add_prior_counts(now, whole, 1.0, spec.leaf_prior), whole, and_own=True)
             whole = now
         assert whole is not None
-        dead, to_right = dead_splits(whole)
-        return reduced(whole, *whole.structure.spliced(dead, to_right), spec.leaf_prior) if len(dead) else whole
+        dead, to_right = find_dead_splits(whole)
+        return select_nodes(whole, *whole.structure.spliced(dead, to_right), spec.leaf_prior) if len(dead) else whole
 
 
 class _Found(NamedTuple):

@@ -7,8 +7,7 @@ from dataclasses import replace
 import torch
 
 from crisptree.inference import CrispTree
-from crisptree.inference.remembering import remembering
-from crisptree.inference.statistics import settled
+from crisptree.inference.statistics import add_prior_counts, finalize
 from crisptree.learning.finetuning import finetune
 from crisptree.learning.fitting import GROWERS, Work, kind_for, training_on, unsettled_tree
 from crisptree.learning.history import Ending, Listener
@@ -66,5 +65,5 @@ def update_tree(
         if grows and not work.on_epoch:
             tuned = tuned._replace(tree=GROWERS["greedy"](work, tuned).tree)
         tree = unsettled_tree(tuned, spec, problem)
-    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
-    return remembering(tree, earlier, memory, spec.leaf_prior)
+    tree = finalize(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    return add_prior_counts(tree, earlier, memory, spec.leaf_prior)

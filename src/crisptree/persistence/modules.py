@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crisptree.inference.flat import CrispTree
+from crisptree.inference.flat_tree import CrispTree
 from crisptree.persistence.arrays import Arrays
 from crisptree.persistence.errors import ModelFileError
 from crisptree.splits import MODULES, Factory, ModuleSplits

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crisptree.inference.flat import CrispTree, FlatTree, Statistics
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
 from crisptree.persistence.arrays import Arrays, CheckedArrays, arrays_of
 from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.limits import check_depth

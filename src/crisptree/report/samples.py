@@ -14,7 +14,7 @@ from crisptree.explain.allowed import Allowed
 from crisptree.explain.blaming import blame_leaves
 from crisptree.explain.nearest import NotFoundInTimeError, nearest_row
 from crisptree.inference import FlatTree
-from crisptree.inference.reference import visits
+from crisptree.inference.routing import visit_splits
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
 from crisptree.report.what_if import collect_what_if
 from crisptree.view import ModelView
@@ -197,7 +197,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
     pushes = np.zeros((len(X), depth, top, 2))
     units = margin_units(tree)
-    for split, rows, scores in visits(tree, X):
+    for split, rows, scores in visit_splits(tree, X):
         place = places[split]
         offset: Any = scores  # of a module, which has no sum
         if isinstance(tree, FlatTree):

@@ -7,7 +7,7 @@ from crisptree.export.c99.parts import Pieces
 from crisptree.export.c99.source import filled
 from crisptree.export.portable import Portable
 from crisptree.export.stacked import Stacked, Terms
-from crisptree.inference.summation import LANES
+from crisptree.inference.flat_tree import LANES
 
 NOTES = (
     "Weights are in the units of the features as they are; no scaling is needed before.",

@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 
 from crisptree.inference import CrispTree
-from crisptree.inference.cutting import reduced
-from crisptree.inference.pruning import dead_splits
-from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import Counted, counted, settled_by
+from crisptree.inference.pruning import find_dead_splits, select_nodes
+from crisptree.inference.statistics import SufficientStatistics, finalize_from, record_ranges, sum_statistics
 from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import Best, TrainedTree, hard_counts
 from crisptree.learning.fitting import kind_for, training_on, unsettled_tree
@@ -242,14 +240,14 @@ def _crisp(soft: TrainedTree, spec: Spec, problem: Problem, shards: Shards, team
     plain = unsettled_tree(soft, spec, problem)
     structure, target = plain.structure, problem.target
     parts = [part for part in shards.parts if len(part.y)]
-    found = [counted(plain, part.X, part.y, part.weight, spec.n_jobs, target) for part in parts]
+    found = [sum_statistics(plain, part.X, part.y, part.weight, spec.n_jobs, target) for part in parts]
     leaves = team.total([one.leaves for one in found], (structure.n_leaves, target.n_statistics))
     moments = team.total([one.moments for one in found], (structure.n_splits, 3))
-    tree = settled_by(plain, Counted(leaves, moments), spec.leaf_prior)
+    tree = finalize_from(plain, SufficientStatistics(leaves, moments), spec.leaf_prior)
     if spec.image_shape is None:
         tree = _with_ranges(tree, parts, team)
-    dead, to_right = dead_splits(tree)
-    return reduced(tree, *tree.structure.spliced(dead, to_right), spec.leaf_prior) if len(dead) else tree
+    dead, to_right = find_dead_splits(tree)
+    return select_nodes(tree, *tree.structure.spliced(dead, to_right), spec.leaf_prior) if len(dead) else tree
 
 
 def _with_ranges(tree: CrispTree, parts: list[Part], team: Team) -> CrispTree:
@@ -258,7 +256,7 @@ def _with_ranges(tree: CrispTree, parts: list[Part], team: Team) -> CrispTree:
     # What is largest in all processes: minus the smallest, the largest, and whether some value is not whole.
     mine = np.concatenate([np.full(2 * n, -np.inf), np.zeros(n)])
     for part in parts:
-        seen = with_ranges(tree, part.X).statistics
+        seen = record_ranges(tree, part.X).statistics
         assert seen.lowest is not None
         assert seen.highest is not None
         assert seen.whole is not None

@@ -11,8 +11,8 @@ from sklearn import config_context
 
 from crisptree import CrispTreeWarning
 from crisptree.estimators.fast_lane import fast_leaves
-from crisptree.inference import FlatTree, compiled, reference, route_rows
-from crisptree.inference.statistics import unsettled
+from crisptree.inference import FlatTree, route_rows, routing
+from crisptree.inference.statistics import empty_statistics
 from crisptree.native import router
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -27,7 +27,7 @@ SETS = router.instruction_sets()
 def flat_tree(structure, weight, bias):
     leaves = np.full((structure.n_leaves, 2), 0.5)
     n_features = np.shape(weight)[1]
-    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
+    statistics = empty_statistics(structure, Scaling.none(n_features), leaves, 1.0)
     return FlatTree(structure, leaves, statistics, weight=np.float32(weight), bias=np.float32(bias))
 
 
@@ -51,7 +51,7 @@ def test_a_wide_and_a_narrow_instruction_set_are_at_hand():
 @pytest.mark.parametrize("instruction_set", SETS)
 def test_a_million_rows_reach_the_leaves_of_the_reference(instruction_set, million):
     tree, X, expected = million
-    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+    assert np.array_equal(routing.route_array(tree, X, instruction_set=instruction_set), expected)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def million():
     X = np.concatenate([rows_of(500_000, 37), rng.integers(-1, 2, (500_000, 37)).astype(np.float32)])
     on_the_root = X @ tree.weight[0] + tree.bias[0] == 0
     assert on_the_root.sum() > 10_000
-    return tree, X, reference.route_rows(tree, X)
+    return tree, X, routing.route_reference(tree, X)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -71,7 +71,9 @@ def million():
 @pytest.mark.parametrize("density", [1.0, 0.03])
 def test_any_width_and_any_sparsity_give_the_reference_leaf(instruction_set, n_features, density):
     tree, X = random_flat_tree(TreeStructure.balanced(5), n_features, density=density), rows_of(301, n_features)
-    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), reference.route_rows(tree, X))
+    assert np.array_equal(
+        routing.route_array(tree, X, instruction_set=instruction_set), routing.route_reference(tree, X)
+    )
 
 
 def rows_near(weight, bias, n, seed=2):
@@ -87,9 +89,9 @@ def rows_near(weight, bias, n, seed=2):
 def test_rows_that_coarse_scores_cannot_tell_apart_reach_the_reference_leaf(instruction_set, n_features):
     weight = np.random.default_rng(0).normal(size=n_features)
     tree, X = flat_tree(TreeStructure.stump(), weight[None], [0.5]), rows_near(weight, 0.5, 100)
-    expected = reference.route_rows(tree, X)
+    expected = routing.route_reference(tree, X)
     assert 10 < expected.sum() < 90
-    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+    assert np.array_equal(routing.route_array(tree, X, instruction_set=instruction_set), expected)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -105,20 +107,20 @@ def test_numbers_of_any_size_give_the_reference_leaf(instruction_set, of_weights
     tree = flat_tree(TreeStructure.balanced(3), weight, bias)
     with np.errstate(over="ignore"):
         X = X.astype(np.float32)
-    expected = reference.route_rows(tree, X)
-    assert np.array_equal(compiled.route_rows(tree, X, instruction_set=instruction_set), expected)
+    expected = routing.route_reference(tree, X)
+    assert np.array_equal(routing.route_array(tree, X, instruction_set=instruction_set), expected)
 
 
 def test_rows_of_nothing_but_zeros_go_where_the_bias_says():
     rng = np.random.default_rng(0)
     tree = flat_tree(TreeStructure.balanced(3), rng.normal(size=(7, 50)), [0.0, 1e-30, -1e-30, 1.0, -1.0, 0.0, -0.0])
     X = np.zeros((20, 50), dtype=np.float32)
-    assert np.array_equal(compiled.route_rows(tree, X), reference.route_rows(tree, X))
+    assert np.array_equal(routing.route_array(tree, X), routing.route_reference(tree, X))
 
 
 def test_ties_go_left():
     tree = flat_tree(TreeStructure.stump(), [[1.0, -1.0]], [0.0])
-    assert compiled.route_rows(tree, np.float32([[2, 2], [2, 1], [1, 2]])).tolist() == [0, 1, 0]
+    assert routing.route_array(tree, np.float32([[2, 2], [2, 1], [1, 2]])).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("structure", SHAPES)
@@ -126,15 +128,15 @@ def test_trees_of_any_shape_and_any_number_of_rows_work(structure):
     tree = random_flat_tree(structure, 5)
     for n in (0, 1, 2, 3, 4, 5, 7, 8, 9, 100):
         X = rows_of(n, 5)
-        expected = reference.route_rows(tree, X)
+        expected = routing.route_reference(tree, X)
         for name in SETS:
-            assert np.array_equal(compiled.route_rows(tree, X, instruction_set=name), expected)
+            assert np.array_equal(routing.route_array(tree, X, instruction_set=name), expected)
 
 
 def test_few_weights_are_kept_as_pairs():
-    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 2000, density=0.02)).n_sparse == 15
-    assert compiled.prepared(random_flat_tree(TreeStructure.balanced(4), 2000)).n_sparse == 0
-    assert compiled.prepared(flat_tree(TreeStructure.stump(), np.eye(1, 4), [0.0])).n_sparse == 1
+    assert routing.compiled_tree(random_flat_tree(TreeStructure.balanced(4), 2000, density=0.02)).n_sparse == 15
+    assert routing.compiled_tree(random_flat_tree(TreeStructure.balanced(4), 2000)).n_sparse == 0
+    assert routing.compiled_tree(flat_tree(TreeStructure.stump(), np.eye(1, 4), [0.0])).n_sparse == 1
 
 
 def _field_of_a_record(X):
@@ -160,15 +162,15 @@ LAYOUTS = {
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_rows_of_any_layout_and_any_number_of_threads_give_the_same_leaves(layout, n_jobs):
     tree, X = random_flat_tree(TreeStructure.balanced(5), 40), rows_of(20_001, 40)
-    expected = reference.route_rows(tree, X)
-    assert np.array_equal(compiled.route_rows(tree, LAYOUTS[layout](X), n_jobs=n_jobs), expected)
+    expected = routing.route_reference(tree, X)
+    assert np.array_equal(routing.route_array(tree, LAYOUTS[layout](X), n_jobs=n_jobs), expected)
 
 
 def test_a_transposed_array_is_not_copied_whole():
     tree, X = random_flat_tree(TreeStructure.balanced(3), 50), np.asfortranarray(rows_of(200_000, 50))
-    compiled.prepared(tree)
+    routing.compiled_tree(tree)
     tracemalloc.start()
-    compiled.route_rows(tree, X, check_finite=True)
+    routing.route_array(tree, X, check_finite=True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.1 * X.nbytes  # the leaves themselves are 0.04 of it
@@ -181,11 +183,11 @@ def test_every_value_is_checked_also_those_that_no_split_reads(value, instructio
     tree = flat_tree(TreeStructure.stump(), np.eye(1, 40, 5), [0.0])
     X = rows_of(100, 40)
     arguments = {"check_finite": True, "instruction_set": instruction_set}
-    assert compiled.route_rows(tree, X, **arguments) is not None
+    assert routing.route_array(tree, X, **arguments) is not None
     X[77, column] = value
-    assert compiled.route_rows(tree, X, **arguments) is None
-    assert compiled.route_rows(tree, X.astype(np.float64), **arguments) is None
-    assert compiled.route_rows(tree, X, instruction_set=instruction_set) is not None
+    assert routing.route_array(tree, X, **arguments) is None
+    assert routing.route_array(tree, X.astype(np.float64), **arguments) is None
+    assert routing.route_array(tree, X, instruction_set=instruction_set) is not None
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float16])
@@ -199,8 +201,8 @@ def test_bytes_and_half_floats_reach_the_leaves_of_their_float32_values(kind, la
         rows = records["x"]
     else:
         rows = X if layout == "as it is" else LAYOUTS[layout](X)
-    found = compiled.route_rows(tree, rows, check_finite=True)
-    assert np.array_equal(found, reference.route_rows(tree, X.astype(np.float32)))
+    found = routing.route_array(tree, rows, check_finite=True)
+    assert np.array_equal(found, routing.route_reference(tree, X.astype(np.float32)))
 
 
 def test_every_half_float_is_read_as_the_number_that_it_is():
@@ -208,18 +210,18 @@ def test_every_half_float_is_read_as_the_number_that_it_is():
     finite = halves[np.isfinite(halves)]
     for limit in np.unique(np.abs(finite.astype(np.float32)))[::997]:
         tree = flat_tree(TreeStructure.stump(), [[1.0]], [-limit])
-        found = compiled.route_rows(tree, finite[:, None], check_finite=True)
+        found = routing.route_array(tree, finite[:, None], check_finite=True)
         assert np.array_equal(found, (finite.astype(np.float32) > limit).astype(int))
     for odd in halves[~np.isfinite(halves)][::50]:
-        assert compiled.route_rows(tree, np.array([[odd]]), check_finite=True) is None
+        assert routing.route_array(tree, np.array([[odd]]), check_finite=True) is None
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float16])
 def test_bytes_and_half_floats_are_not_copied_whole(kind):
     tree, X = random_flat_tree(TreeStructure.balanced(3), 200), np.ones((50_000, 200), dtype=kind)
-    compiled.prepared(tree)
+    routing.compiled_tree(tree)
     tracemalloc.start()
-    compiled.route_rows(tree, X, check_finite=True)
+    routing.route_array(tree, X, check_finite=True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.1 * X.nbytes
@@ -227,14 +229,14 @@ def test_bytes_and_half_floats_are_not_copied_whole(kind):
 
 def test_a_double_that_float32_cannot_hold_is_not_finite():
     tree = random_flat_tree(TreeStructure.stump(), 2)
-    assert compiled.route_rows(tree, np.array([[1e300, 0.0]]), check_finite=True) is None
+    assert routing.route_array(tree, np.array([[1e300, 0.0]]), check_finite=True) is None
 
 
 def test_other_python_threads_run_while_rows_are_routed():
     tree = random_flat_tree(TreeStructure.balanced(10), 400)
     X = np.broadcast_to(rows_of(1, 400), (1_000_000, 400))
-    compiled.prepared(tree)
-    assert has_turns_inside(lambda: compiled.route_rows(tree, X, n_jobs=1))
+    routing.compiled_tree(tree)
+    assert has_turns_inside(lambda: routing.route_array(tree, X, n_jobs=1))
 
 
 def has_turns_inside(call):
@@ -268,13 +270,13 @@ def has_turns_inside(call):
 def test_without_the_kernel_the_leaves_are_the_same_and_it_is_said_once(monkeypatch):
     tree, X = random_flat_tree(TreeStructure.balanced(4), 20), rows_of(50, 20)
     expected = route_rows(tree, X)
-    monkeypatch.setattr(compiled, "router", None)
-    monkeypatch.setattr(compiled, "_said", set())
+    monkeypatch.setattr(routing, "router", None)
+    monkeypatch.setattr(routing, "_warned", set())
     with pytest.warns(CrispTreeWarning, match="without its compiled kernel"):
         assert np.array_equal(route_rows(tree, X), expected)
     assert np.array_equal(route_rows(tree, X.astype(np.float64)), expected)
     X[3, 3] = np.nan
-    assert compiled.route_rows(tree, X, check_finite=True) is None
+    assert routing.route_array(tree, X, check_finite=True) is None
 
 
 def test_the_kernels_own_form_is_not_pickled():
@@ -288,11 +290,11 @@ def test_the_kernels_own_form_is_not_pickled():
 def test_wrong_arrays_are_refused():
     tree = random_flat_tree(TreeStructure.stump(), 3)
     with pytest.raises(ValueError, match="another width"):
-        compiled.route_rows(tree, rows_of(2, 4))
+        routing.route_array(tree, rows_of(2, 4))
     with pytest.raises(ValueError, match="float32, float64, float16 or uint8"):
-        compiled.route_rows(tree, np.zeros((2, 3), dtype=np.int32))
+        routing.route_array(tree, np.zeros((2, 3), dtype=np.int32))
     with pytest.raises(ValueError, match="no instruction set 'mmx'"):
-        compiled.route_rows(tree, rows_of(2, 3), instruction_set="mmx")
+        routing.route_array(tree, rows_of(2, 3), instruction_set="mmx")
 
 
 @pytest.fixture(scope="module")
@@ -349,4 +351,4 @@ def test_names_of_columns_are_still_asked_for():
 
 def test_more_threads_than_the_machine_gives_do_no_harm():
     tree, X = random_flat_tree(TreeStructure.balanced(3), 64), rows_of(20_000, 64)
-    assert np.array_equal(compiled.route_rows(tree, X, n_jobs=2**31 - 1), reference.route_rows(tree, X))
+    assert np.array_equal(routing.route_array(tree, X, n_jobs=2**31 - 1), routing.route_reference(tree, X))

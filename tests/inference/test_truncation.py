@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.inference import route_rows
-from crisptree.inference.cutting import cut
+from crisptree.inference.pruning import truncate
 from tests.toys import FIGURE_1, SHAPES, clouds, plain_tree, random_structure
 
 X, Y = clouds(300, n_classes=5)
@@ -43,7 +43,7 @@ def test_a_depth_below_zero_is_refused():
 
 @pytest.mark.parametrize("depth", range(6))
 def test_the_tables_of_a_cut_tree_are_those_of_its_training_rows(model, depth):
-    shallow = cut(model.tree_, depth)
+    shallow = truncate(model.tree_, depth)
     leaf = route_rows(shallow, X)
     counts = np.zeros_like(shallow.leaves)
     np.add.at(counts, (leaf, Y), 1)

@@ -1,4 +1,12 @@
-"""Trained trees as plain arrays; by the sides that annotations name, model files are written and checked."""
+"""Trained trees as plain arrays. Model files are written and checked by the dimensions that annotations name.
+
+The order in which a score is summed up is part of the model: floating-point sums depend on it, and a row near a
+hyperplane can change sides with it. So the order is fixed once: term j goes to lane j mod 32, each lane adds its terms
+from left to right, and the lanes are added pairwise, the upper half to the lower half, until one is left; the bias
+comes last. Products and sums are rounded to single precision one by one (no fused multiply-add). Any other
+implementation must give these very bits. Thirty-two lanes let the widest vector units add without waiting for the
+previous sum.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +18,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference.summation import linear_scores
 from crisptree.rows.sparse import SparseRows
 from crisptree.rows.windows import Windows
 from crisptree.scaling import Scaling
@@ -21,15 +28,18 @@ Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.floating] | Windows | SparseRows
 
+LANES = 32
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What training left behind: all that explanations, drawings and the soft tree need.
+    """Statistics of the training rows, which explanations, plots and the soft tree need.
 
     Parameters
     ----------
     node_counts : ndarray of shape (n_nodes, n_statistics)
-        What the training rows that pass each node add up to, splits first, then leaves: the weight of every class.
+        Sufficient statistics of the training rows that pass each node, splits first, then leaves; for classification
+        the weight of every class.
     gain : ndarray of shape (n_splits,)
         Information gain of each split in nats, from those counts.
     score_mean, score_spread : ndarray of shape (n_splits,)
@@ -41,13 +51,13 @@ class Statistics:
     steepness : float
         γ of the last epoch.
     shrinkage : float or None
-        How strongly the leaf tables were drawn towards those above them; None where they are the leaves' own.
+        Strength of the hierarchical shrinkage of the leaf tables; None without.
     lowest, highest : ndarray of shape (n_features,) or None
-        The smallest and the largest value of every feature in training; None where nobody has looked.
+        The smallest and the largest value of every feature in training; None if unknown.
     whole : ndarray of shape (n_features,), uint8, or None
         1 for features that were whole numbers in every training row.
     y_center, y_unit : ndarray of shape (n_targets,) or None
-        Where y are numbers, their mean and spread in training: tables and counts are those of (y − center) / unit.
+        For regression the mean and spread of y in training: tables and counts are those of (y − center) / unit.
     """
 
     node_counts: Annotated[Doubles, "nodes", "statistics"]
@@ -82,7 +92,7 @@ class CrispTree(ABC):
 
     @cached_property
     def meaning(self) -> Target:
-        """What the numbers of a leaf mean."""
+        """What a leaf predicts, and how."""
         return TARGETS[self.target](self.leaves.shape[1])
 
     @property
@@ -100,7 +110,7 @@ class CrispTree(ABC):
 
     @property
     def is_linear(self) -> bool:
-        """Whether leaves have linear models, so that an answer needs the row and not only its leaf."""
+        """True if leaves have linear models, so that a prediction needs the row and not only its leaf."""
         return False
 
     def models_of(self, nodes: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -108,7 +118,7 @@ class CrispTree(ABC):
         return {}
 
     def predictions(self, leaf: npt.NDArray[np.int64], X: Rows) -> npt.NDArray[Any]:
-        """What rows are predicted that have reached some leaves.  (b,), (b, n_features) → (b, …)"""
+        """Predict rows that have reached the given leaves.  (b,), (b, n_features) → (b, …)"""
         if not self.is_linear:
             return self.labels(leaf)
         answers: npt.NDArray[Any] = self.meaning.answers(self.leaf_values(leaf, X))
@@ -116,11 +126,11 @@ class CrispTree(ABC):
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers a leaf says: one for every class."""
+        """Length of a leaf table: one entry per class."""
         return self.leaves.shape[1]
 
     def in_units(self, tables: Doubles) -> Doubles:
-        """Tables in the units of y, which numbers were scaled from; those of classes as they are.  (m, n_outputs)"""
+        """Convert tables of a regression to the units of y; those of classification stay.  (m, n_outputs)"""
         center, unit = self.statistics.y_center, self.statistics.y_unit
         return tables if center is None or unit is None else self.meaning.in_units(tables, center, unit)
 
@@ -134,14 +144,13 @@ class CrispTree(ABC):
         return answers
 
     def labels(self, leaf: Any = slice(None)) -> npt.NDArray[Any]:
-        """What some leaves predict, or all of them: the number of the most frequent class, or means.  (b,) → (b, …)"""
+        """Predictions of some leaves, or of all: the index of the most frequent class, or means.  (b,) → (b, …)"""
         return self._answers[leaf]
 
     def leaf_values(self, leaf: Any = slice(None), X: Rows | None = None) -> Doubles:
-        """What the tree says of rows that end in some leaves: class probabilities, or means and variances.
+        """Outputs for rows that end in some leaves: class probabilities, or means and variances.
 
-        (b,) → (b, n_outputs). ``X`` are those rows, for leaves whose answer depends on more than that a row has
-        reached them.
+        (b,) → (b, n_outputs). ``X`` are those rows, which linear leaves need.
         """
         return self._tables[leaf]
 
@@ -172,7 +181,7 @@ class FlatTree(CrispTree):
     linear_bias : ndarray of shape (n_nodes, n_answers) or None
         Their offsets.
     linear_variance : ndarray of shape (n_nodes, n_answers) or None
-        Where numbers are predicted, the variance that the models leave, in the units of training.
+        For regression the residual variance of the models, in the units of training.
     """
 
     weight: Annotated[Singles, "splits", "features"] = field(kw_only=True)
@@ -186,11 +195,11 @@ class FlatTree(CrispTree):
             raise ValueError("linear models must have weights and offsets.")
         if self.linear_weight is None:
             return
-        is_numbers = self.target == "gaussians"
-        if self.linear_weight.shape[1] != (self.n_outputs // 2 if is_numbers else self.n_outputs):
+        is_regression = self.target == "gaussians"
+        if self.linear_weight.shape[1] != (self.n_outputs // 2 if is_regression else self.n_outputs):
             raise ValueError("linear models must have a function for every class or output.")
-        if is_numbers != (self.linear_variance is not None) or (is_numbers and (self.linear_variance < 0).any()):  # type: ignore[operator, union-attr]
-            raise ValueError("linear models of numbers, and no others, must have variances.")
+        if is_regression != (self.linear_variance is not None) or (is_regression and (self.linear_variance < 0).any()):  # type: ignore[operator, union-attr]
+            raise ValueError("linear models of a regression, and no others, must have variances.")
 
     @property
     def is_linear(self) -> bool:
@@ -207,7 +216,7 @@ class FlatTree(CrispTree):
         return self.in_units(self.scaled_values(np.asarray(leaf), X))
 
     def scaled_values(self, leaf: npt.NDArray[np.int64], X: Rows) -> Doubles:
-        """What rows are told that have reached some leaves, in the units of training.  (b,), (b, n_features)"""
+        """Outputs for rows that have reached some leaves, in the units of training.  (b,), (b, n_features)"""
         if not self.is_linear:
             return self.leaves[leaf]
         return linear_tables(self, leaf, X)
@@ -236,7 +245,7 @@ class FlatTree(CrispTree):
 
 
 def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubles:
-    """The tables of rows under the models of their leaves: one small product for all rows of a leaf."""
+    """Evaluate the linear models of leaves: one small matrix product for all rows of a leaf.  (b, n_outputs)"""
     weight, bias, variance = tree.linear_weight, tree.linear_bias, tree.linear_variance
     assert weight is not None
     assert bias is not None
@@ -251,3 +260,16 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
         return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
+
+
+def linear_scores(X: Singles, weight: Singles, bias: np.float32) -> Singles:
+    """weight · x + bias in the fixed order.  (n, n_features) → (n,)"""
+    lanes = np.zeros((len(X), LANES), dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, X.shape[1], LANES):
+            terms = X[:, start : start + LANES] * weight[start : start + LANES]
+            lanes[:, : terms.shape[1]] += terms
+        while lanes.shape[1] > 1:
+            half = lanes.shape[1] // 2
+            lanes = lanes[:, :half] + lanes[:, half:]
+        return lanes[:, 0] + bias
