@@ -20,7 +20,6 @@ ALLOWED = {
     "labels": set(),
     "holdout": set(),
     "limits": set(),
-    "memory": set(),
     "streams": set(),
     "distributed": set(),
     "visible": set(),

@@ -46,7 +46,7 @@ _HOMES = {
     "CrispTreeWarning": "crisptree.warning",
     "StopTraining": "crisptree.learning.history",
     "CheckpointError": "crisptree.learning.journal",
-    "ModelFileError": "crisptree.persistence.errors",
+    "ModelFileError": "crisptree.persistence.model_file",
     "load": "crisptree.estimators.loading",
 }
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError
-    from crisptree.persistence.errors import ModelFileError
+    from crisptree.persistence.model_file import ModelFileError
     from crisptree.tables.table_encoder import TableEncoder
     from crisptree.warning import CrispTreeWarning
 

@@ -153,7 +153,7 @@ def test_a_simplification_that_takes_nothing_away_keeps_a_shrunk_tree():
 
 
 def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
-    from crisptree.persistence.arrays import arrays_of
+    from crisptree.persistence.trees import arrays_of
 
     assert "shrinkage" not in arrays_of(model.tree_.statistics)
 

@@ -36,7 +36,7 @@ def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
     from crisptree.datasets.errors import DataFormatError
     from crisptree.learning.journal import CheckpointError
-    from crisptree.persistence.errors import ModelFileError
+    from crisptree.persistence.model_file import ModelFileError
     from crisptree.streams import StreamError
     from crisptree.tables.errors import TableError
 

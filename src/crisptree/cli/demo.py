@@ -16,7 +16,7 @@ from crisptree.cli import options
 from crisptree.cli.output import table_of
 from crisptree.cli.rows import accuracies
 from crisptree.datasets import Dataset, load_digits
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 
 
 def demo(
@@ -52,7 +52,7 @@ def demo(
     )
     output.mkdir(parents=True, exist_ok=True)
     model.save(output / "digits.crisp")
-    with written_whole(output / "tree.png") as temporary:
+    with atomic_write(output / "tree.png") as temporary:
         save_figure(plot_tree(model), temporary, dpi=150)
     console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
     console.print(f"picture  {output / 'tree.png'}", soft_wrap=True)

@@ -20,7 +20,7 @@ from crisptree.export.agreement import Rows
 from crisptree.export.checking import check_written
 from crisptree.export.escaping import identifier
 from crisptree.export.support import TARGETS
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.tables.errors import TableError
 from crisptree.tables.plain_columns import plain_columns
 
@@ -94,7 +94,7 @@ def export(
                 f"{agreement.changed:.3%} of {agreement.rows:,} do. Take more bits, or raise --max-changed."
             )
     data = written.encode() if isinstance(written, str) else written
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(data)
     out.show(f"{target.title} · {len(data):,} bytes → {path}")
     out.finish({**document, "bytes": len(data)})

@@ -14,7 +14,7 @@ from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import load_model, predicts_numbers, read_labelled
 from crisptree.inference import FlatTree
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.tables.errors import TableError
 
 Kind = Literal["tree", "weights", "confusion", "regions", "residuals"]
@@ -69,7 +69,7 @@ def plot(
     from crisptree.plots.style import save_figure
 
     axis = _drawn(kind, estimator, max_depth, labelled)
-    with written_whole(output) as temporary:
+    with atomic_write(output) as temporary:
         save_figure(axis, temporary, dpi)
     out.show(str(output))
     out.finish({"model": str(model), "kind": kind, "output": str(output)})

@@ -24,7 +24,7 @@ from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, id_column, load_model, open_like_training, predicts_numbers
 from crisptree.cli.stdin import on_disk
 from crisptree.inference import route_rows
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.tables.errors import TableError, counted
 from crisptree.tables.named_columns import DELIMITERS
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
@@ -157,7 +157,7 @@ def _writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
         yield DelimitedWriter(stdout, guard)
         sys.stdout.buffer.flush()
         return
-    with written_whole(path) as temporary, temporary.open("wb") as file:
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
         writer = WRITERS[path.suffix.lower()](file, guard)
         yield writer
         writer.close()

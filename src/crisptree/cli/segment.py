@@ -18,7 +18,7 @@ from crisptree.cli.rows import takes_images
 from crisptree.cli.training import train
 from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
 from crisptree.estimators.parameters import SegmenterParameters
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.tables.errors import TableError, counted
 
 app = typer.Typer(
@@ -181,7 +181,7 @@ def predict_images(
             leaves = estimator.apply([picture.array])[0]
             for ending, table in answers.items():
                 name = f"{picture.name}{ending}"
-                with written_whole(output / name) as temporary:
+                with atomic_write(output / name) as temporary:
                     WRITERS[Path(name).suffix](temporary, table[leaves])
                 written.append(name)
     out.show(f"{counted(len(pictures), 'image')} → {output}")

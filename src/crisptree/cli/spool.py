@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.memory import usable_memory
+from crisptree.limits import usable_memory
 from crisptree.tables.errors import TableError
 
 Rows = npt.NDArray[np.float32]

@@ -12,7 +12,7 @@ from typing import Any
 
 import crisptree
 from crisptree.export.javascript import runtime
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.report.collect import collect
 from crisptree.report.number_page import number_page
 from crisptree.report.samples import ReportRows
@@ -103,7 +103,7 @@ def write(
         page = number_page(environment, view, X, y, heading, budget)
     else:
         page = _render(environment, view, collect(view, ReportRows.of(view, X, y, ids), budget, learned), heading)
-    with written_whole(file) as temporary:
+    with atomic_write(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return file
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crisptree.persistence.arrays import arrays_of
+from crisptree.persistence.trees import arrays_of
 
 
 @dataclass(frozen=True)

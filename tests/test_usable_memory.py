@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crisptree.memory import control_group_limit, usable_memory
+from crisptree.limits import control_group_limit, usable_memory
 
 GROUPS = {
     "a container of today": ("0::/\n", {"memory.max": "2000\n"}, 2000),
