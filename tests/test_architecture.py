@@ -64,7 +64,7 @@ EXCEPTIONS = {
     "targets/classes.py": {"equations"},
     "targets/soft_classes.py": {"equations"},  # inside the method that trains
     "targets/gaussians.py": {"equations"},
-    "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
+    "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
     "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "report/number_page.py": {"export"},  # the drawn tree and its rules
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only

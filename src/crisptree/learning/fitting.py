@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from crisptree import native
-from crisptree.baselines.cart import cart
-from crisptree.baselines.growing import SEARCHES, grow_rival
-from crisptree.baselines.non_greedy import non_greedy
+from crisptree.baselines.cart import fit_cart
+from crisptree.baselines.growth import SEARCHES, grow_baseline
+from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.pruning import find_dead_splits, select_nodes
 from crisptree.inference.statistics import finalize
@@ -51,7 +51,7 @@ Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the rival's ν.
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the baseline's ν.
 
     ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``iteration_of``.
     """
@@ -114,7 +114,7 @@ def completed(
 def tuned_tree(
     work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None = None
 ) -> tuple[TrainedTree, float | None]:
-    """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
+    """A grown tree finetuned, unless its growth was stopped; and the baseline's ν."""
     spec = work.spec
     if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and work.holds_zeros):
         zeros = greedy.tree.splits.parameters["weight"] == 0
@@ -236,9 +236,9 @@ def _kept(work: Work, start: Start) -> TrainedTree:
     return TrainedTree(_begin(work, start), work.spec.finetuning.steepness_at(0))
 
 
-def _rival(work: Work, start: Start) -> TrainedTree:
+def _baseline(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
-    tree = grow_rival(
+    tree = grow_baseline(
         spec.grow,
         _begin(work, start),
         work.samples,
@@ -253,7 +253,7 @@ def _rival(work: Work, start: Start) -> TrainedTree:
 
 def _cart(work: Work, start: Start) -> TrainedTree:
     spec = work.spec
-    tree = cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
+    tree = fit_cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
@@ -262,7 +262,7 @@ GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
     "balanced": _balanced,
     "keep": _kept,
     "cart": _cart,
-    **dict.fromkeys(SEARCHES, _rival),
+    **dict.fromkeys(SEARCHES, _baseline),
 }
 
 
@@ -286,8 +286,8 @@ def _tuned(
         return _annealed_again(work, best, validation, common), None
     if plan.epochs == 0:
         return greedy, spec.nu
-    rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
-    return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
+    result = train_non_greedy(tree, work.samples, plan, spec.nu, **common)
+    return TrainedTree(result.tree, plan.steepness_at(0), result.record), result.nu
 
 
 def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:

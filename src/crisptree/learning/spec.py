@@ -70,7 +70,7 @@ class Spec:
     algorithm : str
         How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
     nu : float or None
-        The rivals' bound.
+        The baselines' bound.
     reanneal : int
         Further rounds of finetuning.
     patience : int or None
@@ -235,7 +235,7 @@ def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
 
     Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
     number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
-    one; the rivals' bound brings a scale of its own.
+    one; the baselines' bound brings a scale of its own.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":

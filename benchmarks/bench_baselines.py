@@ -1,6 +1,6 @@
-"""What the rivals' settings do on Connect-4: OC1's budget, and the step and the epochs of non-greedy training.
+"""What the baselines' settings do on Connect-4: OC1's budget, and the step and the epochs of non-greedy training.
 
-CRISPTREE_DATA=/folder/of/data python benchmarks/bench_rivals.py [oc1|non_greedy]
+CRISPTREE_DATA=/folder/of/data python benchmarks/bench_baselines.py [oc1|non_greedy]
 
 OC1 is trained on training and validation rows, mean test accuracy of two seeds. Non-greedy training starts from one CO2
 tree of the training rows (ν = 43), first seed.
@@ -17,7 +17,7 @@ import torch
 from timing import table
 
 from crisptree import CrispTreeClassifier
-from crisptree.baselines import growing
+from crisptree.baselines import growth
 from crisptree.baselines.oc1 import oc1_splits
 from crisptree.datasets import load_connect4
 
@@ -41,7 +41,7 @@ def oc1() -> str:
     """Test accuracy over the depth for some numbers of tries and rows."""
     data, depths, lines = load_connect4(), (2, 4, 6, 8), []
     for n_tries, max_rows in BUDGETS:
-        growing.SEARCHES["oc1"] = functools.partial(oc1_splits, n_tries=n_tries, max_rows=max_rows)
+        growth.SEARCHES["oc1"] = functools.partial(oc1_splits, n_tries=n_tries, max_rows=max_rows)
         scores = []
         for seed in (0, 1):
             model = CrispTreeClassifier(

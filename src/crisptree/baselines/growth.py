@@ -1,4 +1,4 @@
-"""Rivals that grow a tree: the library's growth with another way of finding splits."""
+"""Baselines that grow a tree: the library's growth with another search for splits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import torch
 
-from crisptree.baselines.axis_aligned import axis_aligned_splits
+from crisptree.baselines.cart import axis_aligned_splits
 from crisptree.baselines.co2 import co2_splits
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.random_oblique import random_splits
-from crisptree.baselines.task import Task
-from crisptree.baselines.thresholds import Least
+from crisptree.baselines.search import SearchContext, random_splits
+from crisptree.baselines.thresholds import LeafLimits
 from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
 from crisptree.learning.growing import grow_with, min_leaf_weight
@@ -26,7 +25,7 @@ from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Target
 from crisptree.tree import Tree
 
-Search = Callable[[Task, Groups], ObliqueSplits]
+Search = Callable[[SearchContext, Groups], ObliqueSplits]
 
 SEARCHES: dict[str, Search] = {
     "axis_aligned": axis_aligned_splits,
@@ -36,7 +35,7 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-def grow_rival(
+def grow_baseline(
     name: str,
     tree: Tree,
     samples: Samples,
@@ -47,7 +46,7 @@ def grow_rival(
     nu: float | None = None,
     on_epoch: Listener | None = None,
 ) -> Tree:
-    """Grow a tree of oblique splits with a rival's search.
+    """Grow a tree of oblique splits with the search of a baseline.
 
     Parameters
     ----------
@@ -60,25 +59,25 @@ def grow_rival(
     plan : Plan
         Epochs, batches and learning rate, for CO2; its leaf prior.
     limits : Limits
-        When a leaf stays a leaf.
+        Stopping rules.
     generator : torch.Generator
-        Every random number comes from it.
+        Source of all random numbers.
     nu : float, optional
         CO2's bound on ‖w‖²; None tries several at every leaf.
     on_epoch : callable, optional
-        Hears once of every level, whose loss is the mean impurity after the split: for classes their entropy.
+        Called once per level; its loss is the mean impurity after the split, for classification the entropy.
     """
-    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
-    find = _Rival(SEARCHES[name], Task(samples, plan, least, generator, nu), limits, on_epoch)
+    leaf_limits = LeafLimits(limits.min_samples_leaf, min_leaf_weight(limits, samples))
+    find = _BaselineStumps(SEARCHES[name], SearchContext(samples, plan, leaf_limits, generator, nu), limits, on_epoch)
     return grow_with(find, tree, samples, limits)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rival:
-    """A search in the form that growth asks for: its splits, judged by what they do to the rows."""
+class _BaselineStumps:
+    """A search in the form that growth asks for: its splits, with their effect on the rows."""
 
     search: Search
-    task: Task
+    context: SearchContext
     limits: Limits
     on_epoch: Listener | None
 
@@ -86,25 +85,25 @@ class _Rival:
 
     @torch.no_grad()
     def __call__(self, groups: Groups, level: int) -> Outcome:
-        samples, least = self.task.samples, self.task.least
+        samples = self.context.samples
         n_nodes, target = len(groups.sizes), samples.target
-        splits = self._searched(groups, level)
+        splits = self._search_splits(groups, level)
         everyone = samples.table().expand(2 * n_nodes, -1)
         stumps = Stumps(splits, everyone.reshape(2, -1), groups)
         counts = stumps.hard_counts(samples)
-        statistics, prior = counts.reshape(-1, target.n_statistics), self.task.plan.leaf_prior
+        statistics, prior = counts.reshape(-1, target.n_statistics), self.context.plan.leaf_prior
         stumps.leaves = target.update(statistics, everyone, prior).reshape(2, -1)
-        outcome = stumps.outcome(samples, least.rows, least.weight)
+        outcome = stumps.outcome(samples, *self.context.leaf_limits)
         if self.on_epoch is not None:
             self.on_epoch(self._record(statistics, level))
         return outcome
 
-    def _searched(self, groups: Groups, level: int) -> ObliqueSplits:
-        """The splits that the search finds, or has found before the fit was resumed."""
+    def _search_splits(self, groups: Groups, level: int) -> ObliqueSplits:
+        """Search for splits, or restore those found before the fit was resumed."""
         progress = Progress(f"search at level {level}", 1)
-        like = self.task.samples.weight.new_zeros(len(groups.sizes), self.task.samples.n_features)
-        splits = ObliqueSplits(like, like[:, 0].clone()) if progress.is_over else self.search(self.task, groups)
-        parts: list[Keepsake] = [Memory("splits", splits.parameters), Chance([self.task.generator])]
+        like = self.context.samples.weight.new_zeros(len(groups.sizes), self.context.samples.n_features)
+        splits = ObliqueSplits(like, like[:, 0].clone()) if progress.is_over else self.search(self.context, groups)
+        parts: list[Keepsake] = [Memory("splits", splits.parameters), Chance([self.context.generator])]
         if progress.is_over:
             progress.restore(parts)
         else:
@@ -112,7 +111,7 @@ class _Rival:
         return splits
 
     def _record(self, statistics: torch.Tensor, level: int) -> EpochRecord:
-        loss = _mean_impurity(self.task.samples.target, statistics)
+        loss = _mean_impurity(self.context.samples.target, statistics)
         return EpochRecord(
             phase="grow",
             level=level,
@@ -120,13 +119,13 @@ class _Rival:
             n_splits=len(statistics) // 2,
             epoch=1,
             n_epochs=1,
-            steepness=self.task.plan.steepness_at(0),
+            steepness=self.context.plan.steepness_at(0),
             loss=loss,
         )
 
 
 def _mean_impurity(target: Target, statistics: torch.Tensor) -> float:
-    """What is left to gain for each unit of weight; that of classes in the precision of their counts."""
+    """Mean impurity per unit of weight; for classification in the precision of the counts."""
     if isinstance(target, Classes):
         shares = statistics / statistics.sum(dim=1, keepdim=True).clamp_min(1e-30)
         return float(-torch.xlogy(statistics, shares).sum() / statistics.sum())

@@ -1,4 +1,4 @@
-"""The paper's rivals through the estimator."""
+"""The paper's baselines through the estimator."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
 import crisptree
-from crisptree.baselines.bound import NUS
+from crisptree.baselines.co2 import NU_CANDIDATES
 from crisptree.estimators.parameters import RIVALS
 from tests.toys import clouds, diagonal, plain_tree
 
@@ -29,18 +29,18 @@ def test_cart_through_the_estimator_predicts_what_scikit_learn_predicts():
 
 
 @pytest.mark.parametrize("grow", RIVALS)
-def test_a_rival_repeats_predicts_and_is_saved_like_any_tree(grow, tmp_path):
+def test_a_baseline_repeats_predicts_and_is_saved_like_any_tree(grow, tmp_path):
     model, again = fitted(grow=grow, finetune_epochs=0), fitted(grow=grow, finetune_epochs=0)
     assert np.array_equal(model.tree_.weight, again.tree_.weight)
     assert model.score(X, Y) > 0.8
     assert model.get_depth() <= 4
-    model.save(tmp_path / "rival.crisp")
-    assert np.array_equal(crisptree.load(tmp_path / "rival.crisp").predict_proba(X), model.predict_proba(X))
+    model.save(tmp_path / "baseline.crisp")
+    assert np.array_equal(crisptree.load(tmp_path / "baseline.crisp").predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("grow", RIVALS)
 @pytest.mark.parametrize("algorithm", ["em", "non_greedy"])
-def test_every_rivals_tree_can_be_finetuned(grow, algorithm):
+def test_every_baselines_tree_can_be_finetuned(grow, algorithm):
     model = fitted(grow=grow, algorithm=algorithm, nu=100.0)
     # Splits that finetuning has moved away from all rows are gone.
     assert 1 < model.get_n_leaves() <= model.greedy_tree_.structure.n_leaves
@@ -63,9 +63,9 @@ def test_non_greedy_training_takes_over_any_grown_tree():
 
 def test_the_bound_is_chosen_on_rows_held_out():
     model = fitted(grow="co2", algorithm="non_greedy")
-    assert model.nu_ in NUS
+    assert model.nu_ in NU_CANDIDATES
     assert model.tree_.statistics.node_counts[0].sum() == 270
-    assert sum(record.phase == "finetune" for record in model.history_) == len(NUS) * 5
+    assert sum(record.phase == "finetune" for record in model.history_) == len(NU_CANDIDATES) * 5
     given = plain_tree(**QUICK, grow="co2", algorithm="non_greedy").fit(X, Y, validation=(X[:50], Y[:50]))
     assert given.tree_.statistics.node_counts[0].sum() == 300
     assert not hasattr(given.set_params(algorithm="em").fit(X, Y), "nu_")
@@ -88,7 +88,7 @@ def test_a_tree_grown_once_is_cut_and_finetuned_at_any_depth(algorithm):
     assert not np.array_equal(shallow.tree_.weight, shallow.greedy_tree_.weight)
 
 
-def test_a_rival_grows_on_with_warm_start():
+def test_a_baseline_grows_on_with_warm_start():
     model = fitted(grow="axis_aligned", max_depth=2, warm_start=True, finetune_epochs=0)
     before = model.tree_.weight
     model.set_params(max_depth=4).fit(X, Y)

@@ -1,4 +1,4 @@
-"""What holds for every rival that grows a tree."""
+"""What holds for every baseline that grows a tree."""
 
 from dataclasses import replace
 
@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from crisptree.baselines.co2 import co2_splits
-from crisptree.baselines.growing import SEARCHES, grow_rival
+from crisptree.baselines.growth import SEARCHES, grow_baseline
 from crisptree.baselines.oc1 import oc1_splits
-from crisptree.baselines.random_oblique import random_splits
-from crisptree.baselines.task import Task
-from crisptree.baselines.thresholds import Least
+from crisptree.baselines.search import SearchContext, random_splits
+from crisptree.baselines.thresholds import LeafLimits
 from crisptree.equations.routing import goes_right
 from crisptree.learning.batches import Groups
 from crisptree.learning.growing import single_leaf
@@ -32,13 +31,13 @@ def grown(name, X, y, *, weight=None, seed=0, on_epoch=None, start=None, **limit
     if weight is not None:
         samples = replace(samples, weight=torch.from_numpy(weight / weight.mean()).float())
     start = start or single_leaf(samples, kind_of("oblique", (np.shape(X)[1],)), random)
-    return grow_rival(name, start, samples, PLAN, Limits(**limits), generator=random, on_epoch=on_epoch)
+    return grow_baseline(name, start, samples, PLAN, Limits(**limits), generator=random, on_epoch=on_epoch)
 
 
 def gains(search, X, y, **options):
     samples = samples_of(X, y)
     groups = Groups(torch.arange(len(samples)), torch.tensor([len(samples)]))
-    splits = search(Task(samples, PLAN, Least(), generator()), groups, **options)
+    splits = search(SearchContext(samples, PLAN, LeafLimits(), generator()), groups, **options)
     leaves = torch.zeros(2, samples.target.n_values)
     return float(Stumps(splits, leaves, groups).outcome(samples, 1, 0.0).gains[0])
 
@@ -150,7 +149,7 @@ def test_leaves_of_many_sizes_descend_side_by_side():
     samples = samples_of(X, y)
     sizes = [5, 200, 40, 100, 55]
     groups = Groups(torch.randperm(400, generator=generator()), torch.tensor(sizes))
-    splits = oc1_splits(Task(samples, PLAN, Least(), generator()), groups)
+    splits = oc1_splits(SearchContext(samples, PLAN, LeafLimits(), generator()), groups)
     for number, rows in enumerate(groups.rows.split(sizes)):
         turns = goes_right(splits.score(samples.rows.values[rows], number))
         assert 0 < int(turns.sum()) < len(rows)

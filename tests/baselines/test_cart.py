@@ -4,10 +4,10 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.baselines.axis_aligned import best_stump
-from crisptree.baselines.growing import grow_rival
-from crisptree.baselines.task import Node
-from crisptree.baselines.thresholds import Least, rounded_down
+from crisptree.baselines.cart import best_stump
+from crisptree.baselines.growth import grow_baseline
+from crisptree.baselines.search import NodeRows
+from crisptree.baselines.thresholds import LeafLimits, round_down
 from crisptree.learning.growing import single_leaf
 from crisptree.learning.plan import Plan
 from crisptree.learning.spec import Limits
@@ -19,7 +19,7 @@ from tests.toys import clouds, generator
 def cart(X, y, **limits):
     samples, random = samples_of(X, y), generator()
     start = single_leaf(samples, kind_of("oblique", (X.shape[1],)), random)
-    return grow_rival("axis_aligned", start, samples, Plan(), Limits(**limits), generator=random)
+    return grow_baseline("axis_aligned", start, samples, Plan(), Limits(**limits), generator=random)
 
 
 def predicted(tree, X, y, rows):
@@ -60,7 +60,7 @@ def test_every_row_turns_as_in_scikit_learns_stump_even_next_to_the_threshold():
         X = near + np.spacing(near) * rng.integers(-4, 5, (60, 1)).astype(np.float32)
         y = (X[:, 0] > near).astype(np.int64)
         stump = DecisionTreeClassifier(criterion="entropy", max_depth=1).fit(X, y)
-        found = best_stump(Node(X, y, np.ones(60)), Least())
+        found = best_stump(NodeRows(X, y, np.ones(60)), LeafLimits())
         if stump.get_n_leaves() == 1:
             assert found is None  # closer than scikit-learn tells apart
         else:
@@ -69,7 +69,7 @@ def test_every_row_turns_as_in_scikit_learns_stump_even_next_to_the_threshold():
 
 def test_a_threshold_is_rounded_down():
     for value in (0.1, -0.1, 1 / 3, 1e-30, 5.0):
-        single = rounded_down(value)
+        single = round_down(value)
         assert float(single) <= value < float(np.nextafter(single, np.float32(np.inf)))
 
 
