@@ -140,8 +140,8 @@ LIBRARIES = {
     "pyarrow": {"tables", "cli", "streams"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
-    "onnx": {"export/onnx_graph/building.py"},
-    "onnxruntime": {"export/onnx_graph/running.py"},
+    "onnx": {"export/onnx_graph.py"},
+    "onnxruntime": {"export/onnx_graph.py"},
     "PIL": {"datasets/image_files.py"},
     "urllib": {"datasets/download.py", "cli/data.py"},
 }

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-__all__ = ["Limits", "LimitError", "current", "changed", "set_limits", "usable_memory"]
+__all__ = ["Limits", "LimitError", "current", "changed", "set_limits"]
 
 PREFIX = "CRISPTREE_LIMIT_"
 

@@ -16,10 +16,9 @@ from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, load_model, open_like_training
 from crisptree.cli.stdin import on_disk
 from crisptree.export import ExportError
-from crisptree.export.agreement import Rows
-from crisptree.export.checking import check_written
-from crisptree.export.escaping import identifier
-from crisptree.export.support import TARGETS
+from crisptree.export.agreement import EncodedRows
+from crisptree.export.escaping import make_identifier
+from crisptree.export.formats import FORMATS, check_written
 from crisptree.persistence.writing import atomic_write
 from crisptree.tables.errors import TableError
 from crisptree.tables.plain_columns import plain_columns
@@ -31,7 +30,7 @@ LIMITS = "Limits"
 def export(
     model: options.Model,
     *,
-    to: Annotated[str, option("--to", help=f"What to write: {', '.join(TARGETS)}; docs/export has a table.")],
+    to: Annotated[str, option("--to", help=f"What to write: {', '.join(FORMATS)}; docs/export has a table.")],
     output: Annotated[Path, output_option("The file to write.")],
     check: Annotated[
         Path | None,
@@ -62,9 +61,9 @@ def export(
       crisptree export iris.crisp --to sklearn -o iris.joblib --check test.csv
       crisptree export iris.crisp --to c --integer int8 -o iris.h --check test.csv --max-changed 0.01
     """
-    if to not in TARGETS:
-        raise typer.BadParameter(f"--to must be one of {', '.join(TARGETS)}; got {to!r}.")
-    target = TARGETS[to]
+    if to not in FORMATS:
+        raise typer.BadParameter(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
+    target = FORMATS[to]
     path = options.check_output(output, target.endings)
     options.check_free([path], force)
     if max_changed is not None and check is None:
@@ -73,7 +72,7 @@ def export(
     chosen |= {"max_flash": max_flash, "max_stack": max_stack}
     given = {word: value for word, value in chosen.items() if value is not None}
     if "name" in target.options:
-        given.setdefault("name", identifier(path.stem))
+        given.setdefault("name", make_identifier(path.stem))
     out = Output(as_json)
     estimator = load_model(model) if check is not None else crisptree.load(model)
     written = target.write(estimator, **given)
@@ -100,7 +99,9 @@ def export(
     out.finish({**document, "bytes": len(data)})
 
 
-def _rows(estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop: list[str], out: Output) -> Rows:
+def _rows(
+    estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop: list[str], out: Output
+) -> EncodedRows:
     """All rows of a table, as the tree sees them and as the table has them."""
     preprocessing = estimator.preprocessing_
     blocks = [np.zeros((0, preprocessing.n_features), np.float32)]
@@ -120,4 +121,4 @@ def _rows(estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop
     out.note_all(encoder.notes())
     if not n_rows:
         raise TableError(f"{data} must have rows to compare; it has none.")
-    return Rows(np.concatenate(blocks), columns)
+    return EncodedRows(np.concatenate(blocks), columns)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
-from crisptree.export.javascript import runtime
+from crisptree.export.javascript import read_runtime
 from crisptree.persistence.writing import atomic_write
 from crisptree.report.collect import collect
 from crisptree.report.number_page import number_page
@@ -123,7 +123,7 @@ def _render(environment: Any, view: ModelView, values: dict[str, Any], title: st
     from markupsafe import Markup
 
     style = _resource("report.css")
-    script = "\n".join([runtime(), *(_resource("scripts", f"{name}.js") for name in SCRIPTS)])
+    script = "\n".join([read_runtime(), *(_resource("scripts", f"{name}.js") for name in SCRIPTS)])
     return environment.from_string(_resource("template.html")).render(
         title=title,
         subtitle=subtitle(view, values),

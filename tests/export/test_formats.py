@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import export
 from crisptree.export import ExportError
-from crisptree.export.support import ABILITIES, TARGETS, support_table
+from crisptree.export.formats import FEATURES, FORMATS, support_table
 from tests.export.models import numbers, thresholds
 
 PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
@@ -16,10 +16,10 @@ def test_the_page_of_exports_has_the_table_that_the_code_has():
     assert table.strip() == support_table()
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", FORMATS.values(), ids=lambda target: target.name)
 def test_every_refusal_says_what_to_do(target):
-    for word, reason in target.refuses.items():
-        assert word in ABILITIES
+    for word, reason in target.unsupported.items():
+        assert word in FEATURES
         assert re.search(r"Train|Export|Keep|Use|keep", reason), (target.name, word)
 
 

@@ -1,4 +1,4 @@
-"""What a written header says of rows: it is compiled with the system's compiler, loaded, and asked."""
+"""Running of a written header: it is compiled with the system's compiler, loaded, and called."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows
-from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.export.agreement import EncodedRows, Predictions
+from crisptree.export.c99.header import DeviceCost, make_header
 from crisptree.export.portable import ExportError, Portable
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -81,8 +81,8 @@ DTYPES = {
 
 
 @dataclass(frozen=True)
-class Written:
-    """What can be read off a header."""
+class ParsedHeader:
+    """Names, types and options of a written header."""
 
     name: str
     row_type: str
@@ -95,8 +95,8 @@ class Written:
     inputs: str
 
     @classmethod
-    def of(cls, text: str) -> Written:
-        """The prefix of its names, its types, and the options that it was made with."""
+    def of(cls, text: str) -> ParsedHeader:
+        """Parse a header."""
         leaf = re.search(r"^int32_t (\w+)_leaf\(const (\w+) \*row", text, re.MULTILINE)
         if leaf is None:
             raise ExportError("the text must be a header that crisptree wrote; it has no function NAME_leaf.")
@@ -120,11 +120,11 @@ class Written:
 
     @property
     def given(self) -> str:
-        """The type of the values that a program begins with."""
+        """Type of the values of an input row."""
         return "double" if self.encodes else self.quantizes or self.row_type
 
     def driver(self, n_trees: int) -> str:
-        """A program that asks for many rows at once."""
+        """Write a function that predicts many rows."""
         features = "features" if self.encodes else "given"
         words = {"name": self.name, "NAME": self.name.upper(), "row_type": self.row_type, "given": self.given}
         words |= {"features": features, "row": "row" if self.quantizes else features, "one": f"{self.one}.0"}
@@ -137,28 +137,30 @@ class Written:
         return Template(DRIVER).substitute(words)
 
 
-def compiler() -> str:
-    """The command of a C compiler: $CC, or the first that is there."""
+def find_compiler() -> str:
+    """Find the command of a C compiler: $CC, or the first that is installed."""
     for command in (os.environ.get("CC", ""), *COMPILERS):
         if command and shutil.which(command):
             return command
-    raise ExportError(f"to run C needs a compiler; none of {', '.join(COMPILERS)} is there. Install one, or set CC.")
+    raise ExportError(
+        f"a check of C needs a compiler; none of {', '.join(COMPILERS)} is installed. Install one, or set CC."
+    )
 
 
-def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
-    """What the header says of rows; a table is encoded, and features are made whole, by its own functions."""
-    header, n = Written.of(written), len(rows)
-    command = compiler()
+def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
+    """Predict rows with the header, whose own functions encode columns and quantize features."""
+    header, n = ParsedHeader.of(written), len(rows)
+    command = find_compiler()
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / f"{header.name}.h").write_text(written, encoding="ascii")
-        (place / "driver.c").write_text(header.driver(len(portable.trees)), encoding="ascii")
-        run = [command, *FLAGS, str(place / "driver.c"), "-o", str(place / "driver.so")]
-        result = subprocess.run(run, capture_output=True, text=True, check=False)
+        root = Path(folder)
+        (root / f"{header.name}.h").write_text(written, encoding="ascii")
+        (root / "driver.c").write_text(header.driver(len(portable.trees)), encoding="ascii")
+        arguments = [command, *FLAGS, str(root / "driver.c"), "-o", str(root / "driver.so")]
+        result = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if result.returncode:
-            raise ExportError(f"{command} must compile what was written; it says: {result.stderr.strip()[:2000]}")
-        library = ctypes.CDLL(str(place / "driver.so"))
-    given = _columns(portable, rows, header, library) if header.encodes else _inputs(rows, header)
+            raise ExportError(f"{command} must compile the header; it reports: {result.stderr.strip()[:2000]}")
+        library = ctypes.CDLL(str(root / "driver.so"))
+    given = _convert_columns(portable, rows, header, library) if header.encodes else _convert_rows(rows, header)
     leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     says = np.full((n, portable.n_outputs), np.nan)
     arrays = [np.ascontiguousarray(given), leaves, classes, says]
@@ -169,13 +171,11 @@ def answers_of(portable: Portable, written: str, rows: Rows) -> Answers:
     notes = [_cost_note(portable, header, leaves.astype(np.int64)), _version(command)]
     if result.stderr.strip():
         notes.append(f"the compiler warns: {result.stderr.strip()[:500]}")
-    found = leaves[:, 0] if len(portable.trees) == 1 else leaves
-    is_exact = header.integer is None
-    return Answers(found.astype(np.int64), classes.astype(np.int64), says, tuple(notes), is_exact)
+    return Predictions(leaves.astype(np.int64), says, classes.astype(np.int64), tuple(notes), header.integer is None)
 
 
-def _inputs(rows: Rows, header: Written) -> npt.NDArray[Any]:
-    """Rows in the type that the header takes, if that can hold them."""
+def _convert_rows(rows: EncodedRows, header: ParsedHeader) -> npt.NDArray[Any]:
+    """Convert rows to the type of the header, if that can hold them."""
     with np.errstate(invalid="ignore"):
         given = rows.X.astype(DTYPES[header.given])
     differs = (given != rows.X).any(axis=1)
@@ -187,8 +187,10 @@ def _inputs(rows: Rows, header: Written) -> npt.NDArray[Any]:
     return given
 
 
-def _columns(portable: Portable, rows: Rows, header: Written, library: Any) -> npt.NDArray[np.float64]:
-    """The columns of a table as numbers; categories get theirs from the header.  (n, n_columns)"""
+def _convert_columns(
+    portable: Portable, rows: EncodedRows, header: ParsedHeader, library: Any
+) -> npt.NDArray[np.float64]:
+    """Convert the columns of a table to numbers; categories by the header's function.  (n, n_columns)"""
     table = np.empty((len(rows), len(portable.inputs)))
     ask = getattr(library, f"{header.name}_category")
     for place, column in enumerate(portable.inputs):
@@ -202,13 +204,13 @@ def _columns(portable: Portable, rows: Rows, header: Written, library: Any) -> n
     return table
 
 
-def _cost_note(portable: Portable, header: Written, leaves: npt.NDArray[np.int64]) -> str:
-    """Program memory, stack and multiply-adds, the latter on these rows."""
-    pieces, _ = pieces_of(portable, header.name, header.integer, header.inputs)
-    costs = Costs.of(portable, pieces)
-    by_leaf = pieces.trees.path_costs(pieces.costs)
-    mean = by_leaf[leaves + pieces.trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
-    mean += pieces.trees.model_cost
+def _cost_note(portable: Portable, header: ParsedHeader, leaves: npt.NDArray[np.int64]) -> str:
+    """Describe program memory, stack and multiply-adds, the latter for these rows."""
+    content = make_header(portable, header.name, header.integer, header.inputs)
+    costs, trees = DeviceCost.of(portable, content), content.trees
+    by_leaf = trees.path_costs(content.costs)
+    mean = by_leaf[leaves + trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
+    mean += trees.linear_cost
     return (
         f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
         f"multiply-adds a row, at worst {costs.worst:,}"
