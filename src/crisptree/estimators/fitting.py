@@ -163,10 +163,10 @@ def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[
     return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
 
 
-def device_text(parameters: Mapping[str, Any], problem: Problem, n_rows: int | None = None) -> str:
+def device_text(parameters: Mapping[str, Any], problem: Problem) -> str:
     """The device that a fit of a problem trains on, as a checkpoint knows it; all that "auto" may choose is linear."""
     split = "oblique" if parameters["split"] == "auto" else parameters["split"]
-    return str(device_of(parameters["device"], problem, split, n_rows))
+    return str(device_of(parameters["device"], problem, split))
 
 
 def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crisptree.learning.backends.base import Models
-from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import array_of
-from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Ending, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
-from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
-from crisptree.learning.train import EpochEnd, train
+from crisptree.learning.sources.base import SummedRows
+from crisptree.learning.train import reporting, train
 from crisptree.learning.upper_levels import UpperLevels, stages
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
@@ -36,7 +35,7 @@ class WholeTree:
     def __init__(
         self,
         tree: Tree,
-        samples: Samples,
+        samples: Samples | SummedRows,
         zeros: Tensor | None = None,
         signs: Tensor | None = None,
         leaf_penalty: float | None = None,
@@ -48,14 +47,15 @@ class WholeTree:
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
         self.target = tree.target
-        self.groups = Groups.everything(len(samples), samples.device)
-        self.samples = self.rows = samples
+        self.groups = samples.everything()
+        self.samples = samples
+        self.rows: Samples | SummedRows = samples
         self.tables = tree.leaves  # where leaves are constant, or were before they had models
         if leaf_penalty is not None:
+            assert isinstance(samples, Samples)
             models = LeafModels(tree.structure, samples, leaf_penalty, row_weight)
-            pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
-            leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
-            self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf.cpu().numpy())
+            leaf = samples.all_leaves(tree).cpu().numpy()
+            self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf)
 
     @cached_property
     def penalty_shares(self) -> Tensor:
@@ -64,7 +64,7 @@ class WholeTree:
         The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with them would
         count for more and more beside what they say.
         """
-        counts = self.structure.sums_below(self.hard_counts(self.samples).double().cpu().numpy())
+        counts = self.structure.sums_below(self.samples.hard_counts(self.tree()).double().cpu().numpy())
         visits = self.samples.target.weight(counts)
         shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / len(self.samples))
         return torch.from_numpy(shares).to(self.samples.device)
@@ -80,8 +80,8 @@ class WholeTree:
         leaves = self.leaves if self.models is None else self.tables
         return Tree(self.structure, self.splits.detached(), leaves.detach().clone(), self.target)
 
-    def hard_counts(self, samples: Samples) -> Tensor:
-        return hard_counts(self.tree(), samples)
+    def hard_counts(self, samples: Samples | SummedRows) -> Tensor:
+        return samples.hard_counts(self.tree()).to(self.leaves)
 
 
 class TrainedTree(NamedTuple):
@@ -107,12 +107,12 @@ class TrainedTree(NamedTuple):
 
 def finetune(
     tree: Tree,
-    samples: Samples,
+    samples: Samples | SummedRows,
     plan: Plan,
     *,
     generator: torch.Generator,
     on_epoch: Listener | None = None,
-    validation: Samples | None = None,
+    validation: Samples | SummedRows | None = None,
     restore_best: bool = False,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
@@ -126,7 +126,7 @@ def finetune(
     ----------
     tree : Tree
         Usually the greedy tree; it is left as it is.
-    samples : Samples
+    samples : Samples or SummedRows
         The training rows.
     plan : Plan
         Every number of the phase.
@@ -154,7 +154,7 @@ def finetune(
         return start
     *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
     for stage in upper_stages:
-        upper, ended = UpperLevels.of(tree, stage, partial(hard_counts, samples=samples)), Ending(on_epoch)
+        upper, ended = UpperLevels.of(tree, stage, samples.hard_counts), Ending(on_epoch)
         theirs = None if zeros is None else zeros[upper.splits]
         trained = finetune(
             upper.tree, samples, stage.plan, generator=generator, on_epoch=ended, zeros=theirs, signs=signs
@@ -163,29 +163,21 @@ def finetune(
         if ended:
             return TrainedTree(tree, trained.steepness)
     judge = judge_of(leaf_penalty, row_weight)
-    if leaf_penalty is not None and not can_train(tree.structure, samples):
+    if isinstance(samples, Samples) and leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     best = None
     if validation is not None:
         best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation))
 
-    def report(end: EpochEnd) -> None:
-        if on_epoch is not None:
-            on_epoch(
-                EpochRecord(
-                    phase="finetune",
-                    level=tree.structure.depth,
-                    n_levels=tree.structure.depth,
-                    n_splits=tree.structure.n_splits,
-                    epoch=end.epoch + 1,
-                    n_epochs=plan.epochs,
-                    steepness=end.steepness,
-                    loss=end.loss,
-                    validation_score=end.score,
-                )
-            )
-
+    report = reporting(
+        on_epoch,
+        phase="finetune",
+        level=tree.structure.depth,
+        n_levels=tree.structure.depth,
+        n_splits=tree.structure.n_splits,
+        n_epochs=plan.epochs,
+    )
     steepness = plan.final_steepness
     try:
         train(
@@ -203,7 +195,7 @@ def finetune(
     return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
 
 
-Judge = Callable[[Tree, Samples, Samples], float]
+Judge = Callable[[Tree, Any, Any], float]
 """How good a deterministic tree, whose leaves come from the first rows, is on the second."""
 
 
@@ -253,21 +245,6 @@ class Best:
         self.tree, self.score, self.is_start = TrainedTree(tree, steepness), score, False
 
 
-def hard_counts(tree: Tree, samples: Samples) -> Tensor:
-    """What the rows that reach every leaf under deterministic routing add up to.  (n_leaves, n_statistics)"""
-    target, n_leaves = samples.target, tree.structure.n_leaves
-    counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=samples.device)
-    for rows in samples.pieces(in_place=reads_in_place(samples, tree.splits)):
-        leaf = leaves_of(tree, samples, rows)
-        counts += target.tally(samples.y[rows], samples.weight[rows].to(counts), leaf, n_leaves)
-    return counts
-
-
-def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
+def hard_score(tree: Tree, samples: Samples | SummedRows, validation: Samples | SummedRows) -> float:
     """The weighted mean score on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
-    tables = tree.hard_tables(hard_counts(tree, samples))
-    total = torch.zeros((), dtype=torch.float64, device=validation.device)
-    for rows in validation.pieces(in_place=reads_in_place(validation, tree.splits)):
-        score = samples.target.score(tables, leaves_of(tree, validation, rows), validation.y[rows])
-        total += (validation.weight[rows] * score).sum()
-    return float(total / validation.weight.double().sum())
+    return validation.score(tree, tree.hard_tables(samples.hard_counts(tree).to(tree.leaves)))

@@ -19,7 +19,7 @@ from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
-from crisptree.inference.statistics import settled
+from crisptree.inference.statistics import settled_by
 from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
@@ -28,6 +28,7 @@ from crisptree.learning.linear_leaves import left_over, with_models
 from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
+from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
@@ -42,6 +43,8 @@ SEARCHED = (*SEARCHES, "cart")
 FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
+
+Rows = Samples | SummedRows
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
@@ -91,14 +94,14 @@ def fit_tree(
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
-        ended = Ending(on_epoch)
+        ended = problem.listener(on_epoch)
         held = spec.constraints.on(problem.scaling, device)
         work = Work(spec, samples, kind, generator, ended, held)
         return completed(work, GROWERS[spec.grow](work, start), problem, validation, zeros)
 
 
 def completed(
-    work: Work, greedy: TrainedTree, problem: Problem, validation: Samples | None, zeros: Tensor | None = None
+    work: Work, greedy: TrainedTree, problem: Problem, validation: Rows | None, zeros: Tensor | None = None
 ) -> Fitted:
     """A grown tree finetuned, made crisp and settled."""
     spec = work.spec
@@ -109,7 +112,7 @@ def completed(
 
 
 def tuned_tree(
-    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None = None
+    work: Work, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
 ) -> tuple[TrainedTree, float | None]:
     """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
     spec = work.spec
@@ -141,8 +144,7 @@ def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree
 
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
     """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
-    rows = problem.training
-    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    tree = settled_by(tree, problem.counted(tree, spec.n_jobs), spec.leaf_prior)
     dead, to_right = dead_splits(tree)
     left = None
     if len(dead):
@@ -157,11 +159,18 @@ class Work(NamedTuple):
     """What the phases of a training share."""
 
     spec: Spec
-    samples: Samples
+    source: Rows
     kind: SplitKind
     generator: torch.Generator
     on_epoch: Ending
     held: Held | None
+
+    @property
+    def samples(self) -> Samples:
+        """The rows in memory; some ways of growing need all of them at once."""
+        if not isinstance(self.source, Samples):
+            raise TypeError(f"grow={self.spec.grow!r} and algorithm={self.spec.algorithm!r} need all rows in memory.")
+        return self.source
 
     @property
     def signs(self) -> Tensor | None:
@@ -186,7 +195,7 @@ def _begin(work: Work, start: Start) -> Tree:
         return start.tree
     if start is not None:
         return _taken_up(start, work)
-    return single_leaf(work.samples, work.kind, work.generator)
+    return single_leaf(work.source, work.kind, work.generator)
 
 
 def _taken_up(earlier: CrispTree, work: Work) -> Tree:
@@ -211,7 +220,7 @@ def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
-        work.samples if spec.leaf_penalty is None else left_over(work.samples, spec.row_weight),
+        work.source if spec.leaf_penalty is None else left_over(work.samples, spec.row_weight),
         plan,
         spec.limits,
         work.kind,
@@ -264,7 +273,7 @@ GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
 
 
 def _tuned(
-    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
+    work: Work, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None
 ) -> tuple[TrainedTree, float | None]:
     spec, plan, tree = work.spec, work.spec.finetuning, greedy.tree
     common: dict[str, Any] = {
@@ -276,7 +285,7 @@ def _tuned(
     if spec.algorithm != "non_greedy":
         common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
         common["row_weight"] = spec.row_weight
-        best = finetune(tree, work.samples, plan, **common)
+        best = finetune(tree, work.source, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
             best, common["zeros"] = _thinned(work, best.tree, common)
@@ -295,13 +304,13 @@ def _thinned(work: Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTre
     return finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros}), zeros
 
 
-def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
+def _annealed_again(work: Work, best: TrainedTree, validation: Rows | None, common: dict[str, Any]) -> TrainedTree:
     """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
 
     Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
     Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
     """
-    samples, plan = work.samples, work.spec.finetuning.later_half
+    samples, plan = work.source, work.spec.finetuning.later_half
     judge = judge_of(work.spec.leaf_penalty, work.spec.row_weight)
     for _ in range(work.spec.reanneal):
         if work.on_epoch:  # a callback has asked to stop
@@ -315,12 +324,9 @@ def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, c
 
 
 @contextmanager
-def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | None = None) -> Iterator[torch.device]:
-    """The device to train on; inside, torch is as training needs it, and afterwards as it was.
-
-    ``n_rows`` are all rows, where the problem has only some of them.
-    """
-    device = device_of(spec.device, problem, spec.split, n_rows, has_kernels=spec.has_kernels)
+def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch.device]:
+    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
+    device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
         stack.enter_context(one_thread())
@@ -329,7 +335,7 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | Non
         yield device
 
 
-def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None, has_kernels: bool) -> bool:
+def _gains_on_cuda(problem: Problem, split: Any, has_kernels: bool) -> bool:
     """Modules do; of hyperplanes those that have kernels there, and few rows are done sooner on the CPU.
 
     Without kernels numbers stay on the CPU, whose native steps know all of it; classes go there even so.
@@ -337,7 +343,7 @@ def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None, has_kernels
     X = problem.training.X
     if problem.is_sparse or native.training is None or str(split) not in LINEAR:
         return not problem.is_sparse
-    few = isinstance(X, np.ndarray) and (n_rows or len(X)) * X.shape[1] < FEW_VALUES
+    few = isinstance(X, np.ndarray) and problem.n_rows * X.shape[1] < FEW_VALUES
     return not few and (type(problem.target) is Classes or (type(problem.target) is Gaussians and has_kernels))
 
 
@@ -345,13 +351,12 @@ def device_of(
     name: str,
     problem: Problem | None = None,
     split: Any = "oblique",
-    n_rows: int | None = None,
     *,
     has_kernels: bool = True,
 ) -> torch.device:
     """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
     if name == "auto":
-        gains = problem is None or _gains_on_cuda(problem, split, n_rows, has_kernels)
+        gains = problem is None or _gains_on_cuda(problem, split, has_kernels)
         return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)

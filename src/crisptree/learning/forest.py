@@ -164,7 +164,7 @@ def _completed(
     def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord]]:
         work, history = works[number], list[EpochRecord]()
         own = work._replace(
-            samples=replace(work.samples, n_jobs=each),
+            source=replace(work.samples, n_jobs=each),
             on_epoch=work.on_epoch if work.on_epoch else Ending(history.append),
         )
         soft, _ = tuned_tree(own, grown[number], validation)

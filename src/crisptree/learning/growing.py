@@ -1,30 +1,36 @@
-"""Structure learning: which leaves become splits, level by level or best first."""
+"""Structure learning: which leaves become splits, level by level or best first.
+
+There is one grower. Where the rows are it asks a ``Routing``, and for splits a ``Finder``: rows in memory are routed one
+by one, other rows are known by the sums over each leaf.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.constraints import Held, begun, with_drawn_features
-from crisptree.learning.history import EpochRecord, Listener, StopTraining
+from crisptree.learning.history import Listener, StopTraining
 from crisptree.learning.plan import Plan
-from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
+from crisptree.learning.sources.base import LeafGroups, SummedLevel, SummedRows
 from crisptree.learning.spec import Limits
-from crisptree.learning.starts import best_start
-from crisptree.learning.stumps import Outcome, Stumps
+from crisptree.learning.starts import best_start, looked_around
+from crisptree.learning.stumps import Outcome, Stumps, started_tables
 from crisptree.learning.together import Part, train_together
-from crisptree.learning.train import EpochEnd
+from crisptree.learning.train import EpochEnd, reporting, train
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
 from crisptree.structure import TreeStructure
-from crisptree.targets import Gaussians
+from crisptree.targets import Gaussians, Target, gain
 from crisptree.tree import Tree
 
 TRIES = 6
@@ -40,41 +46,10 @@ def min_leaf_weight(limits: Limits, samples: Samples) -> float:
     return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
 
 
-class Found(NamedTuple):
-    """Trained stumps and the rows of each."""
-
-    outcome: Outcome
-    groups: Groups
-
-    def move(self, leaf_of_row: Tensor, leaf_of_group: dict[int, int]) -> None:
-        """Send the rows that some of the stumps turn right to new leaves."""
-        new = torch.full((len(self.groups.sizes),), -1, device=leaf_of_row.device)
-        groups, leaves = (
-            torch.tensor(list(part), device=new.device) for part in (leaf_of_group, leaf_of_group.values())
-        )
-        new[groups] = leaves
-        to = new[self.groups.group]
-        moves = self.outcome.turns & (to >= 0)
-        leaf_of_row[self.groups.rows[moves]] = to[moves]
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A trained stump that waits at a leaf, one of those ``found`` with it.
-
-    ``decrease`` is its gain times the leaf's share of all samples.
-    """
-
-    leaf: int
-    found: Found
-    number: int
-    decrease: float
-
-
 class Request(NamedTuple):
     """What growth asks for: a split for every group of rows, whose leaves are at most ``level`` − 1 below the root."""
 
-    groups: Groups
+    groups: Any
     level: int
 
 
@@ -90,12 +65,107 @@ class Finder(Protocol):
 
     tries: ClassVar[int]
 
-    def __call__(self, groups: Groups, level: int) -> Outcome:
+    def __call__(self, groups: Any, level: int) -> Outcome:
         """One split for every group of rows, whose leaves are at most ``level`` − 1 splits below the root."""
         ...
 
 
-def single_leaf(samples: Samples, kind: SplitKind, generator: torch.Generator) -> Tree:
+class Routing(Protocol):
+    """Where the rows are while a tree grows."""
+
+    retries_later: bool
+    total_weight: float
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """Number of rows and statistics of every leaf.  (n_leaves,), (n_leaves, n_statistics)"""
+
+    def groups(self, tree: Tree, leaves: list[int]) -> Any:
+        """The rows of some leaves, as finders take them."""
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        """Send the rows that some of the found stumps turn right to new leaves."""
+
+
+class Found(NamedTuple):
+    """Trained stumps and the rows of each."""
+
+    outcome: Outcome
+    groups: Any
+
+
+class RowRouting:
+    """The leaf of every row in memory."""
+
+    retries_later = False
+
+    def __init__(self, samples: Samples, tree: Tree) -> None:
+        self.samples = samples
+        self.leaf_of_row = samples.all_leaves(tree)
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.samples.weight.double().sum())
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        samples = self.samples
+        rows = torch.bincount(self.leaf_of_row, minlength=n_leaves).cpu().numpy()
+        ones = torch.ones(len(samples), dtype=torch.float64, device=samples.device)
+        return rows, samples.target.tally(samples.y, ones, self.leaf_of_row, n_leaves).cpu().numpy()
+
+    def groups(self, tree: Tree, leaves: list[int]) -> Groups:
+        return group_rows(self.leaf_of_row, leaves)
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        groups, turns = found.groups, found.outcome.turns
+        assert turns is not None
+        device = self.leaf_of_row.device
+        new = torch.full((len(groups.sizes),), -1, device=device)
+        numbers, leaves = (torch.tensor(list(part), device=device) for part in (leaf_of_group, leaf_of_group.values()))
+        new[numbers] = leaves
+        to = new[groups.group]
+        moves = turns & (to >= 0)
+        self.leaf_of_row[groups.rows[moves]] = to[moves]
+
+
+class SummedRouting:
+    """The sums over every leaf of rows that are not in memory; growth begins at a single leaf."""
+
+    def __init__(self, rows: SummedRows) -> None:
+        self.rows, self.states = rows, {0: rows.root}
+        self.retries_later = rows.retries_later
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.rows.target.weight(self.rows.root.statistics))
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        states = [self.states[leaf] for leaf in range(n_leaves)]
+        return np.array([state.n_rows for state in states]), np.stack([state.statistics for state in states])
+
+    def groups(self, tree: Tree, leaves: list[int]) -> LeafGroups:
+        return LeafGroups(tree, leaves, [self.states[leaf] for leaf in leaves])
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        assert found.outcome.sides is not None
+        for number, leaf in leaf_of_group.items():
+            sides = (side.leaf(number, self.rows.target, self.rows.weight) for side in found.outcome.sides)
+            self.states[found.groups.leaves[number]], self.states[leaf] = sides
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A trained stump that waits at a leaf, one of those ``found`` with it.
+
+    ``decrease`` is its gain times the leaf's share of all samples.
+    """
+
+    leaf: int
+    found: Found
+    number: int
+    decrease: float
+
+
+def single_leaf(samples: Samples | SummedRows, kind: SplitKind, generator: torch.Generator) -> Tree:
     """The tree before it grows: one leaf for all rows."""
     splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
     return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
@@ -114,7 +184,7 @@ def grow_balanced(
 
 def grow(
     tree: Tree,
-    samples: Samples,
+    samples: Samples | SummedRows,
     plan: Plan,
     limits: Limits,
     kind: SplitKind,
@@ -130,11 +200,13 @@ def grow(
     ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
     of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
     """
+    if isinstance(samples, SummedRows):
+        return grow_with(SummedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
     find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
     return grow_with(find, tree, samples, limits)
 
 
-def grow_with(find: Finder, tree: Tree, samples: Samples, limits: Limits) -> Tree:
+def grow_with(find: Finder, tree: Tree, samples: Samples | SummedRows, limits: Limits) -> Tree:
     """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
     Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
@@ -174,38 +246,47 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
     return [trees[number] for number in range(len(growths))]
 
 
-def growing(tree: Tree, samples: Samples, limits: Limits, tries: int = TRIES) -> Growth:
+def growing(tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES) -> Growth:
     """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times."""
-    growth = _Growth(samples, limits, tries)
-    in_place = reads_in_place(samples, tree.splits)
-    leaf_of_row = torch.cat([leaves_of(tree, samples, rows) for rows in samples.pieces(in_place=in_place)])
+    in_memory = isinstance(samples, Samples)
+    routing: Routing = RowRouting(samples, tree) if in_memory else SummedRouting(samples)
     waiting: dict[int, Candidate] = {}
+    failures: Counter[int] = Counter()
     fresh = list(range(tree.structure.n_leaves))
     while fresh and not _is_full(tree, limits):
+        leaves = _open_leaves(tree.structure, fresh, routing, limits, samples.target)
         try:
-            for candidate in (yield from growth.candidates(tree.structure, fresh, leaf_of_row)):
-                waiting[candidate.leaf] = candidate
+            for _ in range(1 if routing.retries_later else tries):
+                if not leaves:
+                    break
+                groups = routing.groups(tree, leaves)
+                outcome = yield Request(groups, int(tree.structure.leaf_depths[leaves].max()) + 1)
+                for candidate in _candidates(outcome, groups, leaves, limits, routing.total_weight):
+                    waiting[candidate.leaf] = candidate
+                leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
         except StopTraining:
             return tree
+        failures.update(leaves)
         chosen = _choose(waiting, limits)
-        fresh = []
+        fresh = [leaf for leaf in leaves if failures[leaf] < tries] if routing.retries_later else []
         for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
             fresh += [candidate.leaf, number]
+            failures[candidate.leaf] = 0
             del waiting[candidate.leaf]
         if chosen:
-            tree = _with_splits(tree, chosen, leaf_of_row)
+            tree = _with_splits(tree, chosen, routing)
     return tree
 
 
-def _with_splits(tree: Tree, chosen: list[Candidate], leaf_of_row: Tensor) -> Tree:
+def _with_splits(tree: Tree, chosen: list[Candidate], routing: Routing) -> Tree:
     """The tree with the chosen stumps in the place of their leaves; their rows are moved."""
     splits, tables, n_leaves = [], [], tree.structure.n_leaves
     for _, several in groupby(enumerate(chosen, start=n_leaves), key=lambda one: id(one[1].found)):
         some = list(several)
         found, numbers = some[0][1].found, [candidate.number for _, candidate in some]
-        found.move(leaf_of_row, {candidate.number: leaf for leaf, candidate in some})
+        routing.move(found, {candidate.number: leaf for leaf, candidate in some})
         splits.append(found.outcome.splits.select(numbers))
-        tables.append(found.outcome.tables[torch.tensor(numbers, device=leaf_of_row.device)])
+        tables.append(found.outcome.tables[torch.tensor(numbers, device=found.outcome.tables.device)])
     leaves = [candidate.leaf for candidate in chosen]
     return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
 
@@ -220,47 +301,25 @@ def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
     return [max(waiting.values(), key=lambda candidate: candidate.decrease)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Growth:
-    """What stays the same while a tree grows."""
+def _open_leaves(
+    structure: TreeStructure, fresh: list[int], routing: Routing, limits: Limits, target: Target
+) -> list[int]:
+    """Leaves that are shallow, large and mixed enough."""
+    rows, statistics = routing.counts(structure.n_leaves)
+    good = rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+    good &= target.is_mixed(statistics)
+    if limits.max_depth is not None:
+        good &= structure.leaf_depths < limits.max_depth
+    return [leaf for leaf in fresh if good[leaf]]
 
-    samples: Samples
-    limits: Limits
-    tries: int
 
-    def candidates(
-        self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor
-    ) -> Generator[Request, Outcome, list[Candidate]]:
-        """Splits for those of the fresh leaves that may be split; useless ones are tried again."""
-        leaves, found = self._open(structure, fresh, leaf_of_row), list[Candidate]()
-        for _ in range(self.tries):
-            if not leaves:
-                break
-            level = int(structure.leaf_depths[leaves].max()) + 1
-            groups = group_rows(leaf_of_row, leaves)
-            outcome = yield Request(groups, level)
-            found += self._accepted(outcome, groups, leaves)
-            leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
-        return found
-
-    def _open(self, structure: TreeStructure, fresh: list[int], leaf_of_row: Tensor) -> list[int]:
-        """Leaves that are shallow, large and mixed enough."""
-        samples, limits = self.samples, self.limits
-        rows = torch.bincount(leaf_of_row, minlength=structure.n_leaves).cpu().numpy()
-        ones = torch.ones(len(samples), dtype=torch.float64, device=samples.device)
-        there = samples.target.tally(samples.y, ones, leaf_of_row, structure.n_leaves).cpu().numpy()
-        good = rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-        good &= samples.target.is_mixed(there)
-        if limits.max_depth is not None:
-            good &= structure.leaf_depths < limits.max_depth
-        return [leaf for leaf in fresh if good[leaf]]
-
-    def _accepted(self, outcome: Outcome, groups: Groups, leaves: list[int]) -> Iterator[Candidate]:
-        total = float(self.samples.weight.double().sum())
-        decreases = outcome.gains * outcome.weights / total
-        found = Found(outcome, groups)
-        for number in np.flatnonzero(outcome.accepted & (decreases >= self.limits.min_impurity_decrease)).tolist():
-            yield Candidate(leaves[number], found, number, float(decreases[number]))
+def _candidates(
+    outcome: Outcome, groups: Any, leaves: list[int], limits: Limits, total_weight: float
+) -> Iterator[Candidate]:
+    decreases = outcome.gains * outcome.weights / total_weight
+    found = Found(outcome, groups)
+    for number in np.flatnonzero(outcome.accepted & (decreases >= limits.min_impurity_decrease)).tolist():
+        yield Candidate(leaves[number], found, number, float(decreases[number]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,20 +396,14 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
     level = max(request.level for request in requests)
     name = f"growth at level {level}"
 
-    def report(end: EpochEnd) -> None:
-        if finders[0].on_epoch is not None:
-            finders[0].on_epoch(
-                EpochRecord(
-                    phase="grow",
-                    level=level,
-                    n_levels=None if limits.max_leaf_nodes else limits.max_depth,
-                    n_splits=sum(len(request.groups.sizes) for request in requests),
-                    epoch=end.epoch + 1,
-                    n_epochs=plan.epochs,
-                    steepness=end.steepness,
-                    loss=end.loss,
-                )
-            )
+    report = reporting(
+        finders[0].on_epoch,
+        phase="grow",
+        level=level,
+        n_levels=None if limits.max_leaf_nodes else limits.max_depth,
+        n_splits=sum(len(request.groups.sizes) for request in requests),
+        n_epochs=plan.epochs,
+    )
 
     def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
         parts = [Part(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
@@ -377,3 +430,74 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
         return found
     others = outcomes(turned, None)
     return [one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class SummedStumps:
+    """Finds splits by training stumps on rows that are summed over, from a random start."""
+
+    rows: SummedRows
+    plan: Plan
+    limits: Limits
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+    held: Held | None = None
+
+    tries: ClassVar[int] = TRIES
+
+    def __call__(self, groups: LeafGroups, level: int) -> Outcome:
+        rows, centers = self.rows, groups.centers
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=False)
+        tables = started_tables(rows.target, [state.statistics for state in groups.states], self.generator)
+        tables = tables.to(rows.weight)
+        if rows.sample is not None and self.held is None:
+            splits, tables = looked_around(splits, tables, groups.tree, groups.leaves, rows.sample, self.generator)
+        report = reporting(
+            self.on_epoch,
+            phase="grow",
+            level=level,
+            n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
+            n_splits=len(groups.leaves),
+            n_epochs=self.plan.epochs,
+        )
+        found = self._trained(groups, splits, tables, level, report)
+        if self.signs is None:
+            return found
+        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
+        return found.or_better(self._trained(groups, splits, tables.flip(0), level, None), groups)
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs
+
+    def _trained(
+        self,
+        groups: LeafGroups,
+        splits: AbstractSplits,
+        tables: Tensor,
+        level: int,
+        on_epoch: Callable[[EpochEnd], None] | None,
+    ) -> Outcome:
+        """Stumps after their training, and what they do to the rows."""
+        name, rows = f"growth at level {level}", self.rows
+        stumps = SummedLevel(rows, groups, splits, tables, signs=self.signs)
+        train(stumps, rows, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
+        if self.held is not None and self.held.chooses:
+            thinner, zeros = self.held.thinned(stumps.splits, groups.centers)
+            stumps = SummedLevel(rows, groups, thinner, stumps.leaves, zeros, self.signs)
+            train(stumps, rows, self.plan.later_half, generator=self.generator, name=name)
+        left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detached())
+        target = rows.target
+        weights = target.weight(left.statistics), target.weight(right.statistics)
+        least = self.limits.min_weight_fraction_leaf * float(target.weight(rows.root.statistics))
+        accepted = np.minimum(left.n_rows, right.n_rows) >= max(self.limits.min_samples_leaf, 1)
+        accepted &= np.minimum(*weights) >= least
+        return Outcome(
+            splits=stumps.splits.detached(),
+            tables=stumps.leaves.reshape(2, len(groups.leaves), -1).transpose(0, 1),
+            gains=gain(target, left.statistics, right.statistics),
+            weights=weights[0] + weights[1],
+            accepted=accepted,
+            sides=(left, right),
+        )

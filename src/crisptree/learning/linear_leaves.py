@@ -17,7 +17,6 @@ from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_r
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
-from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
 from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
@@ -236,9 +235,7 @@ def linear_score(
 def _scaled_leaf_rows(tree: Tree, samples: Samples) -> tuple[LeafRows, npt.NDArray[np.int64]]:
     """Scaled rows, and the leaf that each reaches."""
     scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-    pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
-    leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
-    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), leaf.cpu().numpy()
+    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), samples.all_leaves(tree).cpu().numpy()
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from crisptree.inference import CrispTree
+from crisptree.inference.statistics import Counted, counted
+from crisptree.learning.history import Ending, Listener
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.rows.base import RawRows, scaled_rows
@@ -64,6 +67,16 @@ class Part:
         return Samples(rows, y, weight, target, varying(scaling).to(device), n_jobs)
 
 
+def scaled_samples(
+    part: Part, problem: Problem, mean_weight: float, device: torch.device, n_jobs: int | None, *, as_array: bool = False
+) -> Samples:
+    """Some of a problem's rows on the training device, their weights relative to the mean of all."""
+    rows = scaled_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
+    relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
+    y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
+    return Samples(rows, y, weight, problem.target, varying(problem.scaling).to(device), n_jobs)
+
+
 def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
     """Weights in units of their mean, in single precision.  (n,)"""
     return torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(torch.float32)
@@ -95,6 +108,25 @@ class Problem:
     target: Target
     validation: Part | None = None
     _ready: dict[Any, tuple[Samples, Samples | None]] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that train, wherever they are."""
+        return len(self.training.y)
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of the rows that train."""
+        return float(self.training.weight.mean())
+
+    def listener(self, on_epoch: Listener | None) -> Ending:
+        """Pass records of epochs on to a callback, which may ask to stop."""
+        return Ending(on_epoch)
+
+    def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
+        """What all rows that train leave behind in a deterministic tree."""
+        rows = self.training
+        return counted(tree, rows.X, rows.y, rows.weight, n_jobs, self.target)
 
     @property
     def is_sparse(self) -> bool:

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crisptree.blocks import n_threads
+from crisptree.equations.routing import goes_right
 from crisptree.learning.batches import Groups
 from crisptree.native import training
 from crisptree.rows.base import Rows
@@ -19,7 +21,11 @@ from crisptree.rows.shifted import ShiftedImages
 from crisptree.rows.sparse_training import SparseTrainingRows
 from crisptree.rows.unscaled import UnscaledRows
 from crisptree.rows.windows import Windows
+from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.targets import Target
+from crisptree.tree import Tree
+
+Ints = npt.NDArray[np.int32]
 
 ROWS_AT_ONCE = 8192
 """Passes over all rows take this many at a time."""
@@ -160,3 +166,58 @@ class Samples:
         place = np.zeros(len(self), dtype=np.int64)
         totals = self.target.tally(self.y.cpu().numpy(), self.weight.cpu().double().numpy(), place, 1)
         return torch.from_numpy(self.target.tables(totals)).to(self.weight)
+
+    def everything(self) -> Groups:
+        """All rows as one group."""
+        return Groups.everything(len(self), self.device)
+
+    def reads_in_place(self, splits: AbstractSplits) -> bool:
+        """Whether the native kernel routes the rows where they lie, without a copy."""
+        if not isinstance(splits, ObliqueSplits) or self.native_rows is None:
+            return False
+        return splits.parameters["weight"].dtype == self.rows.dtype
+
+    @torch.no_grad()
+    def leaves(self, tree: Tree, rows: Tensor) -> Tensor:
+        """The leaf of some rows under deterministic routing.  (b,) → (b,)"""
+        if not tree.structure.n_splits:
+            return torch.zeros_like(rows)
+        if not self.reads_in_place(tree.splits):
+            return tree.route(self.batch(rows))
+        start = np.zeros(len(rows), dtype=np.int32)
+        return self._ends(tree.splits, rows, start, tree.structure.left, tree.structure.right)
+
+    def all_leaves(self, tree: Tree) -> Tensor:
+        """The leaf of every row under deterministic routing.  (n,)"""
+        pieces = self.pieces(in_place=self.reads_in_place(tree.splits))
+        return torch.cat([self.leaves(tree, rows) for rows in pieces])
+
+    @torch.no_grad()
+    def turns(self, splits: AbstractSplits, rows: Tensor, split: Tensor) -> Tensor:
+        """Whether some rows go right, each at its own split.  (b,), (b,) → (b,); candidates: (b, n_candidates)"""
+        if not self.reads_in_place(splits):
+            return goes_right(splits.at(self.batch(rows), split))
+        left = ~(2 * np.arange(splits.n_splits, dtype=np.int32))  # the ends of split i are 2i and 2i + 1
+        return self._ends(splits, rows, split.numpy().astype(np.int32), left, left - 1) % 2 == 1
+
+    def _ends(self, splits: AbstractSplits, rows: Tensor, node: Ints, left: Ints, right: Ints) -> Tensor:
+        weight, bias = (splits.parameters[name].detach().contiguous().numpy() for name in ("weight", "bias"))
+        self.native_rows.route(rows.numpy(), node, weight, bias, left, right, self.threads)
+        return torch.from_numpy(~node.astype(np.int64))
+
+    def hard_counts(self, tree: Tree) -> Tensor:
+        """The statistics of the rows that reach every leaf under deterministic routing.  (n_leaves, n_statistics)"""
+        target, n_leaves = self.target, tree.structure.n_leaves
+        counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=self.device)
+        for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
+            leaf = self.leaves(tree, rows)
+            counts += target.tally(self.y[rows], self.weight[rows].to(counts), leaf, n_leaves)
+        return counts
+
+    def score(self, tree: Tree, tables: Tensor) -> float:
+        """The weighted mean score of the rows under a deterministic tree with such leaf tables."""
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for rows in self.pieces(in_place=self.reads_in_place(tree.splits)):
+            score = self.target.score(tables, self.leaves(tree, rows), self.y[rows])
+            total += (self.weight[rows] * score).sum()
+        return float(total / self.weight.double().sum())

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.batches import Groups, group_rows
-from crisptree.learning.row_routing import leaves_of
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.targets import Gaussians
@@ -75,7 +74,7 @@ def looked_around(
     """
     if not isinstance(sample.target, Gaussians) or not isinstance(splits, ObliqueSplits) or not len(sample):
         return splits, tables
-    leaf = torch.cat([leaves_of(tree, sample, rows) for rows in sample.pieces()])
+    leaf = sample.all_leaves(tree)
     here = torch.bincount(leaf, minlength=tree.structure.n_leaves)[leaves]
     known = torch.nonzero(here >= FEWEST_ROWS)[:, 0]
     if not len(known):

@@ -17,8 +17,8 @@ from torch import Tensor
 from crisptree.equations.alternating import hard_responsibilities
 from crisptree.learning.backends.base import Models
 from crisptree.learning.batches import Groups
-from crisptree.learning.row_routing import reads_in_place, turns_of
 from crisptree.learning.samples import Samples
+from crisptree.learning.sources.base import LeafGroups, Side
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
@@ -102,10 +102,10 @@ class Stumps:
 
     def _turns(self, samples: Samples) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows, their groups, and which candidates send them right.  (b,), (b,), (b, n_candidates)"""
-        in_place = reads_in_place(samples, self.splits)
+        in_place = samples.reads_in_place(self.splits)
         pieces = (samples.pieces(part, in_place=in_place) for part in (self.groups.rows, self.groups.group))
         for rows, group in zip(*pieces, strict=True):
-            yield rows, group, turns_of(self.splits, samples, rows, group).reshape(len(rows), self.n_candidates)
+            yield rows, group, samples.turns(self.splits, rows, group).reshape(len(rows), self.n_candidates)
 
     @torch.no_grad()
     def outcome(self, samples: Samples, min_rows: int, min_weight: float) -> Outcome:
@@ -149,9 +149,10 @@ class Stumps:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Trained stumps: a split, two leaf tables, gain and weight for every node, and the turn of every row.
+    """Trained stumps: a split, two leaf tables, gain and weight for every node, and where the rows go.
 
-    ``accepted`` says which splits leave enough rows on both sides; ``turns`` follows ``groups.rows``.
+    ``accepted`` says which splits leave enough rows on both sides. Rows in memory have ``turns``, which follow the
+    ``rows`` of their groups; other rows are known by the sums over both ``sides``.
     """
 
     splits: AbstractSplits
@@ -159,22 +160,30 @@ class Outcome:
     gains: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
     accepted: npt.NDArray[np.bool_]
-    turns: Tensor
+    turns: Tensor | None = None
+    sides: tuple[Side, Side] | None = None
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Outcome:
         """The same with the splits of other nodes not accepted."""
         return replace(self, accepted=self.accepted & wanted)
 
-    def or_better(self, other: Outcome, groups: Groups) -> Outcome:
+    def or_better(self, other: Outcome, groups: Groups | LeafGroups) -> Outcome:
         """Of every node the split of more gain: this one, or another of the same node."""
         takes = other.accepted & (~self.accepted | (other.gains > self.gains))
-        which = torch.from_numpy(takes).to(self.turns.device)
+        which = torch.from_numpy(takes).to(self.tables.device)
         both = AbstractSplits.concatenated([self.splits, other.splits])
+        turns, sides = self.turns, self.sides
+        if turns is not None and other.turns is not None and isinstance(groups, Groups):
+            turns = torch.where(which[groups.group], other.turns, turns)
+        if sides is not None and other.sides is not None:
+            left, right = (one.where(takes, better) for one, better in zip(sides, other.sides, strict=True))
+            sides = left, right
         return Outcome(
             splits=both.select((np.arange(len(takes)) + len(takes) * takes).tolist()),
             tables=torch.where(which[:, None, None], other.tables, self.tables),
             gains=np.where(takes, other.gains, self.gains),
             weights=self.weights,
             accepted=self.accepted | other.accepted,
-            turns=torch.where(which[groups.group], other.turns, self.turns),
+            turns=turns,
+            sides=sides,
         )

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crisptree.learning.backends import Steps, Trainee, quickest
-from crisptree.learning.batches import Orders, RowOrders
+from crisptree.learning.batches import NoOrders, Orders, RowOrders
 from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
+from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
+from crisptree.learning.sources.base import SummedRows
 from crisptree.targets import Target
 
 
@@ -85,7 +87,7 @@ class Ends:
 
 def train(
     trainee: Trainee,
-    samples: Samples,
+    samples: Samples | SummedRows,
     plan: Plan,
     *,
     generator: torch.Generator,
@@ -94,7 +96,6 @@ def train(
     name: str = "training",
     judge: Judge | None = None,
     remembered: Tensor | None = None,
-    steps: Steps | None = None,
 ) -> None:
     """Train splits and leaf tables for ``plan.epochs`` epochs, in place.
 
@@ -104,7 +105,7 @@ def train(
     ----------
     trainee : Trainee
         A batch of stumps or a whole tree.
-    samples : Samples
+    samples : Samples or SummedRows
         The training rows.
     plan : Plan
         Every number of the phase.
@@ -120,16 +121,16 @@ def train(
         Scores the trainee after every epoch.
     remembered : Tensor, optional
         Leaf statistics of earlier rows, which are added to those of every epoch.
-    steps : Steps, optional
-        Who takes the steps, where it is not the quickest backend for the samples.
     """
     algorithm = ALGORITHMS[plan.algorithm]
-    orders = orders or Orders(trainee.groups, plan, generator)
+    fresh, in_memory = algorithm.fresh_responsibilities, isinstance(samples, Samples)
+    orders = orders or (Orders(trainee.groups, plan, generator) if in_memory else NoOrders(generator))
     ends, progress = Ends(), Progress(name, plan.epochs)
-    if progress.is_over:
-        steps = None
-    elif steps is None:
-        steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=algorithm.fresh_responsibilities)
+    steps: Steps | None = None
+    if isinstance(samples, SummedRows) and not progress.is_over:
+        steps = samples.steps(trainee, plan, generator, fresh=fresh)
+    elif isinstance(samples, Samples) and not progress.is_over:
+        steps = quickest(trainee, samples, plan)(trainee, samples, plan, fresh=fresh)
     parts: list[Keepsake] = [Memory("splits", trainee.splits.parameters), Leaves(trainee), ends]
     parts += [Chance(orders.generators, trainee.splits)]
     parts += [part for part in (judge, trainee.models) if part is not None]
@@ -160,6 +161,18 @@ def train(
         ends.ends.append(end)
         hear(end)
         progress.keep(epoch + 1, parts, working)
+
+
+def reporting(on_epoch: Listener | None, **phase: Any) -> Callable[[EpochEnd], None] | None:
+    """Turn the ends of epochs into records for a callback. ``phase`` are the fields that all of its records share."""
+    if on_epoch is None:
+        return None
+
+    def report(end: EpochEnd) -> None:
+        numbers = {"epoch": end.epoch + 1, "steepness": end.steepness, "loss": end.loss}
+        on_epoch(EpochRecord(**phase, **numbers, validation_score=end.score))
+
+    return report
 
 
 def _updated(target: Target, counts: Tensor, leaves: Tensor, prior: float) -> Tensor:

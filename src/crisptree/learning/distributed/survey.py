@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
 from crisptree.learning.problem import Part
-from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.rows import Shards
+from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
 
 
@@ -32,21 +32,21 @@ class Survey(NamedTuple):
         return Scaling(*SCALES[kind](self.mean, self.spread, self.varies), self.mean, self.spread)
 
     @classmethod
-    def of(cls, team: Team, shards: Shards) -> Survey:
+    def of(cls, group: ProcessGroup, shards: Shards) -> Survey:
         """One look at the ranges of the features, and one at their mean and spread."""
         parts = [part for part in shards.parts if len(part.y)]
-        n_rows, weight = team.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
+        n_rows, weight = group.total([(len(part.y), part.weight.sum()) for part in parts], (2,))
         n = shards.parts[0].X.shape[1] if shards.parts else 0
-        n = int(team.extremes(np.array([float(n)]))[0])
+        n = int(group.maximum(np.array([float(n)]))[0])
         ends = np.full((2, n), -np.inf)
         for part in parts:
             X: Any = part.X
             ends = np.maximum(ends, np.stack([-X.min(axis=0), X.max(axis=0)]).astype(np.float64))
-        low, high = team.extremes(ends)
+        low, high = group.maximum(ends)
         low = -low
         varies = high - low > SMALLEST_SPREAD
         middle, half = low / 2 + high / 2, np.where(varies, high / 2 - low / 2, 1.0)
-        first, second = team.total([_moments(part, middle, half) for part in parts], (2, n)) / weight
+        first, second = group.total([_moments(part, middle, half) for part in parts], (2, n)) / weight
         spread = half * np.sqrt(np.maximum(second - first**2, 0.0))
         varies &= spread > SMALLEST_SPREAD
         return cls(int(n_rows), float(weight / n_rows), middle + half * first, spread, varies)

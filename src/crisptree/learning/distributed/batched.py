@@ -21,9 +21,9 @@ from crisptree.equations.routing import log_likelihoods, log_path_probabilities,
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
 from crisptree.learning.backends.torch_steps import TorchSteps, add_penalty_gradient
 from crisptree.learning.plan import Pace
-from crisptree.learning.sharded.gradients import MOST_UNITS, OUT_OF_BOUNDS, Found, Rows
-from crisptree.learning.sharded.groups import Schedule
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.gradients import MOST_UNITS, OUT_OF_BOUNDS, Found, ShardRows
+from crisptree.learning.distributed.schedule import Schedule
+from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.splits import AbstractSplits
 
 VALUES_AT_ONCE = 2**26
@@ -92,8 +92,8 @@ class Layout:
 class BatchedGradients:
     """By torch, on any device."""
 
-    def __init__(self, trainee: Any, rows: Rows, schedule: Schedule, *, fresh: bool) -> None:
-        self.trainee, self.schedule, self.plan, self.exact = trainee, schedule, schedule.plan, rows.exact
+    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None:
+        self.trainee, self.schedule, self.plan = trainee, schedule, schedule.plan
         self.samples, self.n_shards = rows.joint, len(rows.shards)
         self.leader = TorchSteps(trainee, rows.none, self.plan, fresh=fresh)  # its optimiser, noise and penalties
         like, splits = rows.none.weight, trainee.splits
@@ -108,7 +108,7 @@ class BatchedGradients:
         self.cell = torch.cat([none, *(own.group + n * groups.n_groups for n, own in enumerate(groups.own))])
         self.order = self.rows.clone()
         shape = (splits.n_splits, rows.none.n_features + 2)
-        self.sums = torch.zeros(shape, dtype=torch.int64 if rows.exact else like.dtype, device=like.device)
+        self.sums = torch.zeros(shape, dtype=torch.int64, device=like.device)
         self.units = torch.from_numpy(rows.units).to(like.device)
         self.scaled_units = torch.empty_like(self.units)
         self.steepness = torch.zeros((), dtype=torch.float64, device=like.device)
@@ -126,18 +126,18 @@ class BatchedGradients:
     def memory(self) -> dict[str, Tensor]:
         return self.leader.memory()
 
-    def epoch(self, pace: Pace, seed: int, team: Team) -> Found:
+    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
         with on_device(self.samples.device):
             self._begin(pace, seed)
             for step in range(len(self.layout.bounds)):
                 tasks = self.layout.tasks(step)
                 if self.graphs is None:
                     self._add(*tasks)
-                    team.reduce_rows(self.sums, self.layout.active[step])
+                    group.reduce_rows(self.sums, self.layout.active[step])
                     self._move()
                 else:
                     self.graphs.add(*tasks)
-                    team.reduce_rows(self.sums, self.layout.active[step])
+                    group.reduce_rows(self.sums, self.layout.active[step])
                     self.graphs.move()
             self.n_epochs += 1
             if self.n_epochs == 1 and self.plan.epochs > 2 and self.samples.device.type == "cuda":
@@ -182,14 +182,10 @@ class BatchedGradients:
         gradient, reached = pieces[0]
         for more, there in pieces[1:]:
             gradient, reached = gradient + more, reached | there
-        if self.exact:
-            units = (gradient.double() / self.scaled_units).round()
-            is_good = (units.abs() < MOST_UNITS).all(dim=2)
-            gradient = units.where(is_good[..., None], 0.0).long()
-            number = reached * torch.where(is_good, 1, OUT_OF_BOUNDS)
-        else:
-            number = reached.to(gradient)
-        found = torch.cat([gradient, number[..., None]], dim=2)
+        units = (gradient.double() / self.scaled_units).round()
+        is_good = (units.abs() < MOST_UNITS).all(dim=2)
+        number = reached * torch.where(is_good, 1, OUT_OF_BOUNDS)
+        found = torch.cat([units.where(is_good[..., None], 0.0).long(), number[..., None]], dim=2)
         if self.trainee.is_whole_tree:
             self.sums += found.sum(dim=0)
         else:
@@ -247,7 +243,7 @@ class BatchedGradients:
         adam, splits = self.leader.adam, self.trainee.splits
         there, number = self.sums[:, :-1], self.sums[:, -1]
         weight, bias = (splits.parameters[name].detach() for name in ("weight", "bias"))
-        gradient = (there * self.scaled_units if self.exact else there).to(weight)
+        gradient = (there * self.scaled_units).to(weight)
         by_name = {"weight": gradient[:, :-1], "bias": gradient[:, -1]}
         if self.plan.input_noise:
             # The steepness falls with the norm: −(π/8) σ² γ² Σ g f, where Σ g f follows from the sums themselves.
@@ -268,7 +264,7 @@ class BatchedGradients:
         by_shard = self.counts.reshape(self.n_shards, n_groups, n_leaves, -1).transpose(1, 2)
         counts = by_shard.reshape(self.n_shards, n_leaves, -1).cpu().numpy()
         found = self.found.reshape(self.n_shards, n_groups, 2).sum(dim=1).tolist()
-        is_good = not self.exact or int(self.worst) < OUT_OF_BOUNDS
+        is_good = int(self.worst) < OUT_OF_BOUNDS
         return Found([(part, *numbers) for part, numbers in zip(counts, found, strict=True)], is_good)
 
 

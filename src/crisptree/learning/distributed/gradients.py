@@ -1,7 +1,7 @@
 """What shards add to the gradients of a step, and the step itself when those of all shards are there.
 
-Sums are (n_splits, n_features + 2): weights, bias, and how many shards had rows at a split. In whole units (``units``)
-no order changes them; a plain sum is one number of the rows' own precision.
+Sums are (n_splits, n_features + 2): weights, bias, and how many shards had rows at a split. They are integers of some
+unit, so that no order of the shards changes them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from crisptree.learning.backends.native_leaves import LEAVES
 from crisptree.learning.backends.native_steps import Hyperplanes, NativeSteps
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.groups import Schedule, Turn
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.schedule import Schedule, Turn
+from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.rows.arrays import ArrayRows
 
 MOST_UNITS = 2.0**50
@@ -30,11 +30,11 @@ FINENESS = 40
 """A gradient of γ · the largest value of a feature · the largest weight of a row is so many bits long."""
 
 
-class Rows:
+class ShardRows:
     """What the steps need of some shards: their rows, none for a process that only follows, and the units of sums."""
 
-    def __init__(self, shards: list[Samples], none: Samples, units: Doubles, exact: bool) -> None:
-        self.shards, self.none, self.units, self.exact = shards, none, units, exact
+    def __init__(self, shards: list[Samples], none: Samples, units: Doubles) -> None:
+        self.shards, self.none, self.units = shards, none, units
 
     @cached_property
     def joint(self) -> Samples:
@@ -49,7 +49,7 @@ class Rows:
         return Samples(ArrayRows(everything), y, weight, self.none.target, self.none.varying, self.none.n_jobs)
 
 
-def units_of(largest: Doubles, heaviest: float) -> Doubles:
+def gradient_units(largest: Doubles, heaviest: float) -> Doubles:
     """The unit of every weight's gradient, and of the bias's, for γ from 1 to 2.  (n_features + 1,)
 
     A row adds γ x w to a gradient at most, w being its weight beside the mean of its batch, so that the sum of a batch
@@ -73,12 +73,12 @@ class Found(NamedTuple):
 class Gradients(Protocol):
     """Who computes them."""
 
-    def __init__(self, trainee: Any, rows: Rows, schedule: Schedule, *, fresh: bool) -> None: ...
+    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None: ...
 
     def memory(self) -> dict[str, Tensor]:
         """What the optimiser remembers."""
 
-    def epoch(self, pace: Pace, seed: int, team: Team) -> Found:
+    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
         """All steps of an epoch, its rows in an order of the seed."""
 
 
@@ -86,18 +86,17 @@ class NativeGradients:
     """By the native kernel, which adds them up where they arise, shard after shard."""
 
     @staticmethod
-    def supports(trainee: Any, rows: Rows, plan: Plan) -> bool:
+    def supports(trainee: Any, rows: ShardRows, plan: Plan) -> bool:
         return NativeSteps.supports(trainee, rows.none, plan)
 
-    def __init__(self, trainee: Any, rows: Rows, schedule: Schedule, *, fresh: bool) -> None:
+    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None:
         self.trainee, self.schedule, self.plan, self.fresh = trainee, schedule, schedule.plan, fresh
         self.planes = Hyperplanes(trainee, rows.none, self.plan)
         shape = (trainee.splits.n_splits, rows.none.n_features + 2)
-        self.sums = torch.zeros(shape, dtype=torch.int64 if rows.exact else rows.none.rows.dtype)
-        parts = (self.sums.numpy(), None) if rows.exact else (None, self.sums.numpy())
+        self.sums = torch.zeros(shape, dtype=torch.int64)
         self.kernels = [self.planes.kernel(samples) for samples in (rows.none, *rows.shards)]
         for kernel in self.kernels:
-            kernel.collect(*parts, rows.units)
+            kernel.collect(self.sums.numpy(), None, rows.units)
         kind = LEAVES[type(rows.none.target)]
         self.leaves = [kind(trainee, samples) if len(samples) else None for samples in rows.shards]
         self.n_columns = trainee.n_places * rows.none.target.n_statistics
@@ -105,7 +104,7 @@ class NativeGradients:
     def memory(self) -> dict[str, Tensor]:
         return self.planes.memory()
 
-    def epoch(self, pace: Pace, seed: int, team: Team) -> Found:
+    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
         self._begin(pace)
         groups, is_good = self.schedule.groups, True
         shuffled = self.schedule.is_shuffled
@@ -114,7 +113,7 @@ class NativeGradients:
             for place, rows in enumerate(orders):
                 self._add(place, rows, turn)
             moves_all = self.trainee.is_whole_tree or len(turn.active) == len(self.sums)
-            team.reduce_rows(self.sums, None if moves_all else torch.from_numpy(turn.active))
+            group.reduce_rows(self.sums, None if moves_all else torch.from_numpy(turn.active))
             is_good &= bool(self.kernels[0].move(pace.steepness))
         parts = [(counts, *found) for counts, found in zip(self.counts, self.found.tolist(), strict=True)]
         return Found(parts, is_good)

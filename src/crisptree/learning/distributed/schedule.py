@@ -14,7 +14,7 @@ from torch import Tensor
 from crisptree.learning.backends.base import Doubles
 from crisptree.learning.batches import Groups
 from crisptree.learning.plan import Plan
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.group import ProcessGroup
 
 Integers = npt.NDArray[np.int64]
 
@@ -54,12 +54,12 @@ class ShardedGroups:
         self.all = Groups(torch.zeros(0, dtype=torch.long), torch.from_numpy(sizes.sum(axis=0)))
 
     @classmethod
-    def of(cls, own: list[Groups], n_groups: int, n_shards: int, first: int, team: Team) -> ShardedGroups:
+    def of(cls, own: list[Groups], n_groups: int, n_shards: int, first: int, group: ProcessGroup) -> ShardedGroups:
         """Ask all processes for the sizes of their groups."""
         sizes = np.zeros((n_shards, n_groups), dtype=np.int64)
         for number, groups in enumerate(own, start=first):
             sizes[number] = groups.host_sizes
-        team.reduce(torch.from_numpy(sizes))
+        group.reduce(torch.from_numpy(sizes))
         return cls(own, sizes, first)
 
     @property

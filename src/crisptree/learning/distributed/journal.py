@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from crisptree.learning.journal import AnyJournal, Arrays, Page, current, keeping
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.group import ProcessGroup
 
 
 class SharedJournal:
     """Pages that all processes get from the first, whose journal it is. What they hold is the same everywhere."""
 
-    def __init__(self, journal: AnyJournal | None, team: Team) -> None:
-        self.journal, self.team = journal, team
+    def __init__(self, journal: AnyJournal | None, group: ProcessGroup) -> None:
+        self.journal, self.group = journal, group
 
     def page(self, name: str, epochs: int) -> Page:
-        return self.team.by_first(lambda: self._own.page(name, epochs))
+        return self.group.from_first(lambda: self._own.page(name, epochs))
 
     def keep(self, page: Page, epochs: int, *, is_over: bool, arrays: Callable[[], Arrays]) -> None:
-        self.team.by_first(lambda: self._own.keep(page, epochs, is_over=is_over, arrays=arrays))
+        self.group.from_first(lambda: self._own.keep(page, epochs, is_over=is_over, arrays=arrays))
 
     def write(self) -> None:
         """The first process does so when its own journal ends."""
@@ -31,7 +31,7 @@ class SharedJournal:
 
 
 @contextmanager
-def keeping_together(team: Team) -> Iterator[None]:
+def keeping_together(group: ProcessGroup) -> Iterator[None]:
     """Inside, trainings of all processes are kept in the journal of the first one."""
-    with keeping(SharedJournal(current(), team)):
+    with keeping(SharedJournal(current(), group)):
         yield

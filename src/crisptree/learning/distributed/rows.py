@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.learning.problem import Part
-from crisptree.learning.sharded.team import Team
+from crisptree.learning.distributed.group import ProcessGroup
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +37,18 @@ class Shards:
         return range(self.first, self.first + len(self.parts))
 
     @classmethod
-    def of(cls, part: Part, team: Team, n_shards: int) -> Shards:
+    def of(cls, part: Part, group: ProcessGroup, n_shards: int) -> Shards:
         """Rows as shards: all rows are those of process 0, then those of process 1, and so on.
 
         Shard s has the rows N·s // S to N·(s + 1) // S, and process r the shards S·r // R to S·(r + 1) // R. Where
         processes have about as many rows each, few have to move.
         """
-        counts = np.array(team.each(len(part.y)))
+        counts = np.array(group.gather(len(part.y)))
         starts, n = np.concatenate([[0], np.cumsum(counts)]), int(counts.sum())
-        if not team.exact:  # every process keeps its rows, which are one shard
-            return cls([part], team.rank, team.size)
-        lows = [n * (n_shards * rank // team.size) // n_shards for rank in range(team.size + 1)]
-        part = moved(part, team, starts, np.array(lows))
-        first, last = (n_shards * rank // team.size for rank in (team.rank, team.rank + 1))
-        low = lows[team.rank]
+        lows = [n * (n_shards * rank // group.size) // n_shards for rank in range(group.size + 1)]
+        part = moved(part, group, starts, np.array(lows))
+        first, last = (n_shards * rank // group.size for rank in (group.rank, group.rank + 1))
+        low = lows[group.rank]
         cuts = [n * shard // n_shards - low for shard in range(first, last + 1)]
         parts = [_rows(part, slice(*pair)) for pair in pairwise(cuts)]
         return cls(parts, first, n_shards)
@@ -75,18 +73,18 @@ class Shards:
         return Shards(kept, self.first, self.n_shards), Shards(held, self.first, self.n_shards)
 
 
-def moved(part: Part, team: Team, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> Part:
+def moved(part: Part, group: ProcessGroup, starts: npt.NDArray[np.int64], lows: npt.NDArray[np.int64]) -> Part:
     """The rows lows[r] to lows[r + 1] of all, for process r, which had starts[r] to starts[r + 1]."""
     if np.array_equal(starts, lows):
         return part
 
     def common(mine: npt.NDArray[np.int64], theirs: npt.NDArray[np.int64]) -> list[int]:
-        low, high = mine[team.rank], mine[team.rank + 1]
-        return [int(max(0, min(high, theirs[r + 1]) - max(low, theirs[r]))) for r in range(team.size)]
+        low, high = mine[group.rank], mine[group.rank + 1]
+        return [int(max(0, min(high, theirs[r + 1]) - max(low, theirs[r]))) for r in range(group.size)]
 
     to, come = common(starts, lows), common(lows, starts)
     arrays: tuple[Any, ...] = (part.X, part.y, part.weight)
-    return Part(*(team.exchange(values, to, come) for values in arrays))
+    return Part(*(group.exchange(values, to, come) for values in arrays))
 
 
 def joined(parts: list[Part]) -> Part:

@@ -22,19 +22,17 @@ DIGITS = 50
 """Bits of the largest part of a sum; up to 4096 of them fit into 63."""
 
 
-class Team:
+class ProcessGroup:
     """The processes of a group, seen from one of them.
 
     Parameters
     ----------
-    exact : bool
-        Whether sums are taken in whole units, so that their bits do not depend on who adds what first.
     group : ProcessGroup, optional
         None for the default one.
     """
 
-    def __init__(self, exact: bool = True, group: Any = None) -> None:
-        self.exact, self.group = exact, group
+    def __init__(self, group: Any = None) -> None:
+        self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.talks = self.size > 1  # one process has nobody to ask
         has_cpu = "cpu:" in str(dist.get_backend_config(group))
@@ -74,10 +72,6 @@ class Team:
         own = np.zeros((len(parts), *shape))
         for place, part in enumerate(parts):
             own[place] = part.detach().cpu().numpy() if isinstance(part, Tensor) else part
-        if not self.exact:
-            found = own.sum(axis=0)
-            self.reduce(torch.from_numpy(found.reshape(-1)))
-            return found
         sizes = np.where(np.isfinite(own), np.abs(own), np.inf)
         largest = sizes.max(axis=0, initial=0.0)
         self.reduce(torch.from_numpy(largest.reshape(-1)), dist.ReduceOp.MAX)
@@ -88,13 +82,13 @@ class Team:
         self.reduce(torch.from_numpy(whole.reshape(-1)))
         return np.where(is_good, whole * unit, np.nan)
 
-    def extremes(self, values: Doubles) -> Doubles:
+    def maximum(self, values: Doubles) -> Doubles:
         """The largest of all processes, number by number."""
         found = np.array(values, dtype=np.float64)
         self.reduce(torch.from_numpy(found.reshape(-1)), dist.ReduceOp.MAX)
         return found
 
-    def each(self, mine: Any) -> list[Any]:
+    def gather(self, mine: Any) -> list[Any]:
         """What every process has, in their order."""
         if not self.talks:
             return [mine]
@@ -103,7 +97,7 @@ class Team:
             dist.all_gather_object(found, mine, group=self.group)
         return found
 
-    def at_first(self, mine: Any) -> list[Any] | None:
+    def gather_first(self, mine: Any) -> list[Any] | None:
         """What every process has, for the first one alone."""
         if not self.talks:
             return [mine]
@@ -115,12 +109,12 @@ class Team:
     def agreed(self, function: Callable[[], Result]) -> Result:
         """What a function gives here; where it fails in any process, all of them raise the error of the first such."""
         result, error = _tried(function)
-        for rank, other in enumerate(self.each(error)):
+        for rank, other in enumerate(self.gather(error)):
             if other is not None:
                 _raise(other, rank)
         return result  # type: ignore[return-value]
 
-    def by_first(self, function: Callable[[], Result]) -> Result:
+    def from_first(self, function: Callable[[], Result]) -> Result:
         """What a function gives in the first process, for all; its error too."""
         found: list[Any] = [_tried(function) if self.is_first else None]
         if self.talks:
