@@ -12,7 +12,6 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.growing import grow, single_leaf
 from crisptree.learning.plan import Plan
-from crisptree.learning.row_routing import leaves_of
 from crisptree.learning.spec import Limits
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
@@ -134,7 +133,7 @@ def test_sparse_rows_are_routed_in_place_as_they_are_when_written_down():
     data = samples()
     soft = tree(data).tree()
     dense = soft.route(data.batch(torch.arange(N)))
-    assert torch.equal(leaves_of(soft, data, torch.arange(N)), dense)
+    assert torch.equal(data.leaves(soft, torch.arange(N)), dense)
 
 
 def test_means_of_sparse_groups_are_those_of_the_rows():

@@ -83,7 +83,7 @@ def digest(model):
         arrays += (statistics.node_counts, statistics.gain, statistics.score_mean, statistics.score_spread)
         arrays += (statistics.soft_leaves, statistics.scaling.center, statistics.scaling.factor)
         arrays += (statistics.lowest, statistics.highest, statistics.whole)
-        for array in arrays:
+        for array in filter(lambda one: one is not None, arrays):
             found.update(np.ascontiguousarray(array).tobytes())
     history = [(record.loss, record.validation_score, record.phase, record.level) for record in model.history_]
     found.update(repr(history).encode())

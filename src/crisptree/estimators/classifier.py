@@ -253,7 +253,6 @@ class CrispTreeClassifier(
         checkpoint_every: float = 60.0,
         resume: bool = False,
         shards: int = 8,
-        sums: str = "exact",
     ) -> Self:
         """Grow a tree and finetune it.
 
@@ -286,13 +285,10 @@ class CrispTreeClassifier(
         shards : int, default=8
             In a process group only: into how many parts all rows are divided. The tree depends on it, and not on how
             many processes there are, which should be no more.
-        sums : {"exact", "plain"}, default="exact"
-            In a process group only: add gradients in whole units, so that any number of processes gives the same bits;
-            or plainly, with one shard for every process.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         if is_together():
-            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards)
         batches = as_batches(X, y)
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)

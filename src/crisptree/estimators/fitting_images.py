@@ -60,7 +60,7 @@ def _fit_one(parameters: Mapping[str, Any], given: KnownImages, held: KnownImage
         given.known.target,
         None if held is None else _windows(Canvas.of(held.images, view), held.known),
     )
-    fitted, history = fit_problem(parameters, problem, view.image_shape, seed)
+    fitted, history = fit_problem(parameters, problem, view.image_shape, seed, held=problem.validation)
     return in_units_of_y(fitted, given.known.y_scale), history
 
 

@@ -212,7 +212,6 @@ class CrispTreeRegressor(
         checkpoint_every: float = 60.0,
         resume: bool = False,
         shards: int = 8,
-        sums: str = "exact",
     ) -> Self:
         """Grow a tree and finetune it; in a process group of torch, all its processes together.
 
@@ -228,12 +227,12 @@ class CrispTreeRegressor(
             Rows that judge deterministic trees wherever rows judge.
         checkpoint, checkpoint_every, resume : path, float, bool, default=None, 60.0, False
             As in ``CrispTreeClassifier.fit``: a folder from which a fit that was killed goes on.
-        shards, sums : int, {"exact", "plain"}, default=8, "exact"
+        shards : int, default=8
             As in ``CrispTreeClassifier.fit``, in a process group only.
         """
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume)
         if is_together():
-            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards, sums)
+            return self._fit_together((X, y, sample_weight), validation, checkpoints, shards)
         batches = as_batches(X, y)
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)

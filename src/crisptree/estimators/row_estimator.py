@@ -80,13 +80,13 @@ class RowEstimator(RowParameters, TreeEstimator):
                 checks.check_warm_start(parameters, earlier.structure, held_out is not None)
             parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            from crisptree.estimators.fitting import device_for, fit_rows
+            from crisptree.estimators.fitting import ArrayDataset, device_for, fit_rows
 
             given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
             given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
-                trained = fit_rows(parameters, data, held_out, earlier, chosen, seed)
+                trained = fit_rows(parameters, ArrayDataset(data), held_out, earlier, chosen, seed)
             twin._forget()
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
             twin._take_up(data)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_random_state
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
-from crisptree.estimators.fitting import spec_of, split_off
+from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
@@ -56,7 +56,8 @@ def simplify_tree(
     elif len(data.y) < 2:
         raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
-        data, held = split_off(data, estimator.validation_fraction, seed)
+        rest, held = ArrayDataset(data).split_off(estimator.validation_fraction, seed)
+        data = rest.data
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.

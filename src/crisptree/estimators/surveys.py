@@ -14,7 +14,7 @@ from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.numbers import SAME, NumberScale, check_numbers
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.problem import Part
-from crisptree.learning.streaming import Totals
+from crisptree.learning.sources.batches import Totals
 from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target

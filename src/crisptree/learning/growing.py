@@ -1,6 +1,6 @@
 """Structure learning: which leaves become splits, level by level or best first.
 
-There is one grower. Where the rows are it asks a ``Routing``, and for splits a ``Finder``: rows in memory are routed one
+There is one grower. It asks a ``Routing`` where the rows are and a ``Finder`` for splits: rows in memory are routed one
 by one, other rows are known by the sums over each leaf.
 """
 
@@ -74,7 +74,10 @@ class Routing(Protocol):
     """Where the rows are while a tree grows."""
 
     retries_later: bool
-    total_weight: float
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
 
     def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Number of rows and statistics of every leaf.  (n_leaves,), (n_leaves, n_statistics)"""
@@ -248,8 +251,7 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
 
 def growing(tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES) -> Growth:
     """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times."""
-    in_memory = isinstance(samples, Samples)
-    routing: Routing = RowRouting(samples, tree) if in_memory else SummedRouting(samples)
+    routing: Routing = RowRouting(samples, tree) if isinstance(samples, Samples) else SummedRouting(samples)
     waiting: dict[int, Candidate] = {}
     failures: Counter[int] = Counter()
     fresh = list(range(tree.structure.n_leaves))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from crisptree.inference import CrispTree
-from crisptree.inference.statistics import Counted, counted
+from crisptree.inference.ranges import with_ranges
+from crisptree.inference.statistics import Counted, SomeTree, counted
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
@@ -20,6 +22,8 @@ from crisptree.rows.shifted import ShiftedImages
 from crisptree.rows.sparse import SparseRows
 from crisptree.scaling import Scaling
 from crisptree.targets import Target
+
+Result = TypeVar("Result")
 
 SMALLEST_WEIGHT = 1e-30
 """Weights are taken relative to their mean; a lighter row would have none left in single precision."""
@@ -68,7 +72,13 @@ class Part:
 
 
 def scaled_samples(
-    part: Part, problem: Problem, mean_weight: float, device: torch.device, n_jobs: int | None, *, as_array: bool = False
+    part: Part,
+    problem: Problem,
+    mean_weight: float,
+    device: torch.device,
+    n_jobs: int | None,
+    *,
+    as_array: bool = False,
 ) -> Samples:
     """Some of a problem's rows on the training device, their weights relative to the mean of all."""
     rows = scaled_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
@@ -122,6 +132,17 @@ class Problem:
     def listener(self, on_epoch: Listener | None) -> Ending:
         """Pass records of epochs on to a callback, which may ask to stop."""
         return Ending(on_epoch)
+
+    is_first: ClassVar[bool] = True
+    """Whether this process shows progress and calls callbacks."""
+
+    def compute_once(self, function: Callable[[], Result]) -> Result:
+        """What a function gives, computed by one process for all of them."""
+        return function()
+
+    def with_ranges(self, tree: SomeTree) -> SomeTree:
+        """The tree with the ranges of the features of all rows."""
+        return with_ranges(tree, self.training.X)
 
     def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
         """What all rows that train leave behind in a deterministic tree."""

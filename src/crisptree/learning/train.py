@@ -169,7 +169,7 @@ def reporting(on_epoch: Listener | None, **phase: Any) -> Callable[[EpochEnd], N
         return None
 
     def report(end: EpochEnd) -> None:
-        numbers = {"epoch": end.epoch + 1, "steepness": end.steepness, "loss": end.loss}
+        numbers: dict[str, Any] = {"epoch": end.epoch + 1, "steepness": end.steepness, "loss": end.loss}
         on_epoch(EpochRecord(**phase, **numbers, validation_score=end.score))
 
     return report

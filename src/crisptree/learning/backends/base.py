@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class Trainee(Protocol):
     def places(self, group: Tensor) -> Tensor | None:
         """Which tables the rows belong to; None where there is one place.  (b,) → (b',)"""
 
-    def hard_counts(self, samples: Samples) -> Tensor:
+    def hard_counts(self, samples: Any) -> Tensor:
         """The statistics of the deterministic tree.  (n_leaves, n_places · n_statistics)"""
 
 

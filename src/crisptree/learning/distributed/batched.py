@@ -20,10 +20,10 @@ from crisptree.equations.noise import SLOPE
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities, log_turns
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
 from crisptree.learning.backends.torch_steps import TorchSteps, add_penalty_gradient
-from crisptree.learning.plan import Pace
 from crisptree.learning.distributed.gradients import MOST_UNITS, OUT_OF_BOUNDS, Found, ShardRows
-from crisptree.learning.distributed.schedule import Schedule
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.schedule import Schedule
+from crisptree.learning.plan import Pace
 from crisptree.splits import AbstractSplits
 
 VALUES_AT_ONCE = 2**26

@@ -16,10 +16,10 @@ from torch import Tensor
 from crisptree.learning.backends.base import Doubles
 from crisptree.learning.backends.native_leaves import LEAVES
 from crisptree.learning.backends.native_steps import Hyperplanes, NativeSteps
+from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.schedule import Schedule, Turn
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.distributed.schedule import Schedule, Turn
-from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.rows.arrays import ArrayRows
 
 MOST_UNITS = 2.0**50

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from crisptree.learning.journal import AnyJournal, Arrays, Page, current, keeping
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.journal import AnyJournal, Arrays, Page, current, keeping
 
 
 class SharedJournal:

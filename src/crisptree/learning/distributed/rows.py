@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.learning.problem import Part
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.problem import Part
 
 
 @dataclass(frozen=True, eq=False)

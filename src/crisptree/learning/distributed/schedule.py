@@ -13,8 +13,8 @@ from torch import Tensor
 
 from crisptree.learning.backends.base import Doubles
 from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.plan import Plan
 
 Integers = npt.NDArray[np.int64]
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from crisptree.learning.backends.base import EpochResult, all_finite
-from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.distributed.batched import BatchedGradients
 from crisptree.learning.distributed.gradients import Gradients, NativeGradients, ShardRows
-from crisptree.learning.distributed.schedule import Schedule, ShardedGroups
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.schedule import Schedule, ShardedGroups
+from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.train import DivergenceError
 
 

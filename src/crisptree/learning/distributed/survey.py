@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.learning.problem import Part
-from crisptree.learning.distributed.rows import Shards
 from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.rows import Shards
+from crisptree.learning.problem import Part
 from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,8 @@ class Side(NamedTuple):
 
     def where(self, takes: npt.NDArray[np.bool_], other: Side) -> Side:
         """Those of another side at some stumps, and its own at the rest."""
-        mixed = [np.where(takes if one.ndim == 1 else takes[:, None], two, one) for one, two in zip(self, other)]
-        return Side(*mixed)
+        pairs = zip(self, other, strict=True)
+        return Side(*(np.where(takes if one.ndim == 1 else takes[:, None], two, one) for one, two in pairs))
 
     def leaf(self, number: int, target: Target, like: Tensor) -> LeafState:
         """One of them as a leaf of its own."""
@@ -131,7 +131,8 @@ class SummedRows(ABC):
     @cached_property
     def root(self) -> LeafState:
         """All rows as one leaf."""
-        tree = Tree(TreeStructure.single_leaf(), _no_splits(self.n_features, self.weight), self.weight, self.target.name)
+        none = ObliqueSplits(self.weight.new_zeros(0, self.n_features), self.weight.new_zeros(0))
+        tree = Tree(TreeStructure.single_leaf(), none, self.weight, self.target.name)
         return self.sides(tree, [0], None)[0].leaf(0, self.target, self.weight)
 
     def everything(self) -> Groups:
@@ -166,14 +167,11 @@ class SummedLevel:
         self.source, self.open, self.leaves = source, open_leaves, leaves
         self.splits = splits.trainable()
         self.zeros, self.signs = zeros, signs
+        self.groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
 
     @property
     def n_places(self) -> int:
         return len(self.open.leaves)
-
-    @property
-    def groups(self) -> Groups:
-        return Groups(torch.zeros(0, dtype=torch.long), torch.tensor(self.open.sizes))
 
     @property
     def penalty_shares(self) -> Tensor:
@@ -186,20 +184,18 @@ class SummedLevel:
     def places(self, group: Tensor) -> Tensor:
         return group
 
-    def hard_counts(self, samples: object) -> Tensor:
+    def hard_counts(self, samples: Any) -> Tensor:
         left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detached())
         counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
         return torch.from_numpy(counts).to(self.leaves)
 
 
-def _no_splits(n_features: int, like: Tensor) -> AbstractSplits:
-    return ObliqueSplits(like.new_zeros(0, n_features), like.new_zeros(0))
-
-
 def group_leaves(tree: Tree, samples: Samples, leaves: list[int]) -> Groups:
     """The rows of some leaves of a tree; a leaf may have none."""
     if not len(samples):
-        return Groups(torch.zeros(0, dtype=torch.long, device=samples.device), torch.zeros(len(leaves), dtype=torch.long))
+        return Groups(
+            torch.zeros(0, dtype=torch.long, device=samples.device), torch.zeros(len(leaves), dtype=torch.long)
+        )
     leaf = samples.all_leaves(tree)
     wide = torch.cat([leaf, leaf.new_tensor([max(leaves)])])  # all of them must be there to be numbered
     groups = group_rows(wide, leaves)

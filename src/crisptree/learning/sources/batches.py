@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import carried_over, with_ranges
-from crisptree.inference.statistics import Counted, counted
+from crisptree.inference.statistics import Counted, SomeTree, counted
 from crisptree.learning.backends import EpochResult, quickest
 from crisptree.learning.backends.base import Trainee, all_finite
 from crisptree.learning.batches import Orders, group_rows
@@ -69,17 +69,26 @@ class BatchedProblem(Problem):
     def n_rows(self) -> int:
         return self.totals.n_rows
 
-    def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, None]:
-        sample, _ = super().on(device, n_jobs)
-        return BatchedRows(self, sample), None
+    @property
+    def mean_weight(self) -> float:
+        return self.totals.mean_weight
+
+    def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
+        sample, validation = super().on(device, n_jobs)
+        return BatchedRows(self, sample), validation
 
     def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
-        found = [counted(tree, part.X, part.y, part.weight, n_jobs, self.target) for part in self.chunks(None)]
-        return Counted(sum(one.leaves for one in found), sum(one.moments for one in found))
+        structure = tree.structure
+        leaves = np.zeros((structure.n_leaves, self.target.n_statistics))
+        moments = np.zeros((structure.n_splits, 3))
+        for part in self.chunks(None):
+            found = counted(tree, part.X, part.y, part.weight, n_jobs, self.target)
+            leaves, moments = leaves + found.leaves, moments + found.moments
+        return Counted(leaves, moments)
 
-    def with_ranges(self, tree: CrispTree) -> CrispTree:
+    def with_ranges(self, tree: SomeTree) -> SomeTree:
         """The tree with the ranges of the features of all rows."""
-        seen: CrispTree | None = None
+        seen: SomeTree | None = None
         for part in self.chunks(None):
             now = with_ranges(tree, part.X)
             seen = now if seen is None else carried_over(now, seen, and_own=True)
@@ -108,7 +117,7 @@ class BatchedRows(SummedRows):
             yield scaled_samples(part, problem, problem.totals.mean_weight, self.device, self.n_jobs, as_array=True)
 
     @property
-    def root(self) -> LeafState:  # type: ignore[override]
+    def root(self) -> LeafState:
         """All rows as one leaf, known from the first pass."""
         totals, scaling = self.problem.totals, self.problem.scaling
         center = torch.from_numpy((totals.mean - scaling.center) * scaling.factor).to(self.weight)

@@ -1,11 +1,13 @@
 """Rows of a process group: every process has some shards of them, and all processes train the same tree.
 
-Rows belong to a fixed number of shards. What a shard adds to a sum is computed on its rows alone, in one order, and sums
-over shards are taken in integer units, which no order changes. So a fit has the same bits for any number of processes.
+Rows belong to a fixed number of shards. What a shard adds to a sum is computed on its rows alone, in one order, and
+sums over shards are taken in integer units, which no order changes: a fit has the same bits for any number of
+processes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import Counted, counted
+from crisptree.inference.statistics import Counted, SomeTree, counted
 from crisptree.learning.backends.base import Trainee
 from crisptree.learning.batches import Groups
 from crisptree.learning.distributed.gradients import ShardRows, gradient_units
@@ -26,7 +28,7 @@ from crisptree.learning.distributed.schedule import ShardedGroups
 from crisptree.learning.distributed.steps import ShardedSteps
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.plan import Plan
-from crisptree.learning.problem import Part, Problem, scaled_samples
+from crisptree.learning.problem import Part, Problem, Result, scaled_samples
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import Side, SummedLevel, SummedRows, group_leaves, side_sums, split_sides
 from crisptree.splits import AbstractSplits
@@ -43,8 +45,8 @@ class ShardedProblem(Problem):
         The processes.
     shards, held : Shards
         The training rows of this process, and its validation rows, if there are some in any process.
-    total_rows, total_weight : int, float
-        Of all processes.
+    total_rows, row_weight : int, float
+        Number of rows in all processes, and their mean weight.
     sample : Part or None
         Some of all rows, the same in every process, on which stumps of regression trees search for a start.
     """
@@ -53,7 +55,7 @@ class ShardedProblem(Problem):
     shards: Shards
     held: Shards | None
     total_rows: int
-    total_weight: float
+    row_weight: float
     sample: Part | None
 
     @property
@@ -62,15 +64,27 @@ class ShardedProblem(Problem):
 
     @property
     def mean_weight(self) -> float:
-        return self.total_weight / self.total_rows
+        return self.row_weight
+
+    @property
+    def is_first(self) -> bool:  # type: ignore[override]
+        return self.group.is_first
+
+    def compute_once(self, function: Callable[[], Result]) -> Result:
+        return self.group.from_first(function)
 
     def listener(self, on_epoch: Listener | None) -> GroupListener:
         return GroupListener(self.group, on_epoch)
 
     def on(self, device: torch.device, n_jobs: int | None, shifts: Any = None, **options: Any) -> tuple[Any, Any]:
+        template = self.samples(self.training, device, n_jobs)
         sample = None if self.sample is None else self.samples(self.sample, device, n_jobs)
-        held = None if self.held is None else ShardedRows(self, self.held, device, n_jobs, None)
-        return ShardedRows(self, self.shards, device, n_jobs, sample), held
+
+        def rows(shards: Shards, sample: Samples | None) -> ShardedRows:
+            own = [self.samples(part, device, n_jobs) for part in shards.parts]
+            return ShardedRows(self.group, own, shards.first, shards.n_shards, template, sample)
+
+        return rows(self.shards, sample), None if self.held is None else rows(self.held, None)
 
     def samples(self, part: Part, device: torch.device, n_jobs: int | None) -> Samples:
         """Some rows on the training device."""
@@ -83,7 +97,7 @@ class ShardedProblem(Problem):
         leaves = self.group.total([one.leaves for one in found], (structure.n_leaves, target.n_statistics))
         return Counted(leaves, self.group.total([one.moments for one in found], (structure.n_splits, 3)))
 
-    def with_ranges(self, tree: CrispTree) -> CrispTree:
+    def with_ranges(self, tree: SomeTree) -> SomeTree:
         """The tree with the smallest and largest values of all rows, and whether they are whole numbers."""
         n = len(tree.statistics.scaling.center)
         # The maximum over all processes of minus the smallest, the largest, and whether some value is not whole.
@@ -124,11 +138,16 @@ class ShardedRows(SummedRows):
     """The rows of all processes, of which this one has some shards."""
 
     def __init__(
-        self, problem: ShardedProblem, shards: Shards, device: torch.device, n_jobs: int | None, sample: Samples | None
+        self,
+        group: ProcessGroup,
+        samples: list[Samples],
+        first: int,
+        n_shards: int,
+        template: Samples,
+        sample: Samples | None = None,
     ) -> None:
-        super().__init__(problem.samples(problem.training, device, n_jobs), sample)
-        self.group, self.first, self.n_shards = problem.group, shards.first, shards.n_shards
-        self.samples = [problem.samples(part, device, n_jobs) for part in shards.parts]
+        super().__init__(template, sample)
+        self.group, self.samples, self.first, self.n_shards = group, samples, first, n_shards
         self.n_rows = int(self.group.total([float(len(samples)) for samples in self.samples]))
 
     def __len__(self) -> int:
