@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "upper_levels",
     ),
     "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),
-    "What is held out": ("validation_fraction", "early_stopping"),
+    "What is held out": ("validation_fraction", "early_stopping", "n_iter_no_change"),
     "Running": ("warm_start", "random_state", "device", "n_jobs", "verbose", "callbacks"),
 }
 """Parameters in none of them stand last."""

@@ -27,10 +27,12 @@ def test_the_source_distribution_carries_the_library_and_its_tests_but_no_result
     assert not [name for name in names if name.is_relative_to("docs/results")]
     assert not [name for name in names if name.suffix == ".jsonl"]
     needed = ("pyproject.toml", "CMakeLists.txt", "src/crisptree/__init__.py", "tests/test_docs.py", "docs/index.md")
+    needed = (*needed, "src/crisptree/py.typed")
     assert set(map(PurePosixPath, (*needed, "SECURITY.md", "requirements-lock.txt"))) <= set(names)
 
 
 USED = """
+import pathlib
 import sys
 import numpy as np
 import crisptree
@@ -41,6 +43,7 @@ model.save("model.crisp")
 assert crisptree.load("model.crisp").predict(X).tolist() == y.tolist()
 assert native.router is not None and native.training is not None, "the kernels were not built"
 assert crisptree.__file__.startswith(sys.prefix), crisptree.__file__
+assert (pathlib.Path(crisptree.__file__).parent / "py.typed").is_file(), "type checkers would ignore the annotations"
 """
 
 

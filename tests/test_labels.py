@@ -63,17 +63,15 @@ def test_label_images_are_read_as_one_row_of_labels():
 @pytest.mark.parametrize(
     "labels",
     [
-        np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
-        np.array([1, 2], dtype="timedelta64[s]"),
         np.array([datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)], dtype=object),
         np.array([fractions.Fraction(1, 2), fractions.Fraction(1, 3)], dtype=object),
     ],
-    ids=["datetime64", "timedelta64", "dates", "fractions"],
+    ids=["dates", "fractions"],
 )
 def test_labels_that_no_file_could_keep_are_refused_by_fit(labels):
     X = np.arange(8.0)[:, None]
-    with pytest.raises(ValueError, match=r"must be numbers, booleans or strings|Unknown label type"):
+    with pytest.raises(ValueError, match=r"must be numbers, booleans, strings|Unknown label type"):
         CrispTreeClassifier(max_depth=1).fit(X, labels[np.arange(8) % 2])
     image = np.arange(64.0).reshape(8, 8)
-    with pytest.raises(ValueError, match=r"must be numbers, booleans or strings|Unknown label type"):
+    with pytest.raises(ValueError, match=r"must be numbers, booleans, strings|Unknown label type"):
         CrispSegmenter(window=1, max_depth=1).fit(image, labels[(image > 30).astype(int)])

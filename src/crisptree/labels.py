@@ -13,6 +13,12 @@ LABEL_TYPES: dict[str, Any] = {
     "str": str,
     **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     **{name: np.dtype(name) for name in ("float16", "float32", "float64")},
+    "bytes": bytes,
+    **{
+        f"{name}[{unit}]": np.dtype(f"{name}[{unit}]")
+        for name in ("datetime64", "timedelta64")
+        for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
+    },
 }
 """What class labels may be, by the name that a file gives the type; a type is never built from a file's word for it."""
 
@@ -25,15 +31,15 @@ def label_type(classes: npt.NDArray[Any]) -> str:
     >>> label_type(np.array(["no", "yes"])), label_type(np.array([0, 1]))
     ('str', 'int64')
     """
-    kind = "str" if classes.dtype.kind in "UT" else str(classes.dtype.name)
+    kind = {"U": "str", "T": "str", "S": "bytes"}.get(classes.dtype.kind, str(classes.dtype.name))
     known = kind in LABEL_TYPES
     if kind == "object":
         known = all(isinstance(label, str | int | float | bool | np.bool_ | np.number) for label in classes.tolist())
     if not known:
         found = type(classes.tolist()[0]).__name__ if kind == "object" else classes.dtype
         raise ValueError(
-            f"the class labels in y must be numbers, booleans or strings; got values of type {found}. Make text of "
-            "them first, for example with y.astype(str)."
+            "the class labels in y must be numbers, booleans, strings or an array of NumPy's dates (datetime64); got "
+            f"values of type {found}. Make text of them first, for example with y.astype(str)."
         )
     return kind
 
@@ -59,6 +65,8 @@ def class_numbers(labels: npt.ArrayLike, classes: npt.ArrayLike) -> npt.NDArray[
     [0, 1, -1]
     """
     given, known = np.asarray(labels).reshape(-1), np.asarray(classes).reshape(-1)
+    if given.dtype.kind in "mM" and given.dtype.kind == known.dtype.kind:  # of any two units
+        given, known = (part.astype(np.result_type(given, known)).view(np.int64) for part in (given, known))
     places = {label: number for number, label in enumerate(known.tolist())}
     if given.dtype.kind == "O":  # its values may have no order
         return np.array([places.get(label, -1) for label in given.tolist()], dtype=np.int64)

@@ -4,10 +4,10 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.baselines.axis_aligned import best_stump, rounded_down
+from crisptree.baselines.axis_aligned import best_stump
 from crisptree.baselines.growing import grow_rival
 from crisptree.baselines.task import Node
-from crisptree.baselines.thresholds import Least
+from crisptree.baselines.thresholds import Least, rounded_down
 from crisptree.learning.growing import single_leaf
 from crisptree.learning.plan import Plan
 from crisptree.learning.spec import Limits

@@ -5,11 +5,18 @@ import typer
 from typer.testing import CliRunner
 
 from crisptree.cli.parameters import parameter_options, with_parameters
-from crisptree.estimators.parameters import ClassifierParameters, Declared, SegmenterParameters, parameter
+from crisptree.estimators.parameters import (
+    ClassifierParameters,
+    Declared,
+    SegmenterParameters,
+    declare_parameters,
+    parameter,
+)
 from crisptree.estimators.rules import number, one_of, true_or_false, whole, word_or
 from tests.cli.running import done
 
 
+@declare_parameters
 class Toy(Declared):
     """Parameters of every kind; nothing but this makes them options."""
 
@@ -89,3 +96,20 @@ def test_commands_have_every_flag_that_is_declared(estimator, command, without):
         assert option.declared.help in said
         assert flags.pop(option.declared.flag).flag == estimator.PARAMETERS[name].flag
     assert set(flags) == {estimator.PARAMETERS[name].flag for name in without}
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "text", "value"),
+    [
+        ("min_samples_split", "--min-samples-split", "7", 7),
+        ("min_samples_leaf", "--min-samples-leaf", "0.25", 0.25),
+        ("n_iter_no_change", "--n-iter-no-change", "3", 3),
+    ],
+)
+def test_limits_and_patience_are_flags(name, flag, text, value):
+    option = parameter_options(ClassifierParameters)[name]
+    assert option.declared.flag == flag
+    found = option.value(text)
+    assert (found, type(found)) == (value, type(value))
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
+        option.value("-1")

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, explain, export
-from crisptree.equations.linear_leaves import ROOT_SHARE, log_softmax, tree_ridge, working_response
+from crisptree.equations.linear_leaves import ROOT_SHARE, TreeRidge, log_softmax, working_response
 from crisptree.learning.linear_leaves import LeafRows, Members
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -85,8 +85,8 @@ def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
     q, n_leaves = 3, FIGURE_1.n_leaves
     x = [np.column_stack([rng.normal(size=(20, q - 1)), np.ones(20)]) for _ in range(n_leaves)]
     y = [rng.normal(size=(20, 1)) for _ in range(n_leaves)]
-    grams, moments = np.stack([a.T @ a for a in x]), np.stack([a.T @ b for a, b in zip(x, y, strict=True)])
-    found = tree_ridge(FIGURE_1, grams, moments, penalty)
+    moments = np.stack([a.T @ b for a, b in zip(x, y, strict=True)])
+    found = TreeRidge(FIGURE_1, x, penalty).sums(moments)
     # All parts at once: a leaf's design stands in the columns of every node on its path.
     design = np.zeros((20 * n_leaves, q * FIGURE_1.n_nodes))
     for leaf in range(n_leaves):
@@ -97,6 +97,44 @@ def test_the_sums_of_parts_are_the_least_of_the_penalised_squares():
     parts = np.linalg.solve(design.T @ design + np.diag(strength), design.T @ np.concatenate(y)).reshape(-1, q, 1)
     sums = np.stack([parts[FIGURE_1.nodes_to(leaf)].sum(axis=0) for leaf in range(n_leaves)])
     np.testing.assert_allclose(found[FIGURE_1.n_splits :], sums, atol=1e-8)
+
+
+def dense_tree_ridge(structure, grams, moments, penalty):
+    """The sums of all nodes by inverses of whole Gram matrices."""
+    n_splits, q = structure.n_splits, grams.shape[1]
+    gram = np.concatenate([np.zeros((n_splits, q, q)), grams])
+    moment = np.concatenate([np.zeros((n_splits, *moments.shape[1:])), moments])
+    children = [(structure.left_nodes[split], structure.right_nodes[split]) for split in range(n_splits)]
+    inverse = {}
+    for split in reversed(range(n_splits)):
+        for child in children[split]:
+            inverse[child] = np.linalg.inv(gram[child] + penalty * np.eye(q))
+            gram[split] += penalty * inverse[child] @ gram[child]
+            moment[split] += penalty * inverse[child] @ moment[child]
+    total = grams[:, -1, -1].sum()
+    own = np.diag([*np.full(q - 1, ROOT_SHARE * total), 1e-9 * total])
+    sums = np.zeros_like(moment)
+    sums[0] = np.linalg.solve(gram[0] + own, moment[0])
+    for split in range(n_splits):
+        for child in children[split]:
+            sums[child] = inverse[child] @ (moment[child] + penalty * sums[split])
+    return sums
+
+
+@pytest.mark.parametrize("penalty", [0.1, 30.0])
+@pytest.mark.parametrize("n_rows", [(0, 1, 2, 3, 5, 7, 9, 40), (5,) * 8, (50,) * 8], ids=str)
+def test_nodes_of_few_rows_have_the_sums_that_whole_gram_matrices_give(n_rows, penalty, monkeypatch):
+    rng, structure, q = np.random.default_rng(0), TreeStructure.balanced(3), 30
+    x = [np.column_stack([rng.normal(size=(n, q - 1)), np.ones(n)]) for n in n_rows]
+    moments = np.stack([a.T @ rng.normal(size=(len(a), 2)) for a in x])
+    expected = dense_tree_ridge(structure, np.stack([a.T @ a for a in x]), moments, penalty)
+    inverted = []
+    inv = np.linalg.inv
+    monkeypatch.setattr(np.linalg, "inv", lambda a: inverted.append(len(a)) or inv(a))
+    found = TreeRidge(structure, x, penalty).sums(moments)
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+    narrow = sum(2 * n <= q for n in n_rows)
+    assert len(inverted) <= structure.n_nodes - 1 - narrow  # of such a leaf no q × q matrix is inverted
 
 
 def test_more_rounds_never_end_below_the_likelihood_of_fewer_by_much():

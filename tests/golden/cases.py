@@ -138,7 +138,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "not scaled, exact": fitted(iris, scale=None, mass_threshold=0.0, learning_rate=0.05),
     "weights": weighted(digits),
     "weights, balanced classes": weighted(iris, class_weight="balanced", algorithm="alternating"),
-    "early stopping": fitted(digits, early_stopping=True),
+    "early stopping": fitted(digits, early_stopping=True, n_iter_no_change=100),
     "validation rows": validated,
     "warm start": grown_on,
     "paper": paper,
@@ -153,7 +153,9 @@ FITS: dict[str, Callable[[], Any]] = {
     "windows, a share of the pixels": segmented(cells, pixels_per_epoch=300, roughness=1e-3),
     "windows, two scales, normalised": segmented(colour_cells, scales=(1, 2), normalise_images=True),
     "windows, two stages": segmented(colour_cells, stages=2, algorithm="likelihood"),
-    "windows, early stopping": segmented(colour_cells, early_stopping=True, class_weight="balanced"),
+    "windows, early stopping": segmented(
+        colour_cells, early_stopping=True, n_iter_no_change=100, class_weight="balanced"
+    ),
     "windows, conv": segmented(cells, split="conv", window=17, max_depth=1, min_updates=2, pixels_per_epoch=200),
 }
 

@@ -30,7 +30,7 @@ def problem(y=SIDES, target=None):
 def spec_of(whole, **changes):
     quick = {"epochs": 3, "finetune_epochs": 3, "min_updates": 12, "batch_size": 64}
     values = parameters(**quick | changes)
-    return Spec.of(values, reach=6, mean_weight=1.0, image_shape=None, seed=0)
+    return Spec.of(values, reach=6, mean_weight=1.0, n_rows=N, image_shape=None, seed=0)
 
 
 def bags(number=3):

@@ -162,7 +162,7 @@ def test_the_best_epoch_by_hard_validation_score_is_restored():
         Plan(epochs=40, learning_rate=0.3),
         generator=generator(),
         validation=validation,
-        restore_best=True,
+        patience=100,
         on_epoch=records.append,
     )
     best = max(record.validation_score for record in records)
@@ -242,4 +242,4 @@ def test_auto_is_the_device_that_is_quicker(n_rows, target, split, has_kernels, 
 )
 def test_a_spec_knows_what_the_kernels_on_cuda_can_do(changes, has_kernels):
     values = plain_regressor(steepness_step=0.1).get_params() | changes
-    assert Spec.of(values, reach=4, mean_weight=1.0, image_shape=None, seed=0).has_kernels == has_kernels
+    assert Spec.of(values, reach=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0).has_kernels == has_kernels

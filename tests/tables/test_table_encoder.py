@@ -236,7 +236,7 @@ def test_wrong_tables_are_refused_with_the_reason(parameters, X, error, message)
 
 def test_a_lazy_frame_is_asked_to_be_collected():
     polars = pytest.importorskip("polars")
-    with pytest.raises(TableError, match=r"got a LazyFrame. Call its collect\(\) first"):
+    with pytest.raises(TableError, match=r"got a LazyFrame of polars. Call its collect\(\) first"):
         TableEncoder().fit(polars.LazyFrame({"a": [1]}))
 
 

@@ -41,6 +41,11 @@ CASES = {
         {"weights": True},
     ),
     "numbers": (lopsided, {"max_depth": 2, "early_stopping": True}, {"numbers": True}),
+    "stopped early, fractions": (
+        halves,
+        {"early_stopping": True, "n_iter_no_change": 2, "finetune_epochs": 12, "min_samples_leaf": 0.1},
+        {},
+    ),
     "held weights, pruned and annealed again": (
         halves,
         {"signs": {2: 1}, "max_features_per_split": 2, "reanneal": 1, "prune": "auto", "max_depth": 2},
@@ -86,5 +91,5 @@ def digest(model):
         for array in filter(lambda one: one is not None, arrays):
             found.update(np.ascontiguousarray(array).tobytes())
     history = [(record.loss, record.validation_score, record.phase, record.level) for record in model.history_]
-    found.update(repr(history).encode())
+    found.update(repr([history, getattr(model, "best_iteration_", None)]).encode())
     return found.hexdigest()

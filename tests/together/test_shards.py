@@ -193,6 +193,14 @@ def test_a_callback_stops_a_common_fit_and_keeps_the_tree():
     assert model.score(X, y) > 0.8
 
 
+def test_a_common_fit_stops_early_and_takes_fractions():
+    model = fitted("stopped early, fractions")
+    scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
+    assert len(scores) == model.best_iteration_ + 2 < 12
+    X, _, _ = rows("stopped early, fractions")
+    assert np.bincount(model.greedy().apply(X)).min() >= 0.1 * 0.9 * 150  # of the rows that are not held out
+
+
 def test_a_common_fit_is_as_good_as_an_ordinary_one_and_keeps_names():
     from sklearn.datasets import load_iris
 

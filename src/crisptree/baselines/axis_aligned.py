@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.baselines.task import Hyperplanes, Node, Task
-from crisptree.baselines.thresholds import Least
+from crisptree.baselines.thresholds import Least, rounded_down
 from crisptree.learning.batches import Groups
 from crisptree.splits import ObliqueSplits
 
@@ -71,9 +71,3 @@ def best_stump(node: Node, least: Least, seed: int = 0, target: str = "classes")
     if fitted.node_count == 1:
         return None
     return int(fitted.feature[0]), rounded_down(fitted.threshold[0])
-
-
-def rounded_down(threshold: float) -> np.float32:
-    """The largest number in single precision that is not above the threshold: x ≤ t there iff x ≤ t here."""
-    single = np.float32(threshold)
-    return np.nextafter(single, np.float32(-np.inf)) if float(single) > float(threshold) else single

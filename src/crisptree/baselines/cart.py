@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from crisptree.baselines.axis_aligned import STUMPS, rounded_down
+from crisptree.baselines.axis_aligned import STUMPS
+from crisptree.baselines.thresholds import rounded_down
 from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Limits
 from crisptree.splits import ObliqueSplits

@@ -31,11 +31,15 @@ from crisptree.tree import Tree
 
 
 class NonGreedy(NamedTuple):
-    """The tree, the ν that trained it (None where nothing was trained), and its accuracy on validation rows, if any."""
+    """The tree, the ν that trained it (None where nothing was trained), and its accuracy on validation rows, if any.
+
+    ``record`` is that of the epoch after which the tree stood so; None before any.
+    """
 
     tree: Tree
     nu: float | None
     score: float | None
+    record: EpochRecord | None = None
 
 
 def non_greedy(
@@ -47,7 +51,7 @@ def non_greedy(
     generator: torch.Generator,
     on_epoch: Listener | None = None,
     validation: Samples | None = None,
-    restore_best: bool = False,
+    patience: int | None = None,
 ) -> NonGreedy:
     """Train the whole tree from where it stands.
 
@@ -67,8 +71,9 @@ def non_greedy(
         Hears of every epoch, its loss being the mean bound; with several ν the epochs are counted through.
     validation : Samples, optional
         Rows on which the deterministic tree is scored after every epoch.
-    restore_best : bool, default=False
-        Take the tree of the epoch with the highest validation score (the first such), the start included.
+    patience : int, optional
+        Early stopping: end after so many epochs without a higher validation score, and take the tree of the epoch with
+        the highest (the first such), the start included.
     """
     if nu is None and validation is None:
         raise ValueError("`nu` must be a number where no validation rows can choose it; got None.")
@@ -78,7 +83,7 @@ def non_greedy(
     best: NonGreedy | None = None
     for number, one in enumerate(several):
         run = _Run(tree, samples, plan, one, generator, validation, number * plan.epochs, len(several) * plan.epochs)
-        result = run.train(on_epoch, restore_best)
+        result = run.train(on_epoch, patience)
         if best is None or (result.score or 0.0) > (best.score or 0.0):
             best = result
     assert best is not None
@@ -108,31 +113,40 @@ class _Run:
         self.splits = splits
         self.steps = bound_steps(splits, samples, TreeWays(tree.structure), nu)
 
-    def train(self, on_epoch: Listener | None, restore_best: bool) -> NonGreedy:
+    def train(self, on_epoch: Listener | None, patience: int | None) -> NonGreedy:
         steepness = self.plan.steepness_at(0)
         start, tree = TrainedTree(self.start, steepness), self.start
         held = self.validation
         scored = None if held is None else partial(hard_score, samples=self.samples, validation=held)
-        best = None if scored is None else Best(start, lambda: tree, scored)
+        best = None if scored is None else Best(start, lambda: tree, scored, patience)
         ends, progress = Ends(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
         parts: list[Keepsake] = [Memory("splits", self.splits.parameters), ends, Chance([self.generator])]
         parts += [] if best is None else [best]
         working = [Memory("optimiser", self.steps.memory())]
         progress.restore(parts if progress.is_over else [*parts, *working])
         hear = (lambda record: None) if on_epoch is None else on_epoch
+        records: list[EpochRecord] = []
+
+        def report(end: EpochEnd) -> None:
+            records.append(self._record(end))
+            hear(records[-1])
+
         for end in ends.ends:
-            hear(self._record(end))
+            report(end)
         tree, counts = self._settled() if progress.epochs else (self.start, self.samples.hard_counts(self.start))
-        for epoch in range(progress.epochs, self.plan.epochs):
+        for epoch in range(progress.epochs, progress.epochs if progress.is_over else self.plan.epochs):
             self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
             bound = self._epoch()
             tree, counts = self._settled()
             ends.ends.append(EpochEnd(epoch, steepness, bound, None if best is None else best(steepness)))
-            hear(self._record(ends.ends[-1]))
-            progress.keep(epoch + 1, parts, working)
-        if restore_best and best is not None:
-            return NonGreedy(best.tree.tree, self.nu, best.score)
-        return NonGreedy(tree, self.nu, ends.ends[-1].score)
+            report(ends.ends[-1])
+            is_done = best is not None and best.is_done
+            progress.keep(epoch + 1, parts, working, is_over=is_done)
+            if is_done:
+                break
+        if patience is not None and best is not None:
+            return NonGreedy(best.tree.tree, self.nu, best.score, best.recorded(records).record)
+        return NonGreedy(tree, self.nu, ends.ends[-1].score, records[-1])
 
     def _settled(self) -> tuple[Tree, Tensor]:
         """The tree as it stands with tables from the rows that reach its leaves, and their counts."""

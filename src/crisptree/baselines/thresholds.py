@@ -238,3 +238,9 @@ def _middle(low: Floats, high: Floats) -> Doubles:
     below = np.where(lower, low, (high - 1 - np.abs(high)) * upper)
     above = np.where(upper, high, (low + 1 + np.abs(low)) * lower)
     return np.asarray(below / 2 + above / 2)
+
+
+def rounded_down(threshold: float) -> np.float32:
+    """The largest number in single precision that is not above the threshold: x ≤ t there iff x ≤ t here."""
+    single = np.float32(threshold)
+    return np.nextafter(single, np.float32(-np.inf)) if float(single) > float(threshold) else single

@@ -8,6 +8,9 @@ way up and one way down.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,31 +23,108 @@ ROOT_SHARE = 2e-3
 feature that varies, and the same whatever unit weights have."""
 
 
-def tree_ridge(structure: TreeStructure, grams: Doubles, moments: Doubles, penalty: float) -> Doubles:
-    """The least of Σ_ℓ ½ tr θ_ℓᵀ G_ℓ θ_ℓ − tr θ_ℓᵀ M_ℓ + λ/2 Σ_i ‖θ_i − θ_parent(i)‖²: the sums θ of all nodes.
+class TreeRidge:
+    """The least of Σ_ℓ ½ tr θ_ℓᵀ G_ℓ θ_ℓ − tr θ_ℓᵀ M_ℓ + λ/2 Σ_i ‖θ_i − θ_parent(i)‖² over the sums θ of all nodes.
 
     Upwards a node hands on λ S G and λ S M with S = (G + λ)⁻¹, what its rows still say about its parent; downwards
-    θ_i = S (M + λ θ_parent). (n_leaves, q, q), (n_leaves, q, n_answers) → (n_nodes, q, n_answers); the last feature is
-    the offset.
+    θ_i = S (M + λ θ_parent). What does not depend on M is computed once. A node of few rows is kept as a factor of its
+    Gram matrix G = AᵀA with as many lines: λ S G = RᵀR with R = (1 + A Aᵀ/λ)^{−½} A, and λ S M = M − RᵀR M / λ, so that
+    no q × q matrix is inverted for it.
+
+    Parameters
+    ----------
+    structure : TreeStructure
+        The tree.
+    factors : iterable of ndarray of shape (any, q)
+        A_ℓ of every leaf: its rows, each times the root of its weight. The last feature is the offset.
+    penalty : float
+        λ.
     """
-    n_splits, q = structure.n_splits, grams.shape[1]
-    gram = np.concatenate([np.zeros((n_splits, q, q)), grams])
-    moment = np.concatenate([np.zeros((n_splits, *moments.shape[1:])), moments])
-    inverse = np.zeros_like(gram)
-    for level in reversed(structure.levels):
-        for child in (structure.left_nodes[level], structure.right_nodes[level]):
-            inverse[child] = np.linalg.inv(gram[child] + penalty * np.eye(q))
-            handed = penalty * inverse[child] @ gram[child]
-            gram[level] += (handed + handed.transpose(0, 2, 1)) / 2
-            moment[level] += penalty * inverse[child] @ moment[child]
-    total = grams[:, -1, -1].sum()
-    own = np.diag([*np.full(q - 1, ROOT_SHARE * total), 1e-9 * total])
-    sums = np.zeros_like(moment)
-    sums[0] = np.linalg.solve(gram[0] + own, moment[0])
-    for level in structure.levels:
-        for child in (structure.left_nodes[level], structure.right_nodes[level]):
-            sums[child] = inverse[child] @ (moment[child] + penalty * sums[level])
-    return sums
+
+    def __init__(self, structure: TreeStructure, factors: Iterable[Doubles], penalty: float) -> None:
+        self.structure, self.penalty = structure, penalty
+        total = 0.0
+        below: dict[int, list[_Gram]] = {}
+        self.nodes: dict[int, _Node] = {}
+        for leaf, factor in enumerate(factors, start=structure.n_splits):
+            total += float(factor[:, -1] @ factor[:, -1])
+            below[leaf] = [_Gram.of_factor(factor)]
+        for split in reversed(_from_the_root(structure)):
+            below[split] = []
+            for child in (structure.left_nodes[split], structure.right_nodes[split]):
+                self.nodes[child] = _Node.of(_Gram.sum(below.pop(child)), penalty)
+                below[split].append(self.nodes[child].handed)
+        gram = _Gram.sum(below[0]).dense()
+        own = np.full(len(gram), ROOT_SHARE * total)
+        own[-1] = 1e-9 * total
+        self.root = gram + np.diag(own)
+
+    def sums(self, moments: Doubles) -> Doubles:
+        """θ of all nodes.  (n_leaves, q, n_answers) → (n_nodes, q, n_answers)"""
+        structure, penalty = self.structure, self.penalty
+        moment = np.concatenate([np.zeros((structure.n_splits, *moments.shape[1:])), moments])
+        order = _from_the_root(structure)
+        for split in reversed(order):
+            for child in (structure.left_nodes[split], structure.right_nodes[split]):
+                moment[split] += penalty * self.nodes[child].solve(moment[child])
+        sums = np.zeros_like(moment)
+        sums[0] = np.linalg.solve(self.root, moment[0])
+        for split in order:
+            for child in (structure.left_nodes[split], structure.right_nodes[split]):
+                sums[child] = self.nodes[child].solve(moment[child] + penalty * sums[split])
+        return sums
+
+
+class _Gram(NamedTuple):
+    """A Gram matrix G = AᵀA: its factor where that has at most half as many lines as G, otherwise G itself."""
+
+    array: Doubles
+    is_factor: bool
+
+    @classmethod
+    def of_factor(cls, factor: Doubles) -> _Gram:
+        few = 2 * len(factor) <= factor.shape[1]
+        return cls(factor, True) if few else cls(factor.T @ factor, False)
+
+    @classmethod
+    def sum(cls, grams: Sequence[_Gram]) -> _Gram:
+        if all(gram.is_factor for gram in grams):
+            return cls.of_factor(np.concatenate([gram.array for gram in grams]))
+        return cls(np.sum([gram.dense() for gram in grams], axis=0), False)
+
+    def dense(self) -> Doubles:
+        return np.asarray(self.array.T @ self.array) if self.is_factor else self.array
+
+
+class _Node(NamedTuple):
+    """What a node hands on, λ S G, and S itself where it is no more than (1 − RᵀR/λ)/λ."""
+
+    handed: _Gram
+    inverse: Doubles | None
+    penalty: float
+
+    @classmethod
+    def of(cls, gram: _Gram, penalty: float) -> _Node:
+        q = gram.array.shape[1]
+        if gram.is_factor:
+            within = np.eye(len(gram.array)) + gram.array @ gram.array.T / penalty
+            handed = np.linalg.solve(np.linalg.cholesky(within), gram.array)
+            return cls(_Gram(handed, True), None, penalty)
+        inverse: Doubles = np.linalg.inv(gram.array + penalty * np.eye(q)).astype(np.float64, copy=False)
+        product = penalty * inverse @ gram.array
+        return cls(_Gram((product + product.T) / 2, False), inverse, penalty)
+
+    def solve(self, values: Doubles) -> Doubles:
+        """S times some columns."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ values)
+        factor = self.handed.array
+        return np.asarray((values - factor.T @ (factor @ values) / self.penalty) / self.penalty)
+
+
+def _from_the_root(structure: TreeStructure) -> list[int]:
+    """All splits, parents before their children."""
+    return [split for level in structure.levels for split in level.tolist()]
 
 
 def log_softmax(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:

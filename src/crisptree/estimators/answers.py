@@ -39,9 +39,11 @@ def check_classes(y: npt.NDArray[Any]) -> None:
             f"y must hold classes; it holds numbers beyond the whole numbers of 64 bits, such as {y[row]!s} in row "
             f"{row}. {REMEDY}"
         )
+    if y.ndim == 1 and y.dtype.kind == "S":  # scikit-learn's trees take them too, but not its check
+        return
     try:
         check_classification_targets(y)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         if y.ndim == 1 and y.dtype.kind == "f":
             row = int((y != np.rint(y)).argmax())
             raise ValueError(
@@ -50,9 +52,9 @@ def check_classes(y: npt.NDArray[Any]) -> None:
             ) from None
         kinds = sorted({type(value).__name__ for value in y.ravel().tolist()})
         raise ValueError(
-            f"y must hold classes: one label in every row, of text, whole numbers or booleans; it has the shape "
-            f"{y.shape} and holds {', '.join(kinds[:4])}. Make text of them first, for example with y.astype(str). "
-            f"({error})"
+            "y must hold classes: one label in every row, of text, whole numbers, booleans or NumPy's dates; it has "
+            f"the shape {y.shape} and holds {', '.join(kinds[:4])}. Make text of them first, for example with "
+            f"y.astype(str), or of dates an array of the type 'datetime64[D]'. ({error})"
         ) from None
 
 
@@ -94,6 +96,8 @@ def _check_present(array: npt.NDArray[Any], name: str, what: str) -> None:
         absent = np.array([any(map(is_hole, row)) for row in rows.tolist()], dtype=bool)
     elif array.dtype.kind == "f":
         absent = np.isnan(rows).any(axis=1)
+    elif array.dtype.kind in "mM":
+        absent = np.isnat(rows).any(axis=1)
     else:
         return
     if absent.any():

@@ -16,6 +16,7 @@ from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
 from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.tables.containers import materialize
 from crisptree.tables.table import by_label
 
 if TYPE_CHECKING:
@@ -28,23 +29,24 @@ class KnowsColumns:
     """An estimator that remembers what the columns of its training were called."""
 
     def in_training_order(self, X: Any) -> Any:
-        """A DataFrame whose columns have labels that are no text, as it was in training; anything else as it is."""
-        return by_label(X, self.__dict__.get("column_labels_"))
+        """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""
+        return by_label(materialize(X), self.__dict__.get("column_labels_"))
 
 
 class TreeEstimator(KnowsColumns, BaseEstimator):
     """A fitted tree, and the one before finetuning."""
 
-    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "classes_")
+    FITTED: ClassVar[tuple[str, ...]] = ("tree_", "greedy_tree_", "history_", "best_iteration_", "classes_")
     """What a fit leaves behind, and the next one forgets first."""
 
     tree_: CrispTree
     greedy_tree_: CrispTree
-    classes_: npt.NDArray[Any]
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
     encoder_: TableEncoder
     history_: list[EpochRecord]
+    best_iteration_: int
     target_name_: str
     column_labels_: list[Any]
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.folds import MORE_FOLDS, folds_of, scikit_learns_score
+from crisptree.estimators.rules import is_whole
 from crisptree.learning.choosing import (
     Fold,
     Trial,
@@ -144,7 +145,8 @@ def closed(
     if parameters["split"] == "auto" and values["split"] == "axis":
         values["grow"] = "axis_aligned"
         values["finetune_epochs"] = chosen.get("finetune_epochs", values["finetune_epochs"])
-        values["min_samples_leaf"] = max(values["min_samples_leaf"], chosen.get("min_samples_leaf", 1))
+        if is_whole(values["min_samples_leaf"]):
+            values["min_samples_leaf"] = max(values["min_samples_leaf"], chosen.get("min_samples_leaf", 1))
     return values
 
 
@@ -244,6 +246,7 @@ class Search:
             parameters,
             reach=problem.reach,
             mean_weight=float(rows.weight.mean()),
+            n_rows=len(rows.y),
             image_shape=self.image_shape,
             seed=self.seed,
         )
@@ -351,7 +354,9 @@ class Search:
         if self._is_free("split") and scikit_learns_score(self._folds({}), self.depth, self.seed) > enough:
             values = {**self.fixed, **{name: value for name, value in THRESHOLDS.items() if self._is_free(name)}}
             found, trials = values | {"finetune_epochs": 0}, list[Trial]()
-            for least in LEAST_ROWS[self.target.name]:
+            # A fraction holds as it was given.
+            counts = LEAST_ROWS[self.target.name] if is_whole(self.parameters["min_samples_leaf"]) else (None,)
+            for least in counts:
                 trials += self._every_depth(found | ({"min_samples_leaf": least} if least else {}))
             self._add(*trials)
             if trials and self.parameters["finetune_epochs"]:

@@ -24,6 +24,7 @@ from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.streams import as_batches
+from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -61,11 +62,16 @@ class CrispTreeClassifier(
         hyperplanes: CART, the best of random directions, OC1's coordinate descent, CO2's bound of the hard loss.
         With ``split="axis"`` CART's splits stay on their features while finetuning trains them together.
     max_depth : int or None, default=8
-        The largest number of splits on a path; None grows until the leaves are pure.
+        The largest number of splits on a path. None grows until leaves are pure or their rows all alike, as far as the
+        limits below allow: where six stumps in a row leave one side empty, the best threshold on one feature takes
+        their place. That holds before finetuning, which moves rows to other leaves. Split modules, ``signs``, sparse
+        rows, batches and process groups have no such threshold: there such a leaf stays. With "auto" parameters the
+        fit may choose a smaller depth.
     max_leaf_nodes : int or None, default=None
         With a number, the tree grows best first by information gain up to that many leaves.
-    min_samples_split, min_samples_leaf : int, default=2, 1
-        Rows that a node needs to be split, and that each side must keep. Rows count as rows whatever their weight.
+    min_samples_split, min_samples_leaf : int or float, default=2, 1
+        Rows that a node needs to be split, and that each side must keep; a float is a fraction of the training rows,
+        ``ceil(fraction * n_samples)``, as in scikit-learn. Rows count as rows whatever their weight.
     min_weight_fraction_leaf : float, default=0.0
         The share of all weights that each side of a split must keep.
     min_impurity_decrease : float, default=0.0
@@ -168,7 +174,12 @@ class CrispTreeClassifier(
     validation_fraction : float, default=0.1
         The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
-        Keep the finetuned tree of the epoch with the best accuracy of the deterministic tree on validation rows.
+        Stop finetuning after ``n_iter_no_change`` epochs without a better accuracy of the deterministic tree on
+        validation rows, and keep the tree of the best epoch, the greedy one included; see ``best_iteration_``.
+    n_iter_no_change : int, default=10
+        The patience of ``early_stopping``: epochs of finetuning in a row, counted from its start or from the best one,
+        whose validation score is no better. γ begins low and rises, and the deterministic tree may be worse than before
+        until it has: a small number may end finetuning there. Each round of ``reanneal`` counts anew.
     warm_start : bool, default=False
         Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows and the scale
         learned first) and finetune again.
@@ -179,7 +190,7 @@ class CrispTreeClassifier(
     n_jobs : int or None, default=None
         Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
     verbose : int, default=0
-        1 shows a live line of progress.
+        1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None
         Each is called with an ``EpochRecord`` after every epoch.
 
@@ -215,6 +226,9 @@ class CrispTreeClassifier(
         The name of y, where it was a Series with one.
     history_ : list of EpochRecord
         One record for every epoch.
+    best_iteration_ : int
+        With ``early_stopping`` only: which epoch's tree is kept, as a number, from 1 on, among the records of
+        ``history_`` whose phase is "finetune"; 0 where it is the greedy tree. A model file does not keep it.
 
     Examples
     --------
@@ -227,6 +241,9 @@ class CrispTreeClassifier(
     """
 
     FITTED = (*RowEstimator.FITTED, "nu_", "simplification_")
+
+    classes_: npt.NDArray[Any]
+    nu_: float
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -244,10 +261,10 @@ class CrispTreeClassifier(
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        X: MatrixLike | BatchesLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -262,19 +279,22 @@ class CrispTreeClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers; they become float32 first. A DataFrame, a table of pyarrow or a dictionary of columns may hold
-            text and categories too, and values may be missing; see ``categorical``. Or images (n_samples, height,
-            width[, channels]). Or a scipy.sparse matrix, which stays sparse; see docs/sparse.md. Or, without y, rows in
-            batches that are read again in every epoch, because they are more than the memory holds: ``Batches``, a
-            function that begins a pass, a dataset or loader of torch; see docs/streams.md.
+            Numbers; they become float32 first. A DataFrame, a table of pyarrow, any other table with
+            ``__arrow_c_stream__`` or a dictionary of columns may hold text and categories too, and values may be
+            missing; see ``categorical``. Or images (n_samples, height, width[, channels]). Or a scipy.sparse matrix,
+            which stays sparse; see docs/sparse.md. Or, without y, rows in batches that are read again in every epoch,
+            because they are more than the memory holds: ``Batches``, a function that begins a pass, a dataset or loader
+            of torch; see docs/streams.md.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Class labels, numbers or strings. Or a float matrix of probabilities: a row then counts as one row of every
-            class, with these weights. Columns are classes 0, 1, …, or what a DataFrame calls them. See docs/distill.md.
+            Class labels: numbers, strings, booleans, NumPy's dates or bytes. Or a float matrix of probabilities: a row
+            then counts as one row of every class, with these weights. Columns are classes 0, 1, …, or what a DataFrame
+            calls them. See docs/distill.md.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of two equals the row twice, a weight of zero equals leaving it out.
         validation : (X, y), default=None
             Rows that judge deterministic trees: all choices that a parameter leaves to the fit with "auto" are made by
-            them, and they score every epoch of finetuning, by which ``early_stopping`` goes.
+            them, and they score every epoch of finetuning, by which ``early_stopping`` goes. A list of one pair is
+            taken too. For rows in batches they are arrays, and score epochs only with ``early_stopping``.
         checkpoint : path, default=None
             A folder in which the fit keeps what it has done, so that it can go on after a crash; see docs/endurance.md.
         checkpoint_every : float, default=60.0
@@ -309,7 +329,7 @@ class CrispTreeClassifier(
         assert data.classes is not None
         self.classes_ = data.classes
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)
 
         A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
@@ -323,7 +343,7 @@ class CrispTreeClassifier(
             return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.classes_[self.tree_.labels(leaf)]
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
@@ -334,7 +354,7 @@ class CrispTreeClassifier(
             return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
         return self.tree_.leaf_values(leaf)
 
-    def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
         probabilities: Any = self.predict_proba(X)
         if is_cuda(X):
@@ -342,7 +362,7 @@ class CrispTreeClassifier(
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
 
-    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+    def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.
 
         Parameters

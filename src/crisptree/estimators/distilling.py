@@ -23,7 +23,9 @@ from crisptree.estimators.soft_labels import Probabilities, check_probabilities,
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.labels import class_numbers
 from crisptree.streams import refuse_batches
+from crisptree.tables.containers import materialize
 from crisptree.tables.table import table_of
+from crisptree.typing import ArrayLike, MatrixLike
 
 COPIES = 4
 """How many of a row, where nobody says and rows are numbers."""
@@ -43,15 +45,15 @@ class DistillingMixin:
     def distill(
         self,
         teacher: Any,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
         *,
         copies: int | str = "auto",
         noise: float = 0.5,
         labels: str = "hard",
         trust: float | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
     ) -> Self:
         """Fit the tree to what a fitted classifier answers, on the rows and on noisy copies of them.
 
@@ -118,14 +120,14 @@ class NumberDistillingMixin:
     def distill(
         self,
         teacher: Any,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
         *,
         copies: int | str = "auto",
         noise: float = 0.5,
         trust: float | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
     ) -> Self:
         """Fit the tree to what a fitted regressor predicts, on the rows and on noisy copies of them.
 
@@ -196,6 +198,7 @@ def _with_copies(estimator: Any, teacher: Any, X: Any, copies: int | str, noise:
     """The rows, and copies of them with Gaussian noise on every feature."""
     check_alone("distill")
     refuse_batches(X, "distill")
+    X = materialize(X)
     is_table = needs_encoder(estimator.categorical, X)
     wanted = (0 if is_table else COPIES) if isinstance(copies, str) else copies
     n_copies = wanted if noise > 0 else 0
@@ -321,7 +324,7 @@ def _answers(teacher: Any, X: Any, classes: npt.NDArray[Any], n_rows: int) -> Do
     return check_probabilities(found, "what `teacher.predict_proba` gives")
 
 
-def _true_numbers(y: npt.ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbers:
+def _true_numbers(y: ArrayLike, classes: npt.NDArray[Any], n_rows: int) -> Numbers:
     """The true labels as numbers of the teacher's classes."""
     labels = column_or_1d(y)
     check_consistent_length(np.empty(n_rows), labels)

@@ -26,7 +26,7 @@ from crisptree.inference.ranges import with_ranges
 from crisptree.inference.statistics import SomeTree
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
-from crisptree.learning.history import EpochRecord
+from crisptree.learning.history import EpochRecord, iteration_of
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.one_thread import one_thread
@@ -284,13 +284,19 @@ def fit_problem(
     with recording(*listens) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
     numbers = _judged(fitted.tree, parameters, problem, held, problem.mean_weight)
-    return fitted._replace(tree=finished(fitted.tree, numbers)), problem.compute_once(lambda: recorder.history)
+
+    def records() -> tuple[list[EpochRecord], int | None]:
+        history = recorder.history
+        return history, iteration_of(fitted.soft.record, history) if parameters["early_stopping"] else None
+
+    history, best_iteration = problem.compute_once(records)
+    return fitted._replace(tree=finished(fitted.tree, numbers), best_iteration=best_iteration), history
 
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
     """The spec of an estimator's parameters for a problem."""
-    mean_weight = problem.mean_weight
-    return Spec.of(parameters, reach=problem.reach, mean_weight=mean_weight, image_shape=image_shape, seed=seed)
+    rows: dict[str, Any] = {"reach": problem.reach, "mean_weight": problem.mean_weight, "n_rows": problem.n_rows}
+    return Spec.of(parameters, **rows, image_shape=image_shape, seed=seed)
 
 
 def device_text(parameters: Mapping[str, Any], problem: Problem) -> str:

@@ -34,6 +34,8 @@ from crisptree.rows.sparse import SparseRows
 from crisptree.targets import SoftClasses, Target
 
 Doubles = npt.NDArray[np.float64]
+Finetunings = list[tuple[list[EpochRecord], int]]
+"""Of every tree the records of finetuning, and the number of the epoch that was kept."""
 
 DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
 """What max_depth="auto" means for hyperplanes, by what a leaf predicts; thresholds go on until leaves are pure."""
@@ -90,13 +92,17 @@ def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doub
 
 
 class TrainedForest(NamedTuple):
-    """Trees, the records of their epochs, what they say of rows that they have not seen, and how they were chosen."""
+    """Trees, the records of their epochs, what they say of rows that they have not seen, and how they were chosen.
+
+    ``best_iterations`` are the numbers of the finetuning epochs that early stopping has kept of the trees trained here.
+    """
 
     trees: list[CrispTree]
     history: list[EpochRecord]
     out_of_bag: OutOfBag | None
     chosen: dict[str, Any]
     path: list[Trial]
+    best_iterations: list[int]
 
 
 def fit_forest_rows(
@@ -140,8 +146,8 @@ def fit_forest_rows(
     kinds = [values]
     if MIXED in (split, values["split"]):
         kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
-    trees, history, judge = ForestTask(kinds, data, problem, bagging).fit([*(earlier or [])])
-    return TrainedForest(trees, history, judge, chosen, path)
+    trees, history, judge, iterations = ForestTask(kinds, data, problem, bagging).fit([*(earlier or [])])
+    return TrainedForest(trees, history, judge, chosen, path, iterations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +176,9 @@ class ForestTask:
         """Those that all kinds share can be read from the first."""
         return self.kinds[0]
 
-    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None]:
+    def fit(self, earlier: list[CrispTree]) -> tuple[list[CrispTree], list[EpochRecord], OutOfBag | None, list[int]]:
         """Train trees until there are as many as asked for, beside those that there are."""
-        history: list[EpochRecord] = []
+        history: Finetunings = []
         trees = list(earlier)
         judge = OutOfBag(self.data, self.parameters["n_jobs"]) if self.bagging.leaves_rows_out else None
         for number, tree in enumerate(trees if judge is not None else []):
@@ -185,10 +191,11 @@ class ForestTask:
             else:
                 assert judge is not None
                 trees += self._until_enough(len(trees), judge, recorder.record, history)
-        return trees, [*recorder.history, *history], judge
+        records = [record for finetuning, _ in history for record in finetuning]
+        return trees, [*recorder.history, *records], judge, [iteration for _, iteration in history]
 
     def _until_enough(
-        self, begin: int, judge: OutOfBag, hear: Callable[[EpochRecord], None], history: list[EpochRecord]
+        self, begin: int, judge: OutOfBag, hear: Callable[[EpochRecord], None], history: Finetunings
     ) -> Iterator[CrispTree]:
         """Some trees at a time, until the last ones were no gain by more than its standard error."""
         before: Doubles | None = None
@@ -204,13 +211,13 @@ class ForestTask:
             before = now
 
     def _more(
-        self, numbers: range, judge: OutOfBag | None, hear: Callable[[EpochRecord], None], history: list[EpochRecord]
+        self, numbers: range, judge: OutOfBag | None, hear: Callable[[EpochRecord], None], history: Finetunings
     ) -> Iterator[CrispTree]:
         if not numbers:
             return
         data = self.data
         first: CrispTree | None = None
-        for bag, (trained, records) in self._trained(numbers, hear):
+        for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
             tree = finished(trained, self.parameters)
             if data.image_shape is None:
                 seen = with_ranges(tree, data.X, data.holes) if first is None else first
@@ -219,7 +226,7 @@ class ForestTask:
                 tree = data.y_scale.on(tree)
             if judge is not None:
                 judge.add(tree, bag.times)
-            history += records
+            history.append((records, best_iteration))
             yield tree
 
     def _trained(self, numbers: range, hear: Callable[[EpochRecord], None]) -> Iterator[tuple[Bag, FittedTree]]:

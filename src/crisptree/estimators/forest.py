@@ -15,6 +15,7 @@ from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import ForestParameters
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
+from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
@@ -71,6 +72,9 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         The class probabilities by those trees; not numbers for a row that all trees have seen or that weighs nothing.
     chosen_ : dict
         What the fit chose for the parameters that say "auto".
+    best_iteration_ : ndarray of shape (n_trees,)
+        With ``early_stopping`` only: of every tree of the last ``fit`` the number of the finetuning epoch that is kept;
+        0 for the greedy tree.
     path_ : list of Trial
         Everything that was tried for that; on few rows the best of every kind once more with many trees, which then
         decide.
@@ -113,21 +117,21 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         self.oob_decision_function_ = np.full((len(kept), len(self.classes_)), np.nan)
         self.oob_decision_function_[kept] = judge.values
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of the highest mean probability.  (n, n_features) → (n,)"""
         values = self._values(X)
         return self.classes_[self.forest_.meaning.answers(values)]
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The mean of the trees' probabilities.  (n, n_features) → (n, n_classes)"""
         return self._values(X)
 
-    def predict_log_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that no tree gives a chance."""
         with np.errstate(divide="ignore"):
             return np.log(self._values(X))
 
-    def soft_predict_proba(self, X: npt.ArrayLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
+    def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """The mean of what the probabilistic trees say, which visit every leaf; for study."""
         check_is_fitted(self, "forest_")
         return np.mean([tree.soft_predict_proba(X, steepness) for tree in self.estimators_], axis=0)
@@ -135,7 +139,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
         return float(np.mean(one != other))
 
-    def margins(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
+    def margins(self, X: MatrixLike, y: ArrayLike | None = None) -> npt.NDArray[np.float64]:
         """By how much the trees prefer a class: its mean probability less that of the next best.  (n,)
 
         Parameters
@@ -171,7 +175,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         check_is_fitted(self, "forest_")
         return cast(CrispTreeClassifier, self._as_tree(CrispTreeClassifier, number))
 
-    def to_tree(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, **options: Any) -> CrispTreeClassifier:
+    def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeClassifier:
         """One tree that answers as the forest does, distilled on rows; see ``CrispTreeClassifier.distill``.
 
         Parameters

@@ -33,9 +33,11 @@ from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.forest import CrispForest
+from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
+    from crisptree.learning.choosing import Trial
     from crisptree.learning.history import EpochRecord
     from crisptree.learning.problem import Part
     from crisptree.persistence.model_file import Sections
@@ -47,15 +49,19 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
 
     FITTED: ClassVar[tuple[str, ...]] = (
         *("forest_", "history_", "chosen_", "path_", "seed_", "n_rows_", "rows_digest_", "bags_", "preprocessing_"),
-        "oob_score_",
+        *("best_iteration_", "oob_score_"),
     )
     """What a fit leaves behind, and the next one forgets first."""
 
     forest_: CrispForest
     image_shape_: tuple[int, ...] | None
     n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
     encoder_: TableEncoder
     history_: list[EpochRecord]
+    chosen_: dict[str, Any]
+    path_: list[Trial]
+    best_iteration_: npt.NDArray[np.int64]
     oob_score_: float
     seed_: int
     n_rows_: int
@@ -91,10 +97,10 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -152,6 +158,8 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
             twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
+            if parameters["early_stopping"]:
+                twin.best_iteration_ = np.array(trained.best_iterations)
             if trained.out_of_bag is not None:
                 twin.oob_score_ = trained.out_of_bag.score
                 twin._take_up_unseen(trained.out_of_bag, checks.kept_rows(self, y, sample_weight, len(data.y)))
@@ -192,7 +200,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         check_is_fitted(self, "forest_")
         return [self.tree(number) for number in range(len(self.forest_))]
 
-    def _values(self, X: Any) -> npt.NDArray[np.float64]:
+    def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The mean of what the leaves of every row say.  (n, n_outputs)"""
         known = self.__dict__
         if "forest_" in known and is_plain(X, known["forest_"].n_features, known):
@@ -205,7 +213,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         assert values is not None  # only a check for finite values can fail
         return values
 
-    def apply(self, X: Any) -> npt.NDArray[np.int64]:
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches in every tree.  (n, n_features) → (n, n_trees)"""
         check_is_fitted(self, "forest_")
         leaves = self.forest_.leaves(checks.check_rows(self, X), self.n_jobs)

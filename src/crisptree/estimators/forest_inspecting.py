@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators.forest_checks import check_tree_number
 from crisptree.estimators.row_estimator import visited
 from crisptree.inference.forest import CrispForest
+from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.explain import ForestPath
@@ -39,18 +40,18 @@ class InspectsForest(ABC):
         def __len__(self) -> int: ...
 
     @abstractmethod
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """What the forest answers."""
 
     @abstractmethod
-    def apply(self, X: Any) -> npt.NDArray[np.int64]:
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The leaf of every row in every tree."""
 
     @abstractmethod
     def _difference(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:
         """How far two predictions are apart."""
 
-    def proximity(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
+    def proximity(self, X: MatrixLike, Y: MatrixLike | None = None) -> npt.NDArray[np.float64]:
         """The share of trees in which two rows end in the same leaf.  (n, n_features), (m, n_features) → (n, m)
 
         Parameters
@@ -71,7 +72,7 @@ class InspectsForest(ABC):
             shares[start : start + len(rows)] = same / here.shape[1]
         return shares
 
-    def decision_path(self, X: Any) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
+    def decision_path(self, X: MatrixLike) -> tuple[sparse.csr_matrix, npt.NDArray[np.int64]]:
         """Which nodes every row visits in all trees, as scikit-learn's forests say it.
 
         Returns

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from crisptree.estimators.parameters import ClassifierParameters, Declared, RegressorParameters, parameter
+from crisptree.estimators.parameters import (
+    ClassifierParameters,
+    Declared,
+    RegressorParameters,
+    declare_parameters,
+    parameter,
+)
 from crisptree.estimators.rules import Rule, number, split_rule, true_or_false, whole, word_or
 
 MOST_TREES = 10_000
@@ -16,6 +22,7 @@ SHARE = Rule(
 )
 
 
+@declare_parameters
 class BaggingParameters(Declared):
     """What makes a forest of trees; ``CrispForestClassifier`` says what each of them does."""
 
@@ -38,7 +45,8 @@ class BaggingParameters(Declared):
     max_depth: Any = parameter(
         default="auto",
         rule=word_or(
-            "auto", whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)")
+            "auto",
+            whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
         ),
         flag="--depth",
         help="Most splits on a path.",
@@ -48,12 +56,14 @@ class BaggingParameters(Declared):
     )
 
 
+@declare_parameters
 class ForestParameters(BaggingParameters, ClassifierParameters):
     """Those of ``CrispForestClassifier``: the trees' own, and what makes a forest of them."""
 
     bootstrap: bool | str = parameter(default="auto", rule=word_or("auto", word_or("balanced", true_or_false())))
 
 
+@declare_parameters
 class NumberForestParameters(BaggingParameters, RegressorParameters):
     """Those of ``CrispForestRegressor``."""
 

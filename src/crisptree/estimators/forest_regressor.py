@@ -19,6 +19,7 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import forest_quantiles
+from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
@@ -58,7 +59,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         none where every tree sees all rows.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         What those trees predict; not numbers for a row that all trees have seen or that weighs nothing.
-    chosen_, path_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
+    chosen_, path_, best_iteration_, image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispForestClassifier``.
 
     Examples
@@ -95,23 +96,23 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         means[kept] = judge.values[:, : self.n_outputs_]
         self.oob_prediction_ = self._flat(means)
 
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
         return float(super().score(X, y, sample_weight))
 
-    def predict(self, X: npt.ArrayLike) -> Doubles:
+    def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""
         return self._flat(self._values(X)[:, : self.n_outputs_])
 
     def _difference(self, one: Doubles, other: Doubles) -> float:
         return float(np.mean((one - other) ** 2))
 
-    def soft_predict(self, X: npt.ArrayLike, steepness: float | None = None) -> Doubles:
+    def soft_predict(self, X: MatrixLike, steepness: float | None = None) -> Doubles:
         """The mean of what the probabilistic trees predict, which visit every leaf; for study."""
         check_is_fitted(self, "forest_")
         return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
-    def predict_std(self, X: npt.ArrayLike) -> Doubles:
+    def predict_std(self, X: MatrixLike) -> Doubles:
         """The spread of y by all trees together, in the shape of ``predict``.
 
         It is that of the mixture of their normal distributions: what the leaves leave open, and how far they differ.
@@ -131,7 +132,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         between = np.maximum(second / n - (first / n) ** 2, 0.0)
         return self._flat(np.sqrt(inside / n + between))
 
-    def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """From where to where y lies with a probability, by a normal distribution of that mean and spread.
 
         Parameters
@@ -145,7 +146,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
         return mean - reach, mean + reach
 
-    def predict_quantiles(self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
+    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
         """Quantiles of y among the rows that end in the same leaves as each row, by how many leaves they share.
 
         Parameters
@@ -187,7 +188,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         check_is_fitted(self, "forest_")
         return cast(CrispTreeRegressor, self._as_tree(CrispTreeRegressor, number))
 
-    def to_tree(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
+    def to_tree(self, X: MatrixLike, y: ArrayLike | None = None, **options: Any) -> CrispTreeRegressor:
         """One tree that answers as the forest does, distilled on rows; see ``CrispTreeRegressor.distill``.
 
         Parameters

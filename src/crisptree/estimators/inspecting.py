@@ -23,7 +23,6 @@ class InspectingMixin:
 
     if TYPE_CHECKING:
         tree_: CrispTree
-        classes_: npt.NDArray[Any]
 
     def _html_repr(self) -> str:
         """What a notebook shows: the upper levels of the fitted tree, scikit-learn's own diagram folded under them."""

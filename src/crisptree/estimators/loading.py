@@ -362,7 +362,12 @@ def _item(value: Any) -> Any:
 
 
 def _labels_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    return {"values": [_item(label) for label in classes.tolist()], "type": label_type(classes)}
+    kind = label_type(classes)
+    if classes.dtype.kind in "mM":
+        return {"values": classes.view(np.int64).tolist(), "type": kind}  # in the unit that the type names
+    if classes.dtype.kind == "S":
+        return {"values": [label.decode("latin-1") for label in classes.tolist()], "type": kind}
+    return {"values": [_item(label) for label in classes.tolist()], "type": kind}
 
 
 def _labels_from_json(content: Any) -> npt.NDArray[Any]:
@@ -371,13 +376,18 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
         plain = all(isinstance(label, str | int | float | bool) for label in values)
         if not plain or not 0 < len(set(values)) == len(values):
             raise ModelFileError("the class labels of a model file must be a list of different values.")
-        if kind is str:
+        if kind in (str, bytes):
             limits.check_labels(values)
-        classes = np.array(values, dtype=kind)
+        if kind is bytes:
+            values = [label.encode("latin-1") for label in values]
+        is_time = isinstance(kind, np.dtype) and kind.kind in "mM"
+        classes = np.array(values, dtype=np.int64 if is_time else kind)
         if classes.tolist() != values:  # 1.5 among whole numbers would become another's 1
             raise ModelFileError(f"the class labels of a model file must be of the type it names, {content['type']}.")
-        return classes
+        if is_time and np.isnat(classes.view(kind)).any():
+            raise ModelFileError("the class labels of a model file must not be missing (NaT).")
+        return classes.view(kind) if is_time else classes
     except ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ModelFileError("the model file must hold class labels; it does not.") from error

@@ -11,10 +11,17 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
 from crisptree.estimators.answers import check_holds_numbers
-from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, check_some_weight
+from crisptree.estimators.validation import (
+    TrainingData,
+    check_fit_rows,
+    check_rows,
+    check_some_weight,
+    validation_pair,
+)
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
 from crisptree.streams import refuse_batches
+from crisptree.tables.containers import materialize
 
 Doubles = npt.NDArray[np.float64]
 
@@ -97,6 +104,7 @@ def check_unscaled_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, *
     refuse_batches(X, type(estimator).__name__)
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
+    y = materialize(y, "y")
     check_holds_numbers(y)
     rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=True)
     numbers = check_numbers(rows.y)
@@ -125,9 +133,8 @@ def check_training_numbers(
 
 def check_validation_numbers(estimator: Any, validation: Any, scale: NumberScale) -> TrainingData:
     """The explicit validation rows and their numbers, scaled as those of the training, all of one weight."""
-    if not isinstance(validation, tuple | list) or len(validation) != 2:
-        raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
-    X, y = check_rows(estimator, validation[0]), check_numbers(validation[1], "validation numbers")
+    X, y = validation_pair(validation)
+    X, y = check_rows(estimator, X), check_numbers(y, "validation numbers")
     check_consistent_length(X, y)
     if y.shape[1] != len(scale.center):
         raise ValueError(

@@ -1,7 +1,8 @@
 """Every parameter of the estimators, declared once: its default, its rule, its name on the command line, since when.
 
-An estimator lists its parameters as annotated class attributes, ``epochs: int = parameter(rule=20)``, and gets the
-``__init__`` that scikit-learn asks for. Only NumPy is imported here: the command line reads the flags from this file.
+Parameters are annotated class attributes, ``epochs: int = parameter(default=20)``. ``declare_parameters`` gives their
+class the ``__init__`` that scikit-learn asks for, and an estimator inherits it. Only NumPy is imported here: the
+command line reads the flags from this file.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from inspect import Parameter as Argument
 from inspect import Signature
 from numbers import Real
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from crisptree.estimators.constraints import APART, SIGNS
 from crisptree.estimators.rules import (
     Rule,
     columns_or_encoder,
+    is_whole,
     number,
     one_of,
+    rows_or_fraction,
     split_rule,
     true_or_false,
     whole,
@@ -33,6 +36,7 @@ NUMBER_RIVALS = ("axis_aligned", "random", "oc1")
 """Those that can do with numbers: CO2 bounds a loss of classes."""
 
 MOST_STAGES = 8
+DeclaredT = TypeVar("DeclaredT", bound="Declared")
 NEVER = object()
 """There was no time without the parameter."""
 
@@ -78,20 +82,25 @@ def parameter(
     return Parameter(default, rule, flag, help, since, before)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 class Declared:
     """Base of classes whose parameters are declared as class attributes."""
 
     PARAMETERS: ClassVar[dict[str, Parameter]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        own = {name: value for name, value in cls.__dict__.items() if isinstance(value, Parameter)}
-        cls.PARAMETERS = {name: value for base in cls.__mro__[:0:-1] for name, value in _of(base).items()} | own
-        for name in own:
-            delattr(cls, name)
-        if own:
-            cls.__init__ = _init_of(cls)  # type: ignore[method-assign]
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter,))
+def declare_parameters(cls: type[DeclaredT]) -> type[DeclaredT]:
+    """Collect the parameters that a class and its bases declare, and make an ``__init__`` that takes them.
+
+    Only classes of nothing but parameters are decorated. Type checkers take every annotation of a decorated class for
+    an argument of ``__init__``, so an estimator inherits from one, undecorated, and may annotate its fitted attributes.
+    """
+    own = {name: value for name, value in cls.__dict__.items() if isinstance(value, Parameter)}
+    cls.PARAMETERS = {name: value for base in cls.__mro__[:0:-1] for name, value in _of(base).items()} | own
+    for name in own:
+        delattr(cls, name)
+    cls.__init__ = _init_of(cls)  # type: ignore[method-assign]
+    return cls
 
 
 def _of(base: type) -> dict[str, Parameter]:
@@ -118,6 +127,7 @@ def _init_of(cls: type[Declared]) -> Callable[..., None]:
     return __init__
 
 
+@declare_parameters
 class TreeParameters(Declared):
     """The parameters that every estimator of trees has; ``CrispTreeClassifier`` says what each of them does."""
 
@@ -130,15 +140,25 @@ class TreeParameters(Declared):
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced"))
     max_depth: int | None = parameter(
         default=8,
-        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until the leaves are pure)"),
+        rule=whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
         flag="--depth",
         help="Most splits on a path.",
     )
     max_leaf_nodes: int | None = parameter(
         default=None, rule=whole(2, none=True), flag="--leaves", help="Most leaves; the tree then grows best first."
     )
-    min_samples_split: int = parameter(default=2, rule=whole(2))
-    min_samples_leaf: int = parameter(default=1, rule=whole(1))
+    min_samples_split: int | float = parameter(
+        default=2,
+        rule=rows_or_fraction(2),
+        flag="--min-samples-split",
+        help="Rows that a node needs to be split, or a fraction of all rows.",
+    )
+    min_samples_leaf: int | float = parameter(
+        default=1,
+        rule=rows_or_fraction(1, below_one=True),
+        flag="--min-samples-leaf",
+        help="Rows that each side of a split must keep, or a fraction of all rows.",
+    )
     min_weight_fraction_leaf: float = parameter(default=0.0, rule=number(0.0, high=0.5))
     min_impurity_decrease: float = parameter(default=0.0, rule=number(0.0))
     epochs: int = parameter(default=20, rule=whole(1), flag="--epochs", help="Epochs of every split.")
@@ -218,7 +238,15 @@ class TreeParameters(Declared):
         default=False,
         rule=true_or_false(),
         flag="--early-stopping",
-        help="Keep the epoch that is best on the validation rows, or on a tenth of the rows or images.",
+        help="Stop finetuning when the validation score no longer improves, and keep the best epoch; without "
+        "validation rows a tenth of the rows or images is held out.",
+    )
+    n_iter_no_change: int = parameter(
+        default=10,
+        rule=whole(1),
+        flag="--n-iter-no-change",
+        help="Epochs without a better validation score after which --early-stopping ends finetuning.",
+        before=10,
     )
     random_state: int | np.random.RandomState | None = parameter(
         default=None, flag="--seed", help="Makes the run repeatable."
@@ -234,9 +262,12 @@ class TreeParameters(Declared):
         help="Threads; by default all cores.",
     )
     verbose: int = parameter(
-        default=0, rule=Rule(lambda value: isinstance(value, bool) or whole(0).holds(value), "0 or larger")
+        default=0,
+        rule=Rule(
+            lambda value: isinstance(value, bool) or is_whole(value), "a whole number (0 and below show nothing)"
+        ),
     )
-    callbacks: Sequence[Callable[..., None]] | None = parameter(
+    callbacks: Sequence[Callable[..., object]] | None = parameter(
         default=None,
         rule=Rule(
             lambda value: value is None or (isinstance(value, list | tuple) and all(map(callable, value))),
@@ -245,6 +276,7 @@ class TreeParameters(Declared):
     )
 
 
+@declare_parameters
 class RowParameters(TreeParameters):
     """What classifier and regressor have beside them."""
 
@@ -313,14 +345,16 @@ class RowParameters(TreeParameters):
     warm_start: bool = parameter(default=False, rule=true_or_false())
 
 
+@declare_parameters
 class LabelParameters(TreeParameters):
     """What estimators of classes have beside them."""
 
-    class_weight: dict[Any, float] | str | None = parameter(
+    class_weight: dict[Any, float] | dict[Any, int] | str | None = parameter(
         default=None, flag="--class-weight", help="balanced, or CLASS=WEIGHT, which may be repeated."
     )
 
 
+@declare_parameters
 class ClassifierParameters(RowParameters, LabelParameters):
     """Those of ``CrispTreeClassifier``."""
 
@@ -334,13 +368,17 @@ class ClassifierParameters(RowParameters, LabelParameters):
     nu: float | None = parameter(default=None, rule=number(0.0, strict=True, none=True))
 
 
+@declare_parameters
 class RegressorParameters(RowParameters):
     """Those of ``CrispTreeRegressor``."""
 
-    steepness_step: Any = parameter(default="auto", rule=word_or("auto", number(0.0)))
+    steepness_step: float | str = parameter(  # type: ignore[assignment]
+        default="auto", rule=word_or("auto", number(0.0))
+    )
     grow: str = parameter(default="greedy", rule=one_of("greedy", "balanced", *NUMBER_RIVALS))
 
 
+@declare_parameters
 class PixelParameters(TreeParameters):
     """What estimators that answer for every pixel of an image have beside them."""
 
@@ -379,12 +417,14 @@ class PixelParameters(TreeParameters):
     )
 
 
+@declare_parameters
 class SegmenterParameters(PixelParameters, LabelParameters):
     """Those of ``CrispSegmenter``."""
 
     ignore_label: Any = parameter(default=None, flag="--ignore-label", help="The value of pixels without a label.")
 
 
+@declare_parameters
 class PixelRegressorParameters(PixelParameters):
     """Those of ``CrispPixelRegressor``."""
 

@@ -19,6 +19,7 @@ from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import PixelParameters
 from crisptree.estimators.stages import leaf_numbers, n_told, seen_by_last
+from crisptree.estimators.validation import validation_pair
 from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
 from crisptree.rows.windows import Windows
@@ -87,6 +88,8 @@ class PixelEstimator(PixelParameters, TreeEstimator):
         self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
         fitted, _ = stages[-1]
         self.greedy_tree_ = fitted.greedy
+        if fitted.best_iteration is not None:
+            self.best_iteration_ = fitted.best_iteration
         self._settle_on(fitted.tree)
 
     def _settle_on(self, tree: CrispTree) -> None:
@@ -110,11 +113,10 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     ) -> tuple[list[checks.Image], checks.KnownPixels] | None:
         if validation is None:
             return None
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise ValueError(f"`validation` must be a pair (images, {self.GIVEN}); got {type(validation).__name__}.")
-        given = self._normalised(checks.check_images(validation[0], channels))
+        images, values = validation_pair(validation, f"(images, {self.GIVEN})")
+        given = self._normalised(checks.check_images(images, channels))
         checks.check_reach(given, view)
-        return given.images, self._check_held(given, validation[1], known)
+        return given.images, self._check_held(given, values, known)
 
     def apply(self, images: Any) -> Any:
         """The number of the leaf that every pixel reaches; results come in the form of the images.

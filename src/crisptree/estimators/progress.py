@@ -43,7 +43,7 @@ class Recorder:
 @contextmanager
 def recording(verbose: int, callbacks: Sequence[Callable[[EpochRecord], None]] | None) -> Iterator[Recorder]:
     """A recorder for a fit, with a display on stderr where ``verbose`` asks for one."""
-    if not verbose:
+    if verbose <= 0:
         yield Recorder(list(callbacks or []))
         return
     with ProgressDisplay(Console(stderr=True), keep=True) as display:
@@ -82,7 +82,7 @@ class NotebookBar:
 @contextmanager
 def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
     """What hears of the trials of a choice: a display on stderr where ``verbose`` asks for one."""
-    if not verbose:
+    if verbose <= 0:
         yield lambda trial: None
         return
     with ProgressDisplay(Console(stderr=True)) as display:

@@ -27,6 +27,7 @@ from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.streams import as_batches
+from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -60,11 +61,12 @@ class CrispTreeRegressor(
         Learn the structure, or start from a random complete tree of ``max_depth``; or let a rival grow the tree of
         hyperplanes by the reduction of variance: CART, the best of random directions, OC1's coordinate descent.
     max_depth : int or None, default=8
-        The largest number of splits on a path; None grows until the rows of a leaf have one value.
+        The largest number of splits on a path; None grows until the y of a leaf's rows are one value or its rows all
+        alike, as in ``CrispTreeClassifier``.
     max_leaf_nodes : int or None, default=None
         With a number, the tree grows best first by reduction of variance up to that many leaves.
-    min_samples_split, min_samples_leaf : int, default=2, 1
-        Rows that a node needs to be split, and that each side must keep.
+    min_samples_split, min_samples_leaf : int or float, default=2, 1
+        Rows that a node needs to be split, and that each side must keep; a float is a fraction of the training rows.
     min_weight_fraction_leaf : float, default=0.0
         The share of all weights that each side of a split must keep.
     min_impurity_decrease : float, default=0.0
@@ -134,7 +136,10 @@ class CrispTreeRegressor(
     validation_fraction : float, default=0.1
         The share of rows held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
-        Keep the finetuned tree of the epoch with the least squared error on validation rows.
+        Stop finetuning after ``n_iter_no_change`` epochs without a lower squared error on validation rows, and keep
+        the tree of the best epoch.
+    n_iter_no_change : int, default=10
+        The patience of ``early_stopping``, in epochs of finetuning.
     warm_start : bool, default=False
         Let the next ``fit`` grow ``greedy_tree_`` further and finetune again.
     random_state : int, RandomState or None, default=None
@@ -144,7 +149,7 @@ class CrispTreeRegressor(
     n_jobs : int or None, default=None
         Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
     verbose : int, default=0
-        1 shows a live line of progress.
+        1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None
         Each is called with an ``EpochRecord`` after every epoch; its scores are R² about, 1 − squared error / variance.
 
@@ -172,6 +177,8 @@ class CrispTreeRegressor(
         Names of the columns, where X had some.
     history_ : list of EpochRecord
         One record for every epoch.
+    best_iteration_ : int
+        With ``early_stopping`` only: the number of the finetuning epoch whose tree is kept; 0 for the greedy tree.
 
     Examples
     --------
@@ -203,10 +210,10 @@ class CrispTreeRegressor(
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        validation: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        X: MatrixLike | BatchesLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[MatrixLike, ArrayLike] | None = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -255,11 +262,11 @@ class CrispTreeRegressor(
     def _take_up(self, data: TrainingData) -> None:
         self.n_outputs_ = data.y.shape[1]
 
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
         return float(super().score(X, y, sample_weight))
 
-    def predict(self, X: npt.ArrayLike) -> Doubles:
+    def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs) for several outputs
 
         A CUDA tensor gives a CUDA tensor, here and in ``apply``.
@@ -274,12 +281,12 @@ class CrispTreeRegressor(
             return looked_up(means, leaf)  # type: ignore[arg-type, return-value]
         return means[leaf]
 
-    def predict_std(self, X: npt.ArrayLike) -> Doubles:
+    def predict_std(self, X: MatrixLike) -> Doubles:
         """The standard deviation of y in the leaf that every row reaches, in the shape of ``predict``."""
         check_is_fitted(self, "tree_")
         return self._flat(np.sqrt(self._values(X)[:, self.n_outputs_ :]))
 
-    def predict_interval(self, X: npt.ArrayLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[Doubles, Doubles]:
         """From where to where y lies with a probability, by the normal distribution of every row's leaf.
 
         Its variance is that of the training rows: a tree that has overfitted makes its intervals too narrow. Where y is
@@ -313,7 +320,7 @@ class CrispTreeRegressor(
         mean, reach = self.predict(X), ndtri(0.5 + coverage / 2) * self.predict_std(X)
         return mean - reach, mean + reach
 
-    def predict_quantiles(self, X: npt.ArrayLike, quantiles: npt.ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
+    def predict_quantiles(self, X: MatrixLike, quantiles: ArrayLike, *, among: tuple[Any, ...]) -> Doubles:
         """Quantiles of y among the rows that end in the same leaf as each row.
 
         Parameters
@@ -344,7 +351,7 @@ class CrispTreeRegressor(
         found = leaf_quantiles(self.tree_, there, known, weight, wanted)
         return (found[:, :, 0] if self.n_outputs_ == 1 else found)[leaf]
 
-    def soft_predict(self, X: npt.ArrayLike, steepness: float | None = None) -> Doubles:
+    def soft_predict(self, X: MatrixLike, steepness: float | None = None) -> Doubles:
         """The mean of the probabilistic tree, which visits every leaf; for study.
 
         Parameters

@@ -25,8 +25,10 @@ from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.streams import Batches
 from crisptree.structure import TreeStructure
+from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.learning.choosing import Trial
     from crisptree.learning.problem import Part
 
 
@@ -34,6 +36,9 @@ class RowEstimator(RowParameters, TreeEstimator):
     """An estimator of one tree for rows. What y is, its subclasses know."""
 
     FITTED = (*TreeEstimator.FITTED, "preprocessing_", "chosen_", "path_")
+
+    chosen_: dict[str, Any]
+    path_: list[Trial]
 
     _has_numbers: ClassVar[bool] = False
     """Whether y are numbers, and no classes."""
@@ -91,16 +96,18 @@ class RowEstimator(RowParameters, TreeEstimator):
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
             twin._take_up(data)
             twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
+            if fitted.best_iteration is not None:
+                twin.best_iteration_ = fitted.best_iteration
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
 
     def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit on rows that are read in batches, pass after pass."""
-        if sample_weight is not None or validation is not None:
+        if sample_weight is not None:
             raise ValueError(
-                "`sample_weight` and `validation` must be None for rows in batches; weights are the third part of a "
-                "batch, (X, y, weight)."
+                "`sample_weight` must be None for rows in batches; weights are the third part of a batch, (X, y, "
+                "weight)."
             )
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
@@ -108,7 +115,17 @@ class RowEstimator(RowParameters, TreeEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
-            found = fit_batches(parameters, batches, seed, checkpoints, has_numbers=self._has_numbers)
+            def held(answers: Any, n_features: int) -> Part:
+                twin.n_features_in_, twin.image_shape_ = n_features, None
+                checks.remember(twin, "feature_names_in_", batches.columns)
+                scale = answers.scale if self._has_numbers else None
+                labels = None if self._has_numbers else answers.labels
+                none = np.zeros(0)
+                data = TrainingData(none, none, none, labels, None, y_scale=scale)
+                return self._checked_validation(twin, validation, data)
+
+            given = None if validation is None else held
+            found = fit_batches(parameters, batches, seed, checkpoints, given, has_numbers=self._has_numbers)
             twin._take_up_found(*found, batches.columns)
         return self
 
@@ -132,8 +149,10 @@ class RowEstimator(RowParameters, TreeEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         fitted, self.history_, self.chosen_, self.path_ = found
         self.greedy_tree_, self.tree_ = fitted.greedy, fitted.tree
+        if fitted.best_iteration is not None:
+            self.best_iteration_ = fitted.best_iteration
 
-    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def apply(self, X: MatrixLike) -> npt.NDArray[np.int64]:
         """The number of the leaf that every row reaches.  (n, n_features) → (n,)"""
         known = self.__dict__
         has_names = "feature_names_in_" in known or "encoder_" in known
@@ -147,7 +166,7 @@ class RowEstimator(RowParameters, TreeEstimator):
             return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
 
-    def _values(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
             return self.tree_.leaf_values(self.apply(X))
@@ -163,7 +182,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
         return tags
 
-    def decision_path(self, X: npt.ArrayLike) -> sparse.csr_matrix:
+    def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:
         """Which nodes every row visits: a sparse (n, n_nodes) indicator, columns are the splits, then the leaves."""
         leaves = self.apply(X)
         return visited(self.tree_.structure, leaves)

@@ -54,6 +54,19 @@ def number(low: float, *, strict: bool = False, high: float = 1e30, none: bool =
     return Rule(holds, f"a number {'above' if strict else 'at least'} {low:g} and below {high:g}" + none * " or None")
 
 
+def rows_or_fraction(low: int, *, below_one: bool = False) -> Rule:
+    """A number of rows, or a fraction of all of them as scikit-learn's trees take it."""
+    counts = whole(low)
+
+    def holds(value: Any) -> bool:
+        if is_whole(value) or isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            return counts.holds(value)
+        return 0.0 < float(value) < 1.0 or (float(value) == 1.0 and not below_one)
+
+    top = "below 1.0" if below_one else "at most 1.0"
+    return Rule(holds, f"{counts.sentence}, or a fraction of the rows above 0.0 and {top}")
+
+
 def one_of(*names: str | None) -> Rule:
     """One of some words."""
 

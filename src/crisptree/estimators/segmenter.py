@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from crisptree.estimators import image_labels as labelled
 from crisptree.estimators.base import Checkpoints
@@ -78,7 +79,10 @@ annealing, finetune_steepness, reanneal
     validation_fraction : float, default=0.1
         The share of images held out, where some are needed, when ``fit`` is given no ``validation``.
     early_stopping : bool, default=False
-        Keep the finetuned tree of the epoch with the best pixel accuracy on validation images.
+        Stop finetuning after ``n_iter_no_change`` epochs that are no better on validation images, and keep the tree of
+        the epoch with the best pixel accuracy there.
+    n_iter_no_change : int, default=10
+        The patience of ``early_stopping``, in epochs of finetuning; every stage counts its own.
     random_state, device, n_jobs, verbose, callbacks
         As in ``CrispTreeClassifier``.
 
@@ -98,6 +102,9 @@ annealing, finetune_steepness, reanneal
         Values in a window.
     looks_at_ : tuple
         The window and the scales of the fit, whether it normalised images, and the stages that it was to have.
+    best_iteration_ : int
+        With ``early_stopping`` only: the number of the finetuning epoch of the last stage whose tree is kept; 0 for the
+        greedy tree.
     history_ : list of EpochRecord
         One record for every epoch of the trees above.
 
@@ -117,6 +124,8 @@ annealing, finetune_steepness, reanneal
     """
 
     GIVEN = "labels"
+
+    classes_: npt.NDArray[Any]
 
     def fit(
         self,

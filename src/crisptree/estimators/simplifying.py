@@ -67,7 +67,7 @@ def simplify_tree(
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
     parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
-    spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", restore_best=False)
+    spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(estimator.verbose, estimator.callbacks) as recorder:
         after = simplify(plain, spec, problem, held, max_terms=max_terms, lowest=lowest, on_epoch=recorder.record)
     if after is plain:

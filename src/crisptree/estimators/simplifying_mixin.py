@@ -43,6 +43,8 @@ class Simplification:
 class SimplifyingMixin:
     """An estimator of one tree of rows that can be made smaller."""
 
+    simplification_: Simplification
+
     def simplified(
         self,
         X: Any,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -11,8 +11,9 @@ from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.estimators.numbers import NumberScale
+from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
-from crisptree.learning.problem import Problem
+from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
 from crisptree.scaling import Scaling
 from crisptree.streams import Batches
@@ -22,7 +23,6 @@ ONLY = {
     "grow": ("greedy",),
     "algorithm": ("likelihood",),
     "max_leaf_nodes": (None,),
-    "early_stopping": (False,),
     "leaves": ("constant",),
     "reanneal": (0,),
     "shifts": (0,),
@@ -52,10 +52,10 @@ class BatchDataset(Dataset):
 
     def problem(self, scaling: Scaling, held: Any) -> BatchedProblem:
         survey = self.survey
-        return BatchedProblem(survey.sample, scaling, survey.target, totals=survey.totals, chunks=survey.chunks)
+        return BatchedProblem(survey.sample, scaling, survey.target, held, totals=survey.totals, chunks=survey.chunks)
 
     def selection_problem(self, problem: Problem, held: Any, seed: int) -> Problem:
-        return Problem(self.survey.sample, problem.scaling, self.target)
+        return Problem(self.survey.sample, problem.scaling, self.target, held)
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
         raise ValueError("`prune` must be a number or None for a fit on batches; got 'auto'.")
@@ -70,35 +70,53 @@ class Streamed(NamedTuple):
 
 
 def fit_batches(
-    parameters: Mapping[str, Any], batches: Batches, seed: int, checkpoints: Checkpoints, *, has_numbers: bool = False
+    parameters: Mapping[str, Any],
+    batches: Batches,
+    seed: int,
+    checkpoints: Checkpoints,
+    check_validation: Callable[[Answers, int], Part] | None = None,
+    *,
+    has_numbers: bool = False,
 ) -> Streamed:
-    """Train a tree on batches: one pass to learn what y is and the scale, one for every epoch, and one to count."""
-    _check(parameters)
+    """Train a tree on batches: one pass to learn what y is and the scale, one for every epoch, and one to count.
+
+    ``check_validation`` gives the validation rows, once the first pass has found what y is and how many features there
+    are; None where there are none.
+    """
+    _check(parameters, has_validation=check_validation is not None)
     answers: Answers = NumberAnswers() if has_numbers else ClassAnswers(parameters["class_weight"])
     survey = Survey.of(batches, answers, seed)
     data = BatchDataset(survey)
-    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample}
+    held = None if check_validation is None else check_validation(answers, survey.n_features)
+    if held is not None and not has_numbers:
+        held = likeliest(held)
+    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample, "validation": held}
     known["device"] = device_text(parameters, data.problem(survey.scaling(scale_of(parameters, None)), None))
     with checkpoints.kept(parameters, known, seed) as seed:
-        trained = fit_rows(parameters, data, None, None, {}, seed)
+        trained = fit_rows(parameters, data, held, None, {}, seed)
     return Streamed(trained, answers.labels, survey.n_features)
 
 
 def is_for_batches(parameters: Mapping[str, Any]) -> bool:
     """Whether a fit with these parameters can be one on batches."""
     try:
-        _check(parameters)
+        _check(parameters, has_validation=False)
     except ValueError:
         return False
     return bool(parameters["prune"] != "auto")
 
 
-def _check(parameters: Mapping[str, Any]) -> None:
+def _check(parameters: Mapping[str, Any], *, has_validation: bool) -> None:
     if parameters["split"] not in ("auto", "oblique"):
         raise ValueError(f"`split` must be 'auto' or 'oblique' for a fit on batches; got {parameters['split']!r}.")
     for name, allowed in ONLY.items():
         if parameters[name] not in allowed:
             words = " or ".join(map(repr, allowed))
             raise ValueError(f"`{name}` must be {words} for a fit on batches; got {parameters[name]!r}.")
+    if parameters["early_stopping"] and not has_validation:
+        raise ValueError(
+            "`early_stopping` must come with `validation` rows for a fit on batches, of which none are held out; got "
+            "none. Give fit validation=(X, y), arrays in memory, or set early_stopping=False."
+        )
     if are_constrained(parameters):
         raise ValueError("`signs`, `max_features_per_split` and `apart` must be None for a fit on batches.")

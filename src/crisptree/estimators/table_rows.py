@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from crisptree.tables.containers import is_arrow, is_pandas, is_polars
 from crisptree.tables.errors import RefusedColumns, TableError
-from crisptree.tables.table import table_of
+from crisptree.tables.table import columns_of_records, table_of
 from crisptree.tables.table_encoder import TableEncoder
 from crisptree.tables.values import values_of
 
@@ -54,16 +55,17 @@ def _encoder(categorical: Any) -> TableEncoder:
 
 def needs_encoder(categorical: Any, X: Any) -> bool:
     """Whether X holds anything but numbers, or holes, or is to be encoded because the caller says so."""
+    X = columns_of_records(X)
     if categorical is None or hasattr(X, "toarray") or len(getattr(X, "shape", (0, 0))) != 2:
         return False
     if not isinstance(categorical, str) and (hasattr(categorical, "encoded") or len(categorical)):
         return True
-    if isinstance(X, Mapping) or hasattr(X, "column_names"):
+    if isinstance(X, Mapping) or is_arrow(X):
         return True
-    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+    if is_pandas(X):
         columns = [X.iloc[:, number] for number in range(X.shape[1])]
         return any(column.dtype.kind not in "biuf" or bool(column.isna().any()) for column in columns)
-    if hasattr(X, "get_columns"):
+    if is_polars(X):
         return any(_is_odd_polars(column) for column in X.get_columns())
     if not isinstance(X, np.ndarray | list | tuple):
         return False

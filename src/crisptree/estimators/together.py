@@ -186,7 +186,9 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
     """The rows of this process, checked; there may be none."""
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
+    from crisptree.tables.containers import materialize
 
+    X = materialize(X)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
     if estimator.leaves == "constant" and needs_encoder(estimator.categorical, X):
@@ -247,7 +249,7 @@ def _judges(
         return None
 
     def own() -> Part:
-        if validation is None or not len(validation[1]):
+        if validation is None or not len(checks.validation_pair(validation)[1]):
             return Part(given.X[:0], answers.no_labels, np.zeros(0))
         if answers.scale is not None:
             return check_validation_numbers(estimator, validation, answers.scale).part

@@ -13,6 +13,7 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.labels import class_numbers, label_type
+from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.problem import Part
@@ -48,9 +49,9 @@ class NumberUpdatingMixin(Updating):
 
     def partial_fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         memory: float = 1.0,
         grow: bool = False,
@@ -105,10 +106,10 @@ class UpdatingMixin(Updating):
 
     def partial_fit(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        classes: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         memory: float = 1.0,
         grow: bool = False,
@@ -162,7 +163,7 @@ class UpdatingMixin(Updating):
         return self
 
 
-def _unique(classes: npt.ArrayLike) -> npt.NDArray[Any]:
+def _unique(classes: ArrayLike) -> npt.NDArray[Any]:
     """Classes in their order, each once."""
     found: npt.NDArray[Any] = np.unique(np.asarray(classes))
     label_type(found)

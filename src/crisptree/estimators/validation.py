@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_array,
     check_consistent_length,
     column_or_1d,
     validate_data,
@@ -33,7 +34,9 @@ from crisptree.estimators.table_rows import (
 from crisptree.labels import class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
-from crisptree.tables.table import column_labels
+from crisptree.tables.containers import materialize
+from crisptree.tables.errors import listed
+from crisptree.tables.table import column_labels, columns_of_records, table_of
 from crisptree.tables.table_encoder import TableEncoder
 from crisptree.targets import Classes, Gaussians, SoftClasses, Target
 
@@ -93,11 +96,31 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
+    X = columns_of_records(X)
+    if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
+        return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
     with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
         rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
     return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if sparse else rows
+
+
+def _rows_of_columns(estimator: Any, columns: Mapping[Any, Any]) -> npt.NDArray[np.float32]:
+    """Columns by name, or rows by the names of their columns, for a model of numbers that knows the names."""
+    names = estimator.__dict__.get("feature_names_in_")
+    if names is None:
+        raise ValueError(
+            "X must be an array of rows, (n_samples, n_features), as in training, where columns had no names; got "
+            "dictionaries. Give the values in the order of the columns, or fit on a table with names."
+        )
+    lacking = [name for name in names if name not in columns]
+    if lacking:
+        raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
+    table = table_of({name: columns[name] for name in names})
+    with np.errstate(over="ignore"), _naming_columns(estimator, {name: columns[name] for name in names}):
+        rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
+        return np.asarray(check_array(rows, dtype=np.float32, order="C"))
 
 
 @contextmanager
@@ -128,6 +151,7 @@ def check_fit_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool, multi_output: bool = False
 ) -> CheckedRows:
     """The rows of a fit: finite float32 numbers, encoded where they must be, with as many y."""
+    X = materialize(X)
     image_shape = image_shape_of(X, estimator.image_shape)
     sparse = is_sparse(X)
     if sparse:
@@ -184,6 +208,7 @@ def check_fit_rows(
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     refuse_batches(X, type(estimator).__name__)
+    y = materialize(y, "y")
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:
@@ -289,6 +314,33 @@ def class_factors(
     return np.asarray(factors[numbers], dtype=np.float64)
 
 
+def validation_pair(validation: Any, names: str = "(X, y)") -> tuple[Any, Any]:
+    """The two parts of ``validation``: a pair, or a list with one pair as LightGBM's ``eval_set``."""
+    is_list = isinstance(validation, tuple | list)
+    pairs = list(validation) if is_list and len(validation) and all(map(_is_pair, validation)) else [validation]
+    if len(pairs) != 1:
+        raise ValueError(
+            f"`validation` must be one pair {names}; got a list of {len(pairs)} pairs. Give one of them, or put their "
+            "rows together."
+        )
+    (pair,) = pairs
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        came = f"{type(pair).__name__} of length {len(pair)}" if isinstance(pair, tuple | list) else type(pair).__name__
+        raise ValueError(f"`validation` must be a pair {names}; got {came}.")
+    return pair[0], pair[1]
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether an entry of a list is a pair (X, y), and not a row, an image or a column of y."""
+    if not isinstance(value, tuple | list) or len(value) != 2 or isinstance(value[0], str):
+        return False
+    try:
+        n_axes = [len(part.shape) if hasattr(part, "shape") else np.ndim(part) for part in value]
+    except ValueError:  # rows of different lengths
+        return False
+    return n_axes[0] > n_axes[1] >= 1 or isinstance(value[0], Mapping)
+
+
 def check_validation(
     estimator: Any,
     validation: Any,
@@ -298,14 +350,13 @@ def check_validation(
     may_be_soft: bool = False,
 ) -> TrainingData:
     """The explicit validation rows and their class numbers, or probabilities, all of one weight."""
-    if not isinstance(validation, tuple | list) or len(validation) != 2:
-        raise ValueError(f"`validation` must be a pair (X, y); got {type(validation).__name__}.")
-    X = check_rows(estimator, validation[0])
-    if may_be_soft and soft_labels.are_soft(validation[1]):
-        check_consistent_length(X, validation[1])
-        y = soft_labels.in_order_of(validation[1], classes, name)
+    X, y = validation_pair(validation)
+    X = check_rows(estimator, X)
+    if may_be_soft and soft_labels.are_soft(y):
+        check_consistent_length(X, y)
+        y = soft_labels.in_order_of(y, classes, name)
         return TrainingData(X, y, np.ones(len(y)), classes, estimator.image_shape_)
-    y = column_or_1d(validation[1])
+    y = column_or_1d(y)
     check_consistent_length(X, y)
     numbers = class_numbers(y, classes)
     unknown = list(dict.fromkeys(y[numbers < 0].tolist()))

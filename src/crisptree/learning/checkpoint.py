@@ -53,11 +53,13 @@ class Progress:
         for part in parts if self.epochs else ():
             part.restore(self.page)
 
-    def keep(self, epochs: int, parts: Sequence[Keepsake], working: Sequence[Keepsake] = ()) -> None:
-        """So many epochs are done; ``working`` are parts that nobody needs when the training is over."""
+    def keep(
+        self, epochs: int, parts: Sequence[Keepsake], working: Sequence[Keepsake] = (), *, is_over: bool = False
+    ) -> None:
+        """So many epochs are done, all or, where ``is_over``, the last; ``working`` are parts that only epochs need."""
         if self.journal is None:
             return
-        is_over = epochs == self.n_epochs
+        is_over = is_over or epochs == self.n_epochs
 
         def arrays() -> Arrays:
             several = (part.kept() for part in (*parts, *(() if is_over else working)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crisptree.learning.backends.base import Models
 from crisptree.learning.checkpoint import array_of
-from crisptree.learning.history import Ending, Listener, StopTraining
+from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
 from crisptree.learning.noise import Noise
@@ -85,10 +85,14 @@ class WholeTree:
 
 
 class TrainedTree(NamedTuple):
-    """A tree and the steepness γ at which it stood when its training ended."""
+    """A tree and the steepness γ at which it stood when its training ended.
+
+    ``record`` is that of the epoch of finetuning after which it stood so; None before any.
+    """
 
     tree: Tree
     steepness: float
+    record: EpochRecord | None = None
 
     def damped(self, noise: Noise) -> Tree:
         """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
@@ -113,7 +117,7 @@ def finetune(
     generator: torch.Generator,
     on_epoch: Listener | None = None,
     validation: Samples | SummedRows | None = None,
-    restore_best: bool = False,
+    patience: int | None = None,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
     remembered: Tensor | None = None,
@@ -136,8 +140,9 @@ def finetune(
         Hears of every epoch.
     validation : Samples, optional
         Rows on which the deterministic tree is scored after every epoch.
-    restore_best : bool, default=False
-        Give back the tree of the epoch with the highest validation score (the first such), the start included.
+    patience : int, optional
+        Early stopping: end after so many epochs without a higher validation score, and give back the tree of the epoch
+        with the highest (the first such), the start included.
     zeros : Tensor of shape (n_splits, n_features), bool, optional
         Weights of hyperplanes that are zero and stay so.
     signs : Tensor of shape (n_features,), optional
@@ -168,10 +173,16 @@ def finetune(
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     best = None
     if validation is not None:
-        best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation))
+        best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation), patience)
+    records: list[EpochRecord] = []
+
+    def listen(record: EpochRecord) -> None:
+        records.append(record)
+        if on_epoch is not None:
+            on_epoch(record)
 
     report = reporting(
-        on_epoch,
+        listen,
         phase="finetune",
         level=tree.structure.depth,
         n_levels=tree.structure.depth,
@@ -192,7 +203,9 @@ def finetune(
         )
     except StopTraining as stop:
         steepness = plan.steepness_at(stop.args[0].epoch - 1) if stop.args else plan.steepness_at(0)
-    return best.tree if restore_best and best is not None else TrainedTree(trainee.tree(), steepness)
+    if patience is not None and best is not None:
+        return best.recorded(records)
+    return TrainedTree(trainee.tree(), steepness, records[-1] if records else None)
 
 
 Judge = Callable[[Tree, Any, Any], float]
@@ -209,32 +222,51 @@ def judge_of(leaf_penalty: float | None, row_weight: float) -> Judge:
 class Best:
     """The tree of the epoch with the highest score of the deterministic tree on validation rows, the first such.
 
-    The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one.
+    The start is among them; ``now`` gives the tree as it stands, and ``scored`` scores one. ``patience`` is the number
+    of epochs without a higher score after which training is done; None trains on.
     """
 
-    def __init__(self, start: TrainedTree, now: Callable[[], Tree], scored: Callable[[Tree], float]) -> None:
-        self.tree, self.now, self.scored = start, now, scored
+    def __init__(
+        self,
+        start: TrainedTree,
+        now: Callable[[], Tree],
+        scored: Callable[[Tree], float],
+        patience: int | None = None,
+    ) -> None:
+        self.tree, self.now, self.scored, self.patience = start, now, scored, patience
         self.score = scored(start.tree)
-        self.is_start = True
+        self.n_epochs = self.best_epoch = 0
 
     def __call__(self, steepness: float) -> float:
         now = self.now()
         score = self.scored(now)
+        self.n_epochs += 1
         if score > self.score:
-            self.tree, self.score, self.is_start = TrainedTree(now, steepness), score, False
+            self.tree, self.score, self.best_epoch = TrainedTree(now, steepness), score, self.n_epochs
         return score
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the score has not risen for as many epochs as the patience says."""
+        return self.patience is not None and self.n_epochs - self.best_epoch >= self.patience
+
+    def recorded(self, records: Sequence[EpochRecord]) -> TrainedTree:
+        """The best tree, with its record out of those of all epochs."""
+        return self.tree._replace(record=records[self.best_epoch - 1]) if self.best_epoch else self.tree
+
     def kept(self) -> Arrays:
-        if self.is_start:
+        if not self.best_epoch:
             return {}
         tree = self.tree.tree
-        numbers = {"best.numbers": np.array([self.score, self.tree.steepness]), "best.leaves": array_of(tree.leaves)}
-        return numbers | {f"best.splits.{name}": array_of(value) for name, value in tree.splits.parameters.items()}
+        numbers = np.array([self.score, self.tree.steepness, self.best_epoch])
+        arrays = {"best.numbers": numbers, "best.leaves": array_of(tree.leaves)}
+        return arrays | {f"best.splits.{name}": array_of(value) for name, value in tree.splits.parameters.items()}
 
     def restore(self, page: Page) -> None:
+        self.n_epochs = page.epochs
         if "best.numbers" not in page.arrays:
             return
-        score, steepness = page.take("best.numbers", np.zeros(2)).tolist()
+        score, steepness, epoch = page.take("best.numbers", np.zeros(3)).tolist()
         tree = self.now()
 
         def found(name: str, like: Tensor) -> Tensor:
@@ -242,7 +274,7 @@ class Best:
 
         parameters = {name: found(f"splits.{name}", value) for name, value in tree.splits.parameters.items()}
         tree = replace(tree, splits=tree.splits.replaced(parameters), leaves=found("leaves", tree.leaves))
-        self.tree, self.score, self.is_start = TrainedTree(tree, steepness), score, False
+        self.tree, self.score, self.best_epoch = TrainedTree(tree, steepness), score, int(epoch)
 
 
 def hard_score(tree: Tree, samples: Samples | SummedRows, validation: Samples | SummedRows) -> float:

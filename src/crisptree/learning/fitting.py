@@ -55,12 +55,16 @@ Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the rival's ν."""
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the rival's ν.
+
+    ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``iteration_of``.
+    """
 
     greedy: CrispTree
     tree: CrispTree
     soft: TrainedTree
     nu: float | None
+    best_iteration: int | None = None
 
 
 def fit_tree(
@@ -280,7 +284,7 @@ def _tuned(
         "generator": work.generator,
         "on_epoch": work.on_epoch,
         "validation": validation,
-        "restore_best": spec.restore_best,
+        "patience": spec.patience,
     }
     if spec.algorithm != "non_greedy":
         common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
@@ -288,20 +292,21 @@ def _tuned(
         best = finetune(tree, work.source, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
-            best, common["zeros"] = _thinned(work, best.tree, common)
+            best, common["zeros"] = _thinned(work, best, common)
         return _annealed_again(work, best, validation, common), None
     if plan.epochs == 0:
         return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
-    return TrainedTree(rival.tree, plan.steepness_at(0)), rival.nu
+    return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
 
 
-def _thinned(work: Work, tree: Tree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
+def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
     """The tree with the weights that may stay, trained on, and which stay zero."""
     assert work.held is not None
-    splits, zeros = work.held.thinned(tree.splits, work.samples.mean())
-    thinner = replace(tree, splits=splits)
-    return finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros}), zeros
+    splits, zeros = work.held.thinned(before.tree.splits, work.samples.mean())
+    thinner = replace(before.tree, splits=splits)
+    trained = finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros})
+    return trained._replace(record=trained.record or before.record), zeros
 
 
 def _annealed_again(work: Work, best: TrainedTree, validation: Rows | None, common: dict[str, Any]) -> TrainedTree:

@@ -29,7 +29,7 @@ from crisptree.learning.fitting import (
     unsettled_tree,
 )
 from crisptree.learning.growing import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
-from crisptree.learning.history import Ending, EpochRecord, Listener
+from crisptree.learning.history import Ending, EpochRecord, Listener, iteration_of
 from crisptree.learning.journal import current
 from crisptree.learning.problem import Part, Problem, relative_weights
 from crisptree.learning.samples import Samples
@@ -55,10 +55,11 @@ class Bag(NamedTuple):
 
 
 class FittedTree(NamedTuple):
-    """A deterministic tree and the records of its finetuning."""
+    """A deterministic tree, the records of its finetuning, and how many of its epochs led to the tree."""
 
     tree: CrispTree
     history: list[EpochRecord]
+    best_iteration: int
 
 
 def fit_forest(
@@ -138,7 +139,10 @@ def _grown(works: Sequence[Work]) -> list[TrainedTree]:
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return found_together([finders[number] for number in requests], list(requests.values()))
 
-    growths = [growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits) for work in works]
+    growths = [
+        growing(single_leaf(work.samples, work.kind, work.generator), work.samples, limits, signs=work.signs)
+        for work in works
+    ]
     return [TrainedTree(tree, plan.final_steepness) for tree in grow_together(find_all, growths)]
 
 
@@ -161,19 +165,20 @@ def _completed(
     if validation is not None:
         validation = replace(validation, n_jobs=each)
 
-    def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord]]:
+    def tuned(number: int) -> tuple[int, CrispTree, list[EpochRecord], int]:
         work, history = works[number], list[EpochRecord]()
         own = work._replace(
             source=replace(work.samples, n_jobs=each),
             on_epoch=work.on_epoch if work.on_epoch else Ending(history.append),
         )
         soft, _ = tuned_tree(own, grown[number], validation)
-        return number, unsettled_tree(soft, own.spec, problem), history
+        return number, unsettled_tree(soft, own.spec, problem), history, iteration_of(soft.record, history)
 
-    def settle(number: int, tree: CrispTree, history: list[EpochRecord]) -> FittedTree:
+    def settle(number: int, tree: CrispTree, history: list[EpochRecord], best_iteration: int) -> FittedTree:
         rows = problem.training
         own = replace(problem, training=replace(rows, weight=bags[number].weight(rows)))
-        return FittedTree(settled_tree(tree, replace(works[number].spec, n_jobs=each), own)[0], history)
+        settled, _ = settled_tree(tree, replace(works[number].spec, n_jobs=each), own)
+        return FittedTree(settled, history, best_iteration)
 
     numbers = range(len(works))
     with workers(at_once) as each_of:
@@ -195,6 +200,7 @@ def _one_by_one(spec: Spec, problem: Problem, bags: Sequence[Bag]) -> Iterator[F
         index = np.flatnonzero(bag.times)
         own = Part(rows.X[index], rows.y[index], bag.weight(rows)[index])
         its = Problem(own, problem.scaling, problem.target, problem.validation)
-        return FittedTree(fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append).tree, history)
+        fitted = fit_tree(replace(spec, seed=bag.seed), its, on_epoch=history.append)
+        return FittedTree(fitted.tree, history, iteration_of(fitted.soft.record, history))
 
     yield from map(fit, bags)

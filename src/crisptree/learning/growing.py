@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.baselines.thresholds import Least, best_thresholds, rounded_down
 from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.constraints import Held, begun, with_drawn_features
 from crisptree.learning.history import Listener, StopTraining
@@ -29,8 +30,9 @@ from crisptree.learning.stumps import Outcome, Stumps, started_tables
 from crisptree.learning.together import Part, train_together
 from crisptree.learning.train import EpochEnd, reporting, train
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
+from crisptree.splits.axis import AxisSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import Gaussians, Target, gain
+from crisptree.targets import Classes, Gaussians, Target, gain
 from crisptree.tree import Tree
 
 TRIES = 6
@@ -206,10 +208,12 @@ def grow(
     if isinstance(samples, SummedRows):
         return grow_with(SummedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
     find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
-    return grow_with(find, tree, samples, limits)
+    return grow_with(find, tree, samples, limits, signs=find.signs)
 
 
-def grow_with(find: Finder, tree: Tree, samples: Samples | SummedRows, limits: Limits) -> Tree:
+def grow_with(
+    find: Finder, tree: Tree, samples: Samples | SummedRows, limits: Limits, *, signs: Tensor | None = None
+) -> Tree:
     """Grow a tree until the limits hold, with the splits that ``find`` gives.
 
     Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
@@ -219,7 +223,7 @@ def grow_with(find: Finder, tree: Tree, samples: Samples | SummedRows, limits: L
     def find_all(requests: dict[int, Request]) -> list[Outcome]:
         return [find(*request) for request in requests.values()]
 
-    return grow_together(find_all, [growing(tree, samples, limits, find.tries)])[0]
+    return grow_together(find_all, [growing(tree, samples, limits, find.tries, signs=signs)])[0]
 
 
 def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
@@ -249,9 +253,16 @@ def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growt
     return [trees[number] for number in range(len(growths))]
 
 
-def growing(tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES) -> Growth:
-    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times."""
+def growing(
+    tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES, *, signs: Tensor | None = None
+) -> Growth:
+    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times.
+
+    Without ``max_depth`` such a leaf then gets the best threshold on one feature, if splits are hyperplanes or
+    thresholds of dense rows in memory without ``signs``: growth ends where leaves are pure or their rows all alike.
+    """
     routing: Routing = RowRouting(samples, tree) if isinstance(samples, Samples) else SummedRouting(samples)
+    is_free = limits.max_depth is None and signs is None and not samples.is_sparse and tries > 1
     waiting: dict[int, Candidate] = {}
     failures: Counter[int] = Counter()
     fresh = list(range(tree.structure.n_leaves))
@@ -266,6 +277,9 @@ def growing(tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: in
                 for candidate in _candidates(outcome, groups, leaves, limits, routing.total_weight):
                     waiting[candidate.leaf] = candidate
                 leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
+            if leaves and is_free and isinstance(samples, Samples):
+                for candidate in _threshold_candidates(tree, samples, routing, leaves, limits):
+                    waiting[candidate.leaf] = candidate
         except StopTraining:
             return tree
         failures.update(leaves)
@@ -322,6 +336,40 @@ def _candidates(
     found = Found(outcome, groups)
     for number in np.flatnonzero(outcome.accepted & (decreases >= limits.min_impurity_decrease)).tolist():
         yield Candidate(leaves[number], found, number, float(decreases[number]))
+
+
+def _threshold_candidates(
+    tree: Tree, samples: Samples, routing: Routing, leaves: list[int], limits: Limits
+) -> Iterator[Candidate]:
+    """The best thresholds of single features at leaves where no trained stump parts the rows."""
+    if isinstance(tree.splits, ObliqueSplits | AxisSplits):
+        groups = routing.groups(tree, leaves)
+        outcome = threshold_stumps(type(tree.splits), samples, groups, limits)
+        yield from _candidates(outcome, groups, leaves, limits, routing.total_weight)
+
+
+@torch.no_grad()
+def threshold_stumps(
+    kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: Limits
+) -> Outcome:
+    """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
+    target, n_nodes = samples.target, len(groups.sizes)
+    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
+    weight = np.zeros((n_nodes, samples.n_features), dtype=np.float32)
+    bias = np.full(n_nodes, -1.0, dtype=np.float32)  # no row goes right
+    for node, rows in enumerate(groups.rows.split(groups.sizes.tolist())):
+        scores = np.ascontiguousarray(samples.batch(rows).cpu().numpy().T)
+        y, row_weight = samples.y[rows].cpu().numpy(), samples.weight[rows].double().cpu().numpy()
+        best = best_thresholds(scores, y, row_weight, target.n_values if isinstance(target, Classes) else None, least)
+        feature = best.winner()
+        if feature is not None:
+            weight[node, feature], bias[node] = 1.0, -rounded_down(best.place[feature])
+    splits = kind.from_hyperplanes(*(torch.from_numpy(part).to(samples.weight) for part in (weight, bias)))
+    before = samples.table().expand(2 * n_nodes, -1)
+    stumps = Stumps(splits, before.reshape(2, -1), groups)
+    statistics = stumps.hard_counts(samples).reshape(-1, target.n_statistics)
+    stumps.leaves = target.update(statistics, before, 0.0).reshape(2, -1)
+    return stumps.outcome(samples, *least)
 
 
 @dataclass(frozen=True, eq=False)

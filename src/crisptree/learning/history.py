@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -66,13 +66,21 @@ class StopTraining(Exception):
 Listener = Callable[[EpochRecord], None]
 
 
+def iteration_of(record: EpochRecord | None, history: Sequence[EpochRecord]) -> int:
+    """The number of a record among those of finetuning in a history, counted from 1; 0 for none."""
+    tuned = [one for one in history if one.phase == "finetune"]
+    return 0 if record is None else 1 + next(number for number, one in enumerate(tuned) if one is record)
+
+
 class Ending:
-    """Passes records on to a callback and remembers that it asked to stop, which makes it true."""
+    """Keeps records, passes them on to a callback and remembers that it asked to stop, which makes it true."""
 
     def __init__(self, callback: Listener | None) -> None:
         self.callback, self.asked = callback, False
+        self.history: list[EpochRecord] = []
 
     def __call__(self, record: EpochRecord) -> None:
+        self.history.append(record)
         try:
             if self.callback is not None:
                 self.callback(record)

@@ -107,7 +107,7 @@ class Journal:
                 f"the checkpoint must go on with training {number + 1} ({name}); {found.file} holds {found.number + 1} "
                 f"({found.name}). It is damaged, or callbacks do otherwise than before. Begin anew in another folder."
             )
-        if not (0 < found.epochs <= epochs and found.is_over == (found.epochs == epochs)):
+        if not (0 < found.epochs <= epochs and (found.is_over or found.epochs < epochs)):  # early stopping ends sooner
             raise found.wrong(f"{found.epochs} of {epochs} epochs are done")
         return found
 

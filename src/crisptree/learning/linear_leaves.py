@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
-from crisptree.equations.linear_leaves import log_softmax, tree_ridge, working_response
+from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
@@ -85,11 +85,12 @@ class LeafRows:
     ) -> Doubles:
         """The best weights of all nodes, or, for classes, some rounds nearer to them.  (n_nodes, q, n_answers)"""
         is_classes = isinstance(self.target, Classes)
-        grams = np.stack([self._gram(one) for one in members]) * (0.5 if is_classes else 1.0)
+        # The curvature of a softmax is at most ½.
+        ridge = TreeRidge(structure, (self._factor(one, 0.5 if is_classes else 1.0) for one in members), penalty)
         if not is_classes:
             y = np.asarray(self.y, dtype=np.float64)
             moments = np.stack([(self.x[one.rows] * one.share[:, None]).T @ y[one.rows] for one in members])
-            return tree_ridge(structure, grams, moments, penalty)
+            return ridge.sums(moments)
         sums = np.zeros((structure.n_nodes, self.x.shape[1], self.n_answers)) if start is None else start
         before, momentum = sums, 1.0
         for _ in range(rounds):
@@ -100,12 +101,12 @@ class LeafRows:
             moments = np.stack(
                 [self._pull(one, weights) for one, weights in zip(members, ahead[structure.n_splits :], strict=True)]
             )
-            before, sums = sums, tree_ridge(structure, grams, moments, penalty)
+            before, sums = sums, ridge.sums(moments)
         return sums
 
-    def _gram(self, one: Members) -> Doubles:
-        x = self.x[one.rows]
-        return np.asarray((x * one.share[:, None]).T @ x)
+    def _factor(self, one: Members, curvature: float) -> Doubles:
+        """The rows of a leaf, each times the root of its share."""
+        return np.asarray(self.x[one.rows] * np.sqrt(curvature * one.share)[:, None])
 
     def _pull(self, one: Members, weights: Doubles) -> Doubles:
         """½ Σ h x response: what the rows of a leaf ask its weights to be."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,23 @@ class Limits:
     min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
 
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], n_rows: int) -> Limits:
+        """Those of an estimator's parameters, with numbers of rows in place of fractions of ``n_rows``.
+
+        Examples
+        --------
+        >>> shared = {"max_depth": 8, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0, "min_impurity_decrease": 0}
+        >>> limits = Limits.of(shared | {"min_samples_split": 0.25, "min_samples_leaf": 0.1}, n_rows=42)
+        >>> limits.min_samples_split, limits.min_samples_leaf
+        (11, 5)
+        """
+        values = {name: parameters[name] for name in cls.__dataclass_fields__}
+        for name, least in (("min_samples_split", 2), ("min_samples_leaf", 1)):
+            if not isinstance(values[name], Integral):
+                values[name] = max(least, math.ceil(values[name] * n_rows))
+        return cls(**values)
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -54,8 +73,9 @@ class Spec:
         The rivals' bound.
     reanneal : int
         Further rounds of finetuning.
-    restore_best : bool
-        Whether the epoch with the best validation score is kept.
+    patience : int or None
+        With early stopping, after how many epochs without a better validation score finetuning ends, with the tree of
+        the best epoch; None without.
     leaf_prior : float
         Pseudo-count of every class in the tables of the deterministic tree.
     image_shape : tuple of int or None
@@ -86,7 +106,7 @@ class Spec:
     algorithm: str
     nu: float | None
     reanneal: int
-    restore_best: bool
+    patience: int | None
     leaf_prior: float
     image_shape: tuple[int, ...] | None
     shifts: int
@@ -105,10 +125,11 @@ class Spec:
         *,
         reach: float,
         mean_weight: float,
+        n_rows: int,
         image_shape: tuple[int, ...] | None,
         seed: int,
     ) -> Spec:
-        """The spec behind an estimator's parameters, for rows of such a reach and mean weight; see ``Problem``."""
+        """The spec behind an estimator's parameters, for rows of such reach, weight and number; see ``Problem``."""
         growth_rate, rate = _rates(parameters, reach)
         common = {
             "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
@@ -130,13 +151,13 @@ class Spec:
                 # Linear leaves say more than a table could of what lies below upper levels.
                 upper_levels=None if parameters.get("leaves") == "linear" else parameters["upper_levels"],
             ),
-            limits=Limits(**{name: parameters[name] for name in Limits.__dataclass_fields__}),
+            limits=Limits.of(parameters, n_rows),
             split=parameters["split"],
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
             nu=parameters.get("nu"),
             reanneal=parameters["reanneal"],
-            restore_best=parameters["early_stopping"],
+            patience=parameters["n_iter_no_change"] if parameters["early_stopping"] else None,
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
             shifts=parameters.get("shifts", 0),

@@ -61,6 +61,10 @@ class Judge(Keepsake, Protocol):
     def __call__(self, steepness: float) -> float | None:
         """A score of it as it is now."""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether training ends here (early stopping)."""
+
 
 class Ends:
     """The ends of all epochs so far, which listeners hear again when a training is resumed."""
@@ -97,7 +101,7 @@ def train(
     judge: Judge | None = None,
     remembered: Tensor | None = None,
 ) -> None:
-    """Train splits and leaf tables for ``plan.epochs`` epochs, in place.
+    """Train splits and leaf tables for ``plan.epochs`` epochs, in place, or until the judge is done.
 
     Where the fit keeps a journal, epochs that are in it are taken from there.
 
@@ -118,7 +122,7 @@ def train(
     name : str
         The phase, for error messages.
     judge : Judge, optional
-        Scores the trainee after every epoch.
+        Scores the trainee after every epoch, and may end the training.
     remembered : Tensor, optional
         Leaf statistics of earlier rows, which are added to those of every epoch.
     """
@@ -160,7 +164,10 @@ def train(
         end = EpochEnd(epoch, pace.steepness, loss, None if judge is None else judge(pace.steepness))
         ends.ends.append(end)
         hear(end)
-        progress.keep(epoch + 1, parts, working)
+        is_done = judge is not None and judge.is_done
+        progress.keep(epoch + 1, parts, working, is_over=is_done)
+        if is_done:
+            break
 
 
 def reporting(on_epoch: Listener | None, **phase: Any) -> Callable[[EpochEnd], None] | None:

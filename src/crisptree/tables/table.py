@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crisptree.streams import refuse_batches
+from crisptree.tables.containers import is_arrow, is_pandas, is_polars, materialize
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.number_texts import PLAIN, NumberTexts
 
@@ -115,29 +116,38 @@ def table_of(X: Any) -> Table:
     (('age', 'color'), 2, ['red', 'blue'])
     """
     refuse_batches(X, "a table")
+    X = columns_of_records(materialize(X))
     if hasattr(X, "toarray"):
         raise TypeError(
             "X must be dense: sparse input is not supported where columns are looked at one by one. Give X.toarray()."
         )
     if isinstance(X, Mapping):
         return _of_columns(X)
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if is_pandas(X):
         return Table(_names(list(X.columns)), X.shape[1], len(X), lambda number, rows: X.iloc[rows, number])
-    if hasattr(X, "get_columns") and hasattr(X, "with_columns"):
+    if is_polars(X):
         return Table(
             list(X.columns), X.shape[1], len(X), lambda number, rows: _of_polars(X.get_columns()[number][rows])
         )
-    if hasattr(X, "column_names") and hasattr(X, "num_rows"):
+    if is_arrow(X):
         return Table(
             list(X.column_names), len(X.column_names), X.num_rows, lambda number, rows: _sliced(X.column(number), rows)
         )
-    if hasattr(X, "collect_schema"):
-        raise TableError(f"X must be a table in memory; got a {type(X).__name__}. Call its collect() first.")
-    if hasattr(X, "__arrow_c_stream__"):
-        import pyarrow
-
-        return table_of(pyarrow.table(X))
     return _of_array(X)
+
+
+def columns_of_records(X: Any) -> Any:
+    """A list of dictionaries, one for every row, as a dictionary of columns; anything else as it is.
+
+    Examples
+    --------
+    >>> columns_of_records([{"age": 41, "color": "red"}, {"age": 12}])
+    {'age': [41, 12], 'color': ['red', None]}
+    """
+    if not isinstance(X, list | tuple) or not X or not all(isinstance(row, Mapping) for row in X):
+        return X
+    names = dict.fromkeys(name for row in X for name in row)
+    return {name: [row.get(name) for row in X] for name in names}
 
 
 def _of_columns(columns: Mapping[Any, Any]) -> Table:
