@@ -226,7 +226,7 @@ def page() -> str:
 
 
 PICTURES = {
-    "segmentation.png": "Grown and finetuned with roughness: a slice, its labels, where membrane is likely, leaves.",
+    "segmentation.png": "Grown and finetuned with roughness: a slice, its labels, leaves, where membrane is likely.",
     "segmentation-paper.png": "The same by the paper's protocol.",
 }
 

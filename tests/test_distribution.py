@@ -1,11 +1,14 @@
 """What the source distribution carries, what comes of it in a clean environment, and what the tests are locked to."""
 
+import email
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -31,20 +34,86 @@ def test_the_source_distribution_carries_the_library_and_its_tests_but_no_result
     assert set(map(PurePosixPath, (*needed, "SECURITY.md", "requirements-lock.txt"))) <= set(names)
 
 
-USED = """
-import pathlib
-import sys
-import numpy as np
-import crisptree
-from crisptree import native
-X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["low", "low", "high", "high"])
-model = crisptree.CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
-model.save("model.crisp")
-assert crisptree.load("model.crisp").predict(X).tolist() == y.tolist()
-assert native.router is not None and native.training is not None, "the kernels were not built"
-assert crisptree.__file__.startswith(sys.prefix), crisptree.__file__
-assert (pathlib.Path(crisptree.__file__).parent / "py.typed").is_file(), "type checkers would ignore the annotations"
-"""
+RETIRED = ("macos-12", "macos-13", "macos-14", "ubuntu-20.04", "windows-2019")
+"""Labels of runners that no longer exist."""
+
+
+def configuration():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def workflows():
+    return sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def wheel_tag():
+    """Python and ABI that a wheel built here must be tagged with."""
+    own = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    if sys.version_info < (3, 12):
+        return f"{own}-{own}"
+    return f"{own}-{own}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp312-abi3"
+
+
+def test_modules_use_the_stable_abi_exactly_where_the_wheel_is_tagged_so():
+    cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    modules = re.findall(r"nanobind_add_module\(\w+ (.*)", cmake)
+    assert len(modules) == 2
+    assert all("STABLE_ABI" in options for options in modules)
+    assert re.search(r"find_package\(Python [^)]*\$\{SKBUILD_SABI_COMPONENT\}", cmake)
+    settings = configuration()["tool"]["scikit-build"]
+    assert settings["wheel"]["py-api"] == "cp312"
+    at_312 = [override for override in settings["overrides"] if override["if"].get("python-version") == ">=3.12"]
+    assert [override["cmake"]["version"] for override in at_312] == [">=3.26"]  # which has Development.SABIModule
+
+
+def test_wheels_are_built_for_every_python_that_is_tested():
+    (pythons,) = {
+        listed
+        for path in workflows()
+        for listed in re.findall(r"system: .*\n\s+python: \[(.*)\]", path.read_text(encoding="utf-8"))
+    }
+    pythons = [version.strip(' "') for version in pythons.split(",")]
+    said = configuration()
+    assert said["project"]["requires-python"] == f">={pythons[0]}"
+    assert said["tool"]["cibuildwheel"]["build"].split() == [f"cp{version.replace('.', '')}-*" for version in pythons]
+
+
+def test_workflows_pin_actions_and_keep_no_credentials():
+    pins = {}
+    for path in workflows():
+        text = path.read_text(encoding="utf-8")
+        assert "\npermissions:\n  contents: read\n" in text
+        assert not [label for label in RETIRED if re.search(rf"{re.escape(label)}\b", text)]
+        for action, rest in re.findall(r"uses: ([\w/.-]+)(.*(?:\n.*)?)", text):
+            pin = re.match(r"@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)\n", rest)
+            assert pin, f"{path.name}: {action} must be pinned to a commit, with its version in a comment"
+            assert pins.setdefault(action, pin.groups()) == pin.groups(), f"{action} has two pins"
+            assert action != "actions/checkout" or "persist-credentials: false" in rest
+    assert "actions/checkout" in pins
+
+
+def test_where_the_kernels_cannot_be_built_the_wheel_is_pure(tmp_path, monkeypatch):
+    build = pytest.importorskip("scikit_build_core.build", reason="needs the build backend: pip install crisptree[dev]")
+    if shutil.which("cmake") is None:
+        pytest.skip("needs cmake")
+    monkeypatch.chdir(ROOT)
+    broken = {"cmake.define.CMAKE_DISABLE_FIND_PACKAGE_Threads": "ON", "build-dir": str(tmp_path / "build")}
+    wheel = build.build_wheel(str(tmp_path), broken)
+    assert wheel.endswith("-py3-none-any.whl")
+
+
+def test_the_description_for_package_indexes_is_the_readme_without_links_to_files(tmp_path, monkeypatch):
+    with tarfile.open(build_sdist(tmp_path, monkeypatch)) as archive:
+        (name,) = [name for name in archive.getnames() if PurePosixPath(name).match("*/PKG-INFO")]
+        metadata = email.message_from_bytes(archive.extractfile(name).read())
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    text = metadata.get_payload(decode=True).decode()
+    assert [target for target in re.findall(r"\]\(([^)]*)\)", text) if not target.startswith("https://")] == []
+    assert "![" not in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ .*$", readme, flags=re.M)
+    assert re.findall(r"^#+ .*$", text, flags=re.M) == headings
+    assert ">>> model = model.fit(digits.X_train, digits.y_train)" in text
 
 
 @pytest.mark.slow
@@ -55,6 +124,7 @@ def test_a_wheel_from_the_source_distribution_works_in_a_clean_environment(tmp_p
     build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(sdist)]
     subprocess.run(build, check=True)
     (wheel,) = tmp_path.glob("*.whl")
+    assert f"-{wheel_tag()}-" in wheel.name
     clean = tmp_path / "clean"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(clean)], check=True)
     scripts = clean / ("Scripts" if os.name == "nt" else "bin")
@@ -62,7 +132,7 @@ def test_a_wheel_from_the_source_distribution_works_in_a_clean_environment(tmp_p
     subprocess.run([*pip, "--python", python, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
     where = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], **RUN).stdout
     (Path(where.strip()) / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    subprocess.run([python, "-c", USED], cwd=tmp_path, check=True)
+    subprocess.run([python, "-I", str(ROOT / "tests" / "native" / "check_wheel.py")], cwd=tmp_path, check=True)
     said = subprocess.run([str(scripts / "crisptree"), "--version"], cwd=tmp_path, **RUN).stdout
     assert said.startswith("crisptree ")
 

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # `typing` is not imported: the command line can handle Ctrl-C only after this module
 
 __all__ = [
     "CrispTreeClassifier",
@@ -53,6 +54,8 @@ _MODULES = ("distributed", "explain", "export", "limits", "metrics", "streams")
 """Parts of the package that open when they are first asked for."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     __version__: str
 
     from crisptree import distributed, explain, export, limits, metrics, streams

@@ -1,5 +1,6 @@
 """The command in this process, and what it said."""
 
+import os
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -34,3 +35,9 @@ def done(*arguments, stdin=None):
     answer = run(*arguments, stdin=stdin)
     assert answer.code == 0, answer.said
     return answer
+
+
+def with_path(folder):
+    """The environment of a process that looks for modules in a folder first."""
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path}

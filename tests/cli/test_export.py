@@ -17,7 +17,9 @@ def axis_model(shop):
 def test_an_export_is_compared_with_its_model_and_says_the_number(shop, axis_model, tmp_path):
     answer = done("export", axis_model, "--to", "sklearn", "-o", tmp_path / "m.joblib", "--check", shop.csv)
     assert "160 of 160 rows reach the same leaf, 160 get the same class" in answer.said
-    assert joblib.load(tmp_path / "m.joblib").get_depth() == 2
+    assert joblib.load(tmp_path / "m.joblib").estimators_[0].get_depth() == 2
+    done("export", axis_model, "--to", "sklearn", "--form", "tree", "-o", tmp_path / "t.joblib", "--check", shop.csv)
+    assert joblib.load(tmp_path / "t.joblib").get_depth() == 2
     document = json.loads(
         done(*("export", axis_model, "--to", "sklearn"), "-o", tmp_path / "n.joblib", "--check", shop.csv, "--json").raw
     )

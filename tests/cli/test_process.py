@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.cli.running import done
+from tests.cli.running import done, with_path
 from tests.tables.writers import write
 
 COMMAND = [sys.executable, "-m", "crisptree"]
@@ -119,8 +119,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
 
 def test_without_pyarrow_models_load_and_the_command_says_what_to_install(shop, tmp_path):
     (tmp_path / "pyarrow.py").write_text("raise ModuleNotFoundError('no pyarrow', name='pyarrow')")
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = with_path(tmp_path)
     result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, env=environment)
     assert result.returncode == 1
     assert result.stderr == "the command line needs pyarrow; install it with: pip install 'crisptree[cli]'\n"

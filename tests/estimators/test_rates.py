@@ -25,7 +25,7 @@ QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}
 )
 def test_the_rate_shrinks_with_the_features_of_a_hyperplane_and_with_nothing_else(parameters, n_features, rates):
     values = CrispTreeClassifier(**parameters).get_params()
-    spec = Spec.of(values, reach=n_features, mean_weight=1.0, image_shape=None, seed=0)
+    spec = Spec.of(values, reach=n_features, mean_weight=1.0, n_rows=100, image_shape=None, seed=0)
     assert (spec.growth.learning_rate, spec.finetuning.learning_rate) == pytest.approx(rates)
 
 

@@ -71,11 +71,16 @@ def test_duckdb_answers_with_the_mean_of_all_trees():
     assert compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql").holds
 
 
-def test_what_is_one_tree_only_says_how_to_export_them_one_by_one():
+def test_a_forest_of_thresholds_is_a_random_forest_of_scikit_learn():
     model, X = forest(split="axis", grow="axis_aligned", finetune_epochs=0)
-    with pytest.raises(ExportError, match=r"cannot hold forests: .*forest\.tree\(0\)"):
+    fitted = export.sklearn_forest(model)
+    np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
+    np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
+    found = export.check(model, X, "sklearn")
+    assert (found.equal_leaves, found.holds) == (300, True)
+    with pytest.raises(ExportError, match=r"is one tree; this forest has 3\..*sklearn_forest.*forest\.tree\(0\)"):
         export.sklearn_tree(model)
-    assert export.check(model.tree(1), X, "sklearn").equal_leaves == 300
+    assert export.check(model.tree(1), X, "sklearn", form="tree").equal_leaves == 300
 
 
 C_AND_ONNX = [("c", {}), ("c", {"integer": "int16"}), ("onnx", {}), ("onnx", {"form": "paths"})]

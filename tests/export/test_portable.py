@@ -134,7 +134,7 @@ def test_an_agreement_tells_rounding_from_a_fault():
 
 def test_rows_on_a_boundary_are_counted_as_near():
     model, X = thresholds()
-    far = export.agreement.near_boundary(model.tree_, X)
-    near = export.agreement.near_boundary(model.tree_, rough_rows(model)[:90].astype(np.float32))
+    far = export.agreement.sensitive_rows(model.tree_, X)[0]
+    near = export.agreement.sensitive_rows(model.tree_, rough_rows(model)[:90].astype(np.float32))[0]
     assert near.mean() > far.mean()
     assert near.sum() >= 10

@@ -67,17 +67,29 @@ def test_a_document_of_a_regression_comes_back_bit_for_bit(tmp_path):
     assert (tmp_path / "one.crisp").read_bytes() == (tmp_path / "two.crisp").read_bytes()
 
 
-def test_what_knows_classes_only_refuses_numbers():
-    with pytest.raises(ExportError, match=r"cannot hold regression: it is a tree of classes"):
-        export.sklearn_tree(CrispTreeRegressor(**PLAIN | {"split": "axis"}).fit(*axis_rows()))
+THRESHOLDS = PLAIN | {"split": "axis", "grow": "axis_aligned", "finetune_epochs": 0}
 
 
-def axis_rows():
-    X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
-    return X, X[:, 0]
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_thresholds_are_trees_and_forests_of_scikit_learn_that_predict_the_same_numbers(n_outputs):
+    model, X = of_numbers(n_outputs=n_outputs, n_features=3 + n_outputs, **THRESHOLDS)
+    for form, fitted in (("forest", export.sklearn_forest(model)), ("tree", export.sklearn_tree(model))):
+        np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
+        found = export.check(model, X, "sklearn", form=form)
+        assert (found.equal_leaves, found.largest_difference, found.holds) == (300, 0, True)
 
 
-def test_scikit_learns_tree_of_classes_says_first_that_it_holds_no_numbers():
+def test_nodes_of_scikit_learn_have_the_variance_of_their_training_rows():
+    model, X = of_numbers(n_features=4, **THRESHOLDS)
+    y = 1000 * (X[:, 0] + X[:, 1] * (X[:, 2] > 0))
+    tree = export.sklearn_tree(model)
+    at_root, leaves = tree.tree_.impurity[0], tree.apply(X)
+    np.testing.assert_allclose(at_root, np.var(y), rtol=1e-6)
+    assert (tree.feature_importances_ > 0).sum() >= 2
+    np.testing.assert_allclose(tree.tree_.n_node_samples[leaves], np.bincount(leaves)[leaves])
+
+
+def test_hyperplanes_of_a_regression_are_refused_with_what_to_do():
     model, _ = made("one number")
-    with pytest.raises(ExportError, match="cannot hold regression: it is a tree of classes"):
-        export.sklearn_tree(model)
+    with pytest.raises(ExportError, match=r"scikit-learn cannot hold hyperplanes: .*split='axis'"):
+        export.sklearn_forest(model)

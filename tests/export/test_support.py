@@ -27,5 +27,5 @@ def test_an_unknown_target_or_option_is_answered_with_the_known_ones():
     model, _ = numbers(n=60, max_depth=1)
     with pytest.raises(ExportError, match=r"must go to one of .*sklearn.*; got 'cobol'"):
         export.write(model, "cobol")
-    with pytest.raises(ExportError, match="takes the options none; got `speed`"):
+    with pytest.raises(ExportError, match="takes the options `form`; got `speed`"):
         export.write(thresholds()[0], "sklearn", speed=1)

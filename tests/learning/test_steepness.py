@@ -14,7 +14,7 @@ QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 3, "random_state": 0, "
 
 def spec_of(estimator=CrispTreeClassifier, **parameters):
     values = estimator(**parameters).get_params()
-    return Spec.of(values, reach=4, mean_weight=1.0, image_shape=None, seed=0)
+    return Spec.of(values, reach=4, mean_weight=1.0, n_rows=100, image_shape=None, seed=0)
 
 
 @pytest.mark.parametrize("estimator", [CrispTreeClassifier, CrispSegmenter])

@@ -104,7 +104,12 @@ def rates(monkeypatch):
 
 
 def fitted(problem, **changes):
-    return fit_tree(Spec.of(PARAMETERS | changes, reach=3, mean_weight=1.0, image_shape=None, seed=0), problem).tree
+    return fit_tree(
+        Spec.of(
+            PARAMETERS | changes, reach=3, mean_weight=1.0, n_rows=len(problem.training.y), image_shape=None, seed=0
+        ),
+        problem,
+    ).tree
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,13 @@ import sys
 from contextlib import suppress
 from io import TextIOWrapper
 
+from crisptree.cli.interrupts import handle_interrupts
+
 
 def main() -> None:
     """Run the command line; exit codes are 0 (done), 1 (failed), 2 (wrong use) and 130 (interrupted)."""
+    handle_interrupts()
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Windows' pipes and old terminals have no arrow or minus; a question mark there is no reason to fail.
@@ -27,6 +31,21 @@ def main() -> None:
         if isinstance(ending.code, int) and ending.code:
             _leave(ending.code)
         raise
+
+
+def _open_closed_streams() -> None:
+    """Replace streams that the shell closed (``>&-``), which Python gives as None.
+
+    Reading stdin and writing stdout fail with "Bad file descriptor", as in other programs, and what is written to
+    stderr is lost. The descriptors are taken, so that no file of ours becomes stdout for libraries that print.
+    """
+    for name, flags, mode in (
+        ("stdin", os.O_WRONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8", closefd=False))
 
 
 def _leave(code: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import Any
 
@@ -11,8 +10,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from crisptree.cli.interrupts import STOPPED, interruptible, is_silent
 from crisptree.cli.output import PLAIN, with_flags
-from crisptree.cli.processes import is_silent
 from crisptree.distributed import ProcessGroupError
 from crisptree.visible import visible
 
@@ -23,22 +22,28 @@ EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupE
 class CommandGroup(TyperGroup):
     """The commands; one that fails says why in a sentence."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the arguments and run the command, until what it printed has been written."""
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _print("stopped; nothing half-written was left behind.")
-            raise typer.Exit(130) from None
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
         except EXPECTED as error:
-            if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                # Whoever read our output has enough. Nothing more may be written when Python ends.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(1) from None
             if isinstance(error, ModuleNotFoundError) and (error.name or "crisptree").split(".")[0] == "crisptree":
                 raise
-            _print(f"error: {_sentence(error)}")
-            raise typer.Exit(1) from None
+            if not isinstance(error, BrokenPipeError):  # whoever read our output has enough
+                _print(f"error: {_sentence(error)}")
+            sys.exit(1)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C ends it after its temporary files are removed."""
+        try:
+            with interruptible():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _print(STOPPED)
+            raise typer.Exit(130) from None
 
 
 def _print(text: str) -> None:
@@ -49,7 +54,9 @@ def _print(text: str) -> None:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        # The placeholder of a closed stdout is the only stream without a name that cannot be written at all.
+        name = "stdout" if error.filename is None and error.errno == errno.EBADF else error.filename
+        return f"{name}: {error.strerror}." if name else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return "there is not enough memory for this" + (f" ({error})." if str(error) else ".")
     if isinstance(error, ModuleNotFoundError) and "install" not in str(error):

@@ -40,7 +40,7 @@ def export(
     name: Annotated[str | None, option(help="c, onnx: what names begin with; by default that of the file.")] = None,
     integer: Annotated[str | None, option(help="c: weights in whole numbers, int8 or int16; no floats.")] = None,
     inputs: Annotated[str | None, option(help="c, with --integer: inputs auto, plain or scaled.")] = None,
-    form: Annotated[str | None, option(help="onnx: matrix, ensemble or paths.")] = None,
+    form: Annotated[str | None, option(help="onnx: matrix, ensemble or paths; sklearn: forest or tree.")] = None,
     table: Annotated[str | None, option(help="sql: the table or view to read; by default rows.")] = None,
     max_flash: Annotated[int | None, option(help="c: refuse more bytes of program memory.", panel=LIMITS)] = None,
     max_stack: Annotated[int | None, option(help="c: refuse more bytes of stack.", panel=LIMITS)] = None,
@@ -85,8 +85,8 @@ def export(
         if not agreement.holds:
             raise ExportError(
                 f"{path} was not written: {agreement.unexplained:,} of {agreement.rows:,} rows reach another leaf than "
-                f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and rounding does "
-                "not explain it. Please report this."
+                f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and neither "
+                "rounding nor overflow explains it. Please report this."
             )
         if max_changed is not None and agreement.changed > max_changed:
             raise ExportError(

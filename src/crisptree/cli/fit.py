@@ -14,11 +14,12 @@ from crisptree.cli import numbers, options
 from crisptree.cli.choices import with_choices
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.forests import check_trees, forest_of
+from crisptree.cli.interrupts import is_silent
 from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
 from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.parameters import with_parameters
-from crisptree.cli.processes import is_silent, started, together
+from crisptree.cli.processes import started, together
 from crisptree.cli.rows import said_classes
 from crisptree.cli.spool import spooling
 from crisptree.cli.stdin import on_disk

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun, and others that start process groups, tell every process."""
-
+from crisptree.cli.interrupts import STARTED
 
 SECONDS_TO_SPEAK = 5.0
 """torchrun ends all processes when one has failed: others wait until the first one has said what is wrong."""
@@ -60,12 +58,6 @@ def started() -> Processes | None:
     if not all(name in os.environ for name in STARTED):
         return None
     return Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-
-
-def is_silent() -> bool:
-    """Whether another process speaks for this one."""
-    crew = started()
-    return crew is not None and not crew.is_first
 
 
 @contextmanager

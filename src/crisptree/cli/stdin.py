@@ -36,7 +36,11 @@ def on_disk(data: Path) -> Iterator[Path]:
         yield data
         return
     with tempfile.TemporaryDirectory(prefix="crisptree-") as folder:
-        path = _copied(Path(folder))
+        try:
+            path = _copied(Path(folder))
+        except OSError as error:
+            error.filename = error.filename or "stdin"
+            raise
         try:
             yield path
         except (ValueError, typer.BadParameter) as error:

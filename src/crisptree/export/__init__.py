@@ -14,7 +14,7 @@ from crisptree.export.json_document import json
 from crisptree.export.onnx_graph import onnx
 from crisptree.export.portable import ExportError, Portable
 from crisptree.export.rules import text
-from crisptree.export.sklearn_tree import sklearn_tree
+from crisptree.export.sklearn_tree import sklearn_forest, sklearn_tree
 from crisptree.export.sql_statement import sql
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "sql",
     "json",
     "sklearn_tree",
+    "sklearn_forest",
     "write",
     "check",
     "Agreement",

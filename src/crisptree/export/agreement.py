@@ -20,6 +20,9 @@ Integers = npt.NDArray[np.int64]
 UNIT = 2.0**-24
 """The largest relative error of one rounding to single precision."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number of single precision."""
+
 SAME = 1e-6
 """Probabilities of the same leaf may differ by as much where an export keeps them in single precision."""
 
@@ -97,6 +100,9 @@ class Agreement:
         Rows that reach the same leaf and yet get another class.
     what : {"probabilities", "values"}
         What leaves say: probabilities of classes, or the values of a regression, which has no classes.
+    overflows : int
+        Rows that single precision cannot hold: a score on their path may overflow, and another order or precision of
+        the sum then reaches another leaf; or the predicted value is beyond the export's output, which is infinite.
     """
 
     target: str
@@ -110,10 +116,11 @@ class Agreement:
     exact: bool = True
     wrong_classes: int = 0
     what: str = "probabilities"
+    overflows: int = 0
 
     @property
     def holds(self) -> bool:
-        """Whether rounding explains every difference, or the export says that it rounds."""
+        """Whether rounding or overflow explains every difference, or the export says that it rounds."""
         explained = self.unexplained == self.wrong_classes == 0
         return not self.exact or (explained and self.largest_difference <= SAME)
 
@@ -128,8 +135,14 @@ class Agreement:
             f"{self.target}: {self.equal_leaves:,} of {self.rows:,} rows reach the same leaf{same_class}; {self.what} "
             f"differ by at most {self.largest_difference:.3g}; {self.near:,} rows lie within rounding of a boundary"
         ]
+        if self.overflows:
+            infinite = "" if self.what == "probabilities" else ", and larger values are infinite in single precision"
+            lines.append(
+                f"{self.overflows:,} rows overflow single precision (±{LARGEST:.2g}), where another order or precision "
+                f"of the sum may turn them{infinite}"
+            )
         if self.unexplained and self.exact:
-            lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary")
+            lines.append(f"{self.unexplained:,} rows reach another leaf WITHOUT being near a boundary or overflowing")
         if self.wrong_classes and self.exact:
             lines.append(f"{self.wrong_classes:,} rows reach the same leaf and get ANOTHER class")
         if self.largest_difference > SAME and self.exact:
@@ -173,51 +186,61 @@ def no_classes(n: int) -> Integers:
     return np.full(n, -1, dtype=np.int64)
 
 
-def _unit(truth: Answers) -> Any:
+def _unit(truth: Answers, fits: npt.NDArray[np.bool_]) -> Any:
     """What gaps are measured in: 1 for probabilities; numbers of a regression may be of any size."""
-    if (truth.classes >= 0).any() or not len(truth.probabilities):
+    values = truth.probabilities[fits]
+    if (truth.classes >= 0).any() or not len(values):
         return 1.0
-    spread = np.ptp(truth.probabilities, axis=0)
-    return np.where(spread > 0, spread, np.where(truth.probabilities[0] == 0, 1.0, np.abs(truth.probabilities[0])))
+    spread = np.ptp(values, axis=0)
+    return np.where(spread > 0, spread, np.where(values[0] == 0, 1.0, np.abs(values[0])))
 
 
 def compare(model: Any, X: Singles, found: Answers, target: str) -> Agreement:
     """An export's answers for rows beside those of its model."""
     truth = expected(model, X)
     same = np.asarray((truth.leaves == found.leaves.reshape(truth.leaves.shape)).all(axis=1))
-    near = np.any([near_boundary(tree, X) for tree in trees_of(model)], axis=0)
-    size = np.maximum(np.abs(truth.probabilities), _unit(truth))
-    gap = (np.abs(truth.probabilities - found.probabilities) / size)[same]
+    near, overflows = np.any([sensitive_rows(tree, X) for tree in trees_of(model)], axis=0)
+    fits = np.asarray((np.abs(truth.probabilities) <= LARGEST).all(axis=1))
+    size = np.maximum(np.abs(truth.probabilities), _unit(truth, fits))
+    gap = np.abs(truth.probabilities - found.probabilities) / size
     gap[np.isnan(gap)] = np.inf
+    # The infinity of the right sign is all that an output of single precision can give here.
+    lost = (np.abs(truth.probabilities) > LARGEST) & (found.probabilities == np.copysign(np.inf, truth.probabilities))
+    gap[lost] = 0.0
+    overflows |= lost.any(axis=1)
     right = truth.classes == found.classes
     return Agreement(
         target,
         len(X),
         int(same.sum()),
         int(right.sum()),
-        float(gap.max(initial=0.0)),
+        float(gap[same].max(initial=0.0)),
         int(near.sum()),
-        int((~same & ~near).sum()),
+        int((~same & ~near & ~overflows).sum()),
         found.notes,
         found.exact,
         int((same & ~right).sum()),
         "probabilities" if n_targets_of(model) is None else "values",
+        int(overflows.sum()),
     )
 
 
-def near_boundary(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
-    """Which rows come to a split where rounding alone could turn them.  (n,)
+def sensitive_rows(tree: CrispTree, X: Singles) -> npt.NDArray[np.bool_]:
+    """Rows that another order or precision of a sum may turn: by rounding, and by overflow.  (2, n)
 
-    The scores of two orders or precisions of the sum of k terms differ by at most (k + 3) · 2⁻²⁴ · (Σ|w x| + |b|).
+    The scores of two orders or precisions of the sum of k terms differ by at most (k + 3) · 2⁻²⁴ · (Σ|w x| + |b|), and
+    no partial sum exceeds Σ|w x| + |b| by more than that.
     """
-    near = np.zeros(len(X), dtype=bool)
+    near, overflows = np.zeros((2, len(X)), dtype=bool)
     for split, rows, scores in visits(tree, X):
         if isinstance(tree, FlatTree):
             weight = tree.weight[split].astype(np.float64)
             used = np.flatnonzero(weight)
             sizes = np.abs(X[np.ix_(rows, used)].astype(np.float64)) @ np.abs(weight[used]) + abs(tree.bias[split])
             bound = (len(used) + 3) * UNIT * sizes
+            overflows[rows[sizes + bound > LARGEST]] = True
         else:
             bound = np.full(len(rows), MODULE_ROUNDING * max(float(tree.statistics.score_spread[split]), 1.0))
+            overflows[rows[~np.isfinite(scores)]] = True
         near[rows[np.abs(scores) <= bound]] = True
-    return near
+    return np.stack([near, overflows])

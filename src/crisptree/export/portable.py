@@ -90,6 +90,8 @@ class PortableTree:
     linear : pair of ndarray or None
         Where leaves have linear models, their weights (n_leaves, n_outputs, n_features) and offsets (n_leaves,
         n_outputs), in the units of what is predicted; of classes the answer is softmax(weights · x + offsets).
+    node_variances : ndarray of shape (n_nodes, n_outputs) or None
+        Of a regression, the variance of the target at every node, splits first.
     """
 
     structure: TreeStructure
@@ -101,15 +103,18 @@ class PortableTree:
     modules: Mapping[str, npt.NDArray[Any]]
     scaling: tuple[Doubles, Doubles] | None = None
     linear: tuple[Doubles, Doubles] | None = None
+    node_variances: Doubles | None = None
 
     @classmethod
     def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
         """The arrays of a tree that predicts classes or, where that is given, so many numbers."""
         own = slice(0, n_targets)  # of numbers leaves have means, and then variances
-        tables, nodes = tree.leaf_values()[:, own], tree.in_units(node_tables(tree))[:, own]
-        said = tree.structure, tables, nodes, tree.meaning.weight(tree.statistics.node_counts)
+        nodes = tree.in_units(node_tables(tree))
+        variances = None if n_targets is None else nodes[:, n_targets:]
+        weight = tree.meaning.weight(tree.statistics.node_counts)
+        said = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
         if isinstance(tree, FlatTree):
-            return cls(*said, tree.weight, tree.bias, {}, linear=_linear(tree))
+            return cls(*said, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
         splits: Any = getattr(tree, "splits", None)
         arrays = {name: value.detach().cpu().numpy() for name, value in splits.parameters.items()}
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling

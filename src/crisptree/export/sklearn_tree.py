@@ -1,4 +1,4 @@
-"""A tree of thresholds as scikit-learn's own, which SHAP, treelite and others take."""
+"""Trees of thresholds as scikit-learn's own, which SHAP, treelite and others take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows
+from crisptree.export.agreement import Answers, Rows, no_classes
 from crisptree.export.portable import ExportError, Input, Portable, PortableTree
 from crisptree.export.thresholds import split_threshold
 
@@ -17,9 +17,11 @@ Integers = npt.NDArray[np.int64]
 FITTED_AS = "crisptree_leaves_"
 """The attribute that keeps our leaf number of every node, −1 for splits: ``apply`` gives nodes."""
 
+FORMS = ("forest", "tree")
+
 
 def sklearn_tree(model: Any) -> Any:
-    """A tree of thresholds as a fitted ``DecisionTreeClassifier`` of scikit-learn, equal to the model on every row.
+    """Convert a tree of thresholds to a fitted decision tree of scikit-learn, equal to the model on every row.
 
     It asks for a float32 value of at most a threshold, as scikit-learn does; the threshold is the largest number that
     our own sum sends the same way, so that rounding cannot part them. Missing numbers are NaN. Categories come
@@ -28,13 +30,17 @@ def sklearn_tree(model: Any) -> Any:
 
     Parameters
     ----------
-    model : CrispTreeClassifier or Pipeline
+    model : CrispTreeClassifier, CrispTreeRegressor or Pipeline
         Fitted, its splits thresholds on one feature each, as ``split="axis"`` makes them.
 
     Returns
     -------
-    DecisionTreeClassifier
+    DecisionTreeClassifier or DecisionTreeRegressor
         Fitted. ``apply`` gives scikit-learn's node numbers; ``crisptree_leaves_[node]`` is our leaf number.
+
+    See Also
+    --------
+    sklearn_forest : The form that treelite takes, and that holds forests.
 
     Examples
     --------
@@ -48,35 +54,75 @@ def sklearn_tree(model: Any) -> Any:
     >>> bool((tree.crisptree_leaves_[tree.apply(X)] == model.apply(X)).all())
     True
     """
+    return _tree_of(_checked(model, "export.sklearn_tree"))
+
+
+def sklearn_forest(model: Any) -> Any:
+    """Convert trees of thresholds to a fitted random forest of scikit-learn, equal to the model on every row.
+
+    A single tree becomes a forest of one, because treelite and FIL take scikit-learn's forests and not its single
+    trees. Thresholds, missing numbers and categories are as in ``sklearn_tree``.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier, CrispTreeRegressor, CrispForestClassifier, CrispForestRegressor or Pipeline
+        Fitted, its splits thresholds on one feature each, as ``split="axis"`` makes them.
+
+    Returns
+    -------
+    RandomForestClassifier or RandomForestRegressor
+        Fitted. ``estimators_[k].crisptree_leaves_[node]`` is our leaf number of a node of tree k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeRegressor, export
+    >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), [1.0, 1.5, 7.0, 7.5]
+    >>> model = CrispTreeRegressor(max_depth=1, split="axis", random_state=0).fit(X, y)
+    >>> forest = export.sklearn_forest(model)
+    >>> type(forest).__name__, len(forest.estimators_)
+    ('RandomForestRegressor', 1)
+    >>> bool((forest.predict(X) == model.predict(X)).all())
+    True
+    """
+    return _forest_of(_checked(model, "export.sklearn_forest"))
+
+
+def _checked(model: Any, purpose: str) -> Portable:
     from crisptree.export.support import target_named
 
-    portable = Portable.of(model, "export.sklearn_tree")
+    portable = Portable.of(model, purpose)
     target_named("sklearn").check(portable)
-    return _built(portable)
+    return portable
 
 
-def write(portable: Portable) -> bytes:
-    """The tree as joblib writes it."""
+def write(portable: Portable, *, form: str = "forest") -> bytes:
+    """The forest, or the single tree, as joblib writes it."""
     import joblib
 
+    if form not in FORMS:
+        raise ExportError(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
     file = io.BytesIO()
-    joblib.dump(_built(portable), file)
+    joblib.dump(_forest_of(portable) if form == "forest" else _tree_of(portable), file)
     return file.getvalue()
 
 
 def answers(portable: Portable, written: bytes, rows: Rows) -> Answers:
-    """What the tree in a file of our own says."""
+    """What the forest or tree in a file of our own says."""
     import joblib
     import sklearn
 
-    tree = joblib.load(io.BytesIO(written))
-    tree.__dict__.pop("feature_names_in_", None)  # the rows are an array
+    fitted = joblib.load(io.BytesIO(written))
+    fitted.__dict__.pop("feature_names_in_", None)  # the rows are an array
     X = rows.X if _takes_features(portable) else _with_holes(portable, rows.X)
-    given = np.asarray(tree.classes_)
-    place = {label: number for number, label in enumerate(given.tolist())}
-    classes = np.array([place[label] for label in tree.predict(X).tolist()], dtype=np.int64)
-    leaves = getattr(tree, FITTED_AS)[tree.apply(X)]
-    return Answers(leaves, classes, tree.predict_proba(X), (f"run with scikit-learn {sklearn.__version__}",))
+    trees = getattr(fitted, "estimators_", [fitted])
+    leaves = np.stack([getattr(tree, FITTED_AS)[tree.apply(X)] for tree in trees], axis=1)
+    notes = (f"run with scikit-learn {sklearn.__version__}",)
+    if portable.task == "regression":
+        return Answers(leaves, no_classes(len(X)), fitted.predict(X).reshape(len(X), -1), notes)
+    place = {label: number for number, label in enumerate(np.asarray(fitted.classes_).tolist())}
+    classes = np.array([place[label] for label in fitted.predict(X).tolist()], dtype=np.int64)
+    return Answers(leaves, classes, fitted.predict_proba(X), notes)
 
 
 def _takes_features(portable: Portable) -> bool:
@@ -93,35 +139,67 @@ def _with_holes(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray[n
     return columns
 
 
-def _built(portable: Portable) -> Any:
-    from sklearn.tree import DecisionTreeClassifier
-    from sklearn.tree._tree import Tree
+def _columns(portable: Portable) -> tuple[str, ...]:
+    """The names of the columns that scikit-learn's rows have."""
+    if _takes_features(portable):
+        return portable.feature_names
+    return tuple(column.name for column in portable.inputs)
 
-    (tree,) = portable.trees
-    n_outputs = portable.n_outputs
-    fitted = DecisionTreeClassifier(criterion="entropy", max_depth=max(tree.structure.depth, 1), random_state=0)
-    columns: tuple[str, ...] = portable.feature_names
-    if not _takes_features(portable):
-        columns = tuple(column.name for column in portable.inputs)
-    # A tiny fit brings everything that scikit-learn keeps beside the nodes; those are ours.
-    classes = np.array(portable.classes, dtype=object if portable.class_type == "object" else None)
-    label_order = np.arange(n_outputs)
-    example = np.full((n_outputs, len(columns)), np.nan, dtype=np.float32)
-    example[:, :] = label_order[:, None]
-    fitted.fit(example, label_order)
-    fitted.classes_, fitted.n_classes_ = classes, n_outputs
-    if portable.named and not _takes_features(portable):
-        fitted.feature_names_in_ = np.array(columns, dtype=object)
-    nodes, values, leaves = _nodes(portable, tree, columns, fitted.tree_.__getstate__()["nodes"].dtype)
-    state = {"max_depth": tree.structure.depth, "node_count": len(nodes), "nodes": nodes, "values": values}
-    fitted.tree_ = Tree(len(columns), np.array([n_outputs], dtype=np.intp), 1)
-    fitted.tree_.__setstate__(state)
-    setattr(fitted, FITTED_AS, leaves)
+
+def _tree_of(portable: Portable) -> Any:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    if len(portable.trees) > 1:
+        raise ExportError(
+            f"a decision tree of scikit-learn is one tree; this forest has {len(portable.trees)}. Export it with "
+            "sklearn_forest (form='forest'), or the trees one by one, forest.tree(0) and so on."
+        )
+    fitted = _fitted_as(DecisionTreeRegressor if portable.task == "regression" else DecisionTreeClassifier, portable)
+    _put_nodes(fitted, portable, portable.trees[0])
     return fitted
 
 
+def _forest_of(portable: Portable) -> Any:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if portable.task == "regression" else RandomForestClassifier
+    fitted = _fitted_as(kind, portable, n_estimators=len(portable.trees), bootstrap=False)
+    for member, tree in zip(fitted.estimators_, portable.trees, strict=True):
+        _put_nodes(member, portable, tree)
+    return fitted
+
+
+def _fitted_as(kind: Any, portable: Portable, **parameters: Any) -> Any:
+    """An estimator after a tiny fit, which brings everything that scikit-learn keeps beside the nodes of trees."""
+    depth = max(1, *(tree.structure.depth for tree in portable.trees))
+    n_outputs, columns = portable.n_outputs, _columns(portable)
+    n_rows = 2 if portable.task == "regression" else n_outputs
+    number = np.arange(n_rows)
+    y = number if portable.classes else np.tile(number[:, None].astype(float), n_outputs)
+    criterion = "squared_error" if portable.task == "regression" else "entropy"
+    fitted = kind(criterion=criterion, max_depth=depth, random_state=0, **parameters)
+    fitted.fit(np.tile(number[:, None].astype(np.float32), len(columns)), y[:, 0] if y.shape[1:] == (1,) else y)
+    if portable.classes:
+        fitted.classes_ = np.array(portable.classes, dtype=object if portable.class_type == "object" else None)
+    if portable.named and not _takes_features(portable):
+        fitted.feature_names_in_ = np.array(columns, dtype=object)
+    return fitted
+
+
+def _put_nodes(fitted: Any, portable: Portable, tree: PortableTree) -> None:
+    """Replace the nodes of a fitted decision tree of scikit-learn by those of one of our trees."""
+    from sklearn.tree._tree import Tree
+
+    nodes, values, leaves = _nodes(portable, tree, fitted.tree_.__getstate__()["nodes"].dtype)
+    state = {"max_depth": tree.structure.depth, "node_count": len(nodes), "nodes": nodes, "values": values}
+    n_classes = fitted.tree_.n_classes
+    fitted.tree_ = Tree(fitted.n_features_in_, np.asarray(n_classes, dtype=np.intp), len(n_classes))
+    fitted.tree_.__setstate__(state)
+    setattr(fitted, FITTED_AS, leaves)
+
+
 def _nodes(
-    portable: Portable, tree: PortableTree, columns: tuple[str, ...], dtype: Any
+    portable: Portable, tree: PortableTree, dtype: Any
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64], Integers]:
     """scikit-learn's records, in its order: a node, all that lies on its left, all that lies on its right."""
     structure = tree.structure
@@ -139,10 +217,10 @@ def _nodes(
             if not turned[node][3]:
                 below, above = above, below
             waiting += [int(above), int(below)]
-    tables = tree.node_tables
+    tables, variances = tree.node_tables, tree.node_variances
     rows = np.maximum(tree.node_rows, 0.0)
     for ours, record in zip(order, nodes, strict=True):
-        record["impurity"] = _entropy(tables[ours])
+        record["impurity"] = _entropy(tables[ours]) if variances is None else variances[ours].mean()
         record["weighted_n_node_samples"] = rows[ours]
         record["n_node_samples"] = round(float(rows[ours]))
         if ours >= structure.n_splits:
@@ -156,7 +234,8 @@ def _nodes(
         record["feature"], record["threshold"] = feature, limit
         record["missing_go_to_left"] = holes_go_left
     leaves = np.array([ours - structure.n_splits if ours >= structure.n_splits else -1 for ours in order])
-    return nodes, tables[order][:, None, :].astype(np.float64), leaves
+    ordered = tables[order].astype(np.float64)  # scikit-learn: (n_nodes, n_outputs, n_classes)
+    return nodes, ordered[:, None, :] if variances is None else ordered[:, :, None], leaves
 
 
 def _question(portable: Portable, tree: PortableTree, split: int) -> tuple[int, float, bool, bool]:

@@ -142,16 +142,15 @@ TARGETS = {
         ExportTarget("json", "a JSON document", (".json",), "json_document", "crisptree itself", whole=True),
         ExportTarget(
             "sklearn",
-            "scikit-learn's DecisionTreeClassifier",
+            "scikit-learn",
             (".joblib",),
             "sklearn_tree",
             "scikit-learn",
+            ("form",),
             refuses={
-                "regression": "it is a tree of classes. Export to C, ONNX, JavaScript, SQL or JSON.",
                 "oblique": "it knows thresholds on single features only. Train with split='axis'.",
                 "conv": MODULES_STAY,
                 "module": MODULES_STAY,
-                "forest": "it is one tree. Export the trees one by one, forest.tree(0) and so on.",
                 "segmenter": IMAGES_STAY,
                 "linear": MODELS_STAY,
             },

@@ -33,7 +33,7 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
             shape = estimator.image_shape_
             or_images = "" if shape is None else f", or images of shape {shape}"
             raise ValueError(f"X must be rows of {n_features} features{or_images}; got an array of shape {X.shape}.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all values up first: inf − inf
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=False)
 
 
