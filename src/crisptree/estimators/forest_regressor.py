@@ -19,6 +19,7 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import forest_quantiles
+from crisptree.tensors import detach
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
@@ -97,7 +98,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict(self, X: npt.ArrayLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""

@@ -29,7 +29,7 @@ from crisptree.estimators.segmenter import CrispSegmenter
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
 from crisptree.images import WindowView
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
 from crisptree.labels import LABEL_TYPES, label_type
 from crisptree.persistence import limits
@@ -232,9 +232,28 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
             center is None
             or unit is None
             or len(unit) != model.n_outputs_
-            or not np.all((unit >= 0) & (unit <= LARGEST))
+            or not np.all((unit >= 0) & (unit <= LARGEST) & (np.abs(center) <= LARGEST))
         ):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
+    if not _is_bounded(tree):
+        raise ModelFileError(
+            f"{path} must hold leaves whose predictions are finite; its values are so large that they overflow."
+        )
+
+
+def _is_bounded(tree: CrispTree) -> bool:
+    """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounds = [tree.in_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
+        if any((np.abs(tree.meaning.told(bound)) > 100 * LARGEST).any() for bound in bounds):
+            return False
+        if isinstance(tree, FlatTree) and tree.linear_weight is not None and tree.linear_bias is not None:
+            parts = [tree.linear_bias] if tree.linear_variance is None else [tree.linear_bias, tree.linear_variance]
+            if any((np.abs(part) > LARGEST).any() for part in parts):
+                return False
+            parts[0] = np.abs(tree.linear_weight).sum(axis=2) * np.finfo(np.float32).max  # of the largest row
+            bounds.append(tree.in_units(np.concatenate(parts, axis=1)))
+    return all(bool(np.isfinite(bound).all()) for bound in bounds)
 
 
 def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> Estimator:
