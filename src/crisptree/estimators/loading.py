@@ -31,7 +31,7 @@ from crisptree.files import reading
 from crisptree.images import WindowView
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
-from crisptree.labels import LABEL_TYPES, label_type
+from crisptree.labels import LABEL_TYPES, check_utf8, label_type
 from crisptree.persistence import limits
 from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
@@ -343,6 +343,10 @@ def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
 def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
     if not isinstance(names, list) or len(names) != tree.n_features or not all(isinstance(n, str) for n in names):
         raise ModelFileError(f"the model file must name its {tree.n_features} columns; it does not.")
+    try:
+        check_utf8(names, "names of columns")
+    except ValueError as error:
+        raise ModelFileError(f"the model file cannot be used: {error}") from None
     return np.array(names, dtype=object)
 
 
@@ -393,6 +397,7 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
         if kind is str:
             limits.check_labels(values)
         classes = np.array(values, dtype=kind)
+        check_utf8(values, "class labels")
         if classes.tolist() != values:  # 1.5 among whole numbers would become another's 1
             raise ModelFileError(f"the class labels of a model file must be of the type it names, {content['type']}.")
         return classes

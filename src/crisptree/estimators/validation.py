@@ -25,7 +25,7 @@ from crisptree.estimators.table_rows import (
     refusal,
 )
 from crisptree.estimators.weights import check_sample_weight, check_some_weight, rescale_weights, weigh_classes
-from crisptree.labels import class_numbers, label_type
+from crisptree.labels import check_utf8, class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
 from crisptree.tables.table import column_labels
@@ -142,6 +142,7 @@ def check_fit_rows(
     check_columns(X)
     X = as_rows(X, image_shape)
     if reset:
+        check_utf8([_name_of(y)], "the name of y")
         remember(estimator, "column_labels_", column_labels(X))
         remember(estimator, "target_name_", _name_of(y))
     X = estimator.in_training_order(X)
@@ -162,6 +163,7 @@ def check_fit_rows(
         )
     if encoder is not None:
         take_up_encoder(estimator, encoder)
+    check_utf8(estimator.__dict__.get("feature_names_in_", ()), "names of columns")
     table = preprocessing_of_rows(estimator)
     holes = {} if table is None or table.n_features != X.shape[1] else table.holes
     if sparse:
