@@ -46,10 +46,10 @@ ALLOWED = {
     "persistence": {"structure", "targets", "inference", "files", "limits"},
     "tables": {"labels", "libsvm", "npz", "files", "limits", "streams", "warning"},
     "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
-    "view": {"structure", "inference", "labels", "visible"},
+    "view": {"structure", "inference", "labels", "visible", "tensors"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
     "export": {"structure", "inference", "view", "labels", "persistence"},
-    "plots": {"structure", "inference", "view"},
+    "plots": {"structure", "inference", "view", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
