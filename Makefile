@@ -10,7 +10,7 @@ DOCS_READY := .venv/.docs-ready
 # Tests start many processes: Python compiles what they import once, and nothing else of what is installed.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check test-slow fuzz lock test-browser test-sanitize test-races bench-predict bench-fit
+.PHONY: help setup demo test check test-isa test-slow fuzz lock test-browser test-sanitize test-races bench-predict bench-fit
 .PHONY: bench-segment paper paper-quick
 .PHONY: segmentation pictures report-images docs clean
 
@@ -29,6 +29,7 @@ help:
 	@echo "make report-images  the pictures of docs/report.md (set CRISPTREE_DATA: MNIST)"
 	@echo "make segmentation   membranes in electron microscopy (ISBI 2012); an hour on two cores, resumes"
 	@echo "make test-sanitize, make test-races   the kernels under address, undefined-behaviour and thread sanitizers"
+	@echo "make test-isa   all quick tests once per instruction set of the processor (ISA=avx2 for one of them)"
 	@echo "make test-slow  the tests on real data (set CRISPTREE_DATA to its folder)"
 
 setup: $(READY)
@@ -61,6 +62,10 @@ test: setup
 	{ $(BIN)/python -m mypy && $(BIN)/python -m pyright; } > build/types.log 2>&1 & types=$$!; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal; status=$$?; \
 	wait $$types || { cat build/types.log; exit 1; }; exit $$status
+
+# The last bits of a training depend on the instruction sets of the kernels and of the libraries; no test may depend on them.
+test-isa: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.native.instruction_sets $(ISA) -- -n 2 --dist worksteal
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -rs

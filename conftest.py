@@ -1,8 +1,16 @@
-"""The examples of Markdown pages write files and draw; they do so in a folder of their own, without a window."""
+"""Settings of all tests.
+
+The examples of Markdown pages write files and draw; they do so in a folder of their own, without a window.
+"""
 
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

@@ -88,7 +88,7 @@ def test_only_regular_files_are_opened(tmp_path, name):
 
     waiting = threading.Thread(target=ask, daemon=True)
     waiting.start()
-    waiting.join(30)
+    waiting.join(300)
     assert isinstance(answers[0], error)
     assert "must be a regular file" in str(answers[0])
     (tmp_path / name).unlink()

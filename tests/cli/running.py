@@ -1,8 +1,10 @@
 """The command in this process, and what it said."""
 
+import math
 import os
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest import mock
 
 from typer.testing import CliRunner
 
@@ -13,8 +15,12 @@ QUICK += ("--l1", "0", "--input-noise", "0", "--shrinkage", "0", "--holdout", "0
 
 
 def run(*arguments, stdin=None):
-    """``seen`` is all that was printed, ``said`` that with single spaces, ``raw`` is stdout, ``notes`` is stderr."""
-    result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
+    """``seen`` is all that was printed, ``said`` that with single spaces, ``raw`` is stdout, ``notes`` is stderr.
+
+    Progress lines are off: whether one is printed depends on how long the command takes.
+    """
+    with mock.patch("crisptree.estimators.progress.SECONDS_BETWEEN_LINES", math.inf):
+        result = CliRunner().invoke(app, _without_overruled([str(argument) for argument in arguments]), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     said, raw, notes = " ".join(result.output.split()), result.stdout, result.stderr

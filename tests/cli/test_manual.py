@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.running import QUICK, run
 from tests.tables.writers import customers, write
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +69,14 @@ def test_the_worked_example_prints_what_the_manual_says(tmp_path, monkeypatch):
         if remark != "not shown":
             assert without_times(seen.splitlines()) == without_times(printed), command
     assert (tmp_path / "tree.svg").is_file()
+
+
+def test_slow_commands_print_what_quick_ones_print(tmp_path, monkeypatch):
+    monkeypatch.setattr("crisptree.estimators.progress.SECONDS_BETWEEN_LINES", -1.0)  # a line after every epoch
+    table = write(customers(60), tmp_path / "table.csv")
+    answer = run("fit", table, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK)
+    assert answer.code == 0
+    assert "growing" not in answer.seen
 
 
 def test_the_command_of_the_readme_trains_a_model(tmp_path, monkeypatch):

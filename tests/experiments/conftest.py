@@ -19,13 +19,13 @@ seeds = [0]
 epochs = 1
 nus = [1, 100]
 rates = [0.02, 0.002]
-time_cap = 100
+time_cap = 10_000
 
 [soft]
 seeds = [0]
 epochs = 1
 max_depth = 1
-time_cap = 100
+time_cap = 10_000
 """
 
 

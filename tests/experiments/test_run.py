@@ -111,7 +111,7 @@ def test_depths_reached_before_the_time_cap_count_and_deeper_ones_are_missing(ti
     tiny(*names)
     assert tiny.store.path.stat().st_mtime_ns == before
     monkeypatch.undo()
-    tiny(*names, "--time-cap", "1000", "--commit", "later")
+    tiny(*names, "--time-cap", "20000", "--commit", "later")
     deeper = cell_of(tiny, "non_greedy", 2, 0)
     assert (deeper["status"], deeper["commit"]) == (cells.DONE, "later")
     assert cell_of(tiny, "co2", 1, 0)["commit"] == "abc"

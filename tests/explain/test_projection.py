@@ -34,7 +34,7 @@ def test_it_is_the_point_that_a_general_solver_finds(m, p, seed):
     assert np.linalg.norm(found) <= np.linalg.norm(general.x) + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(5, 3, 3469, 1.0)  # empty, and three normals in force leave the fourth nothing but rounding
 @given(st.integers(1, 10), st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
 def test_its_multipliers_prove_it_the_nearest(m, p, seed, size):

@@ -26,6 +26,15 @@ def test_a_model_file_of_every_kind_comes_back_bit_for_bit(kind, tmp_path):
     assert (tmp_path / "one.crisp").read_bytes() == (tmp_path / "two.crisp").read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["conv", "own-modules"])
+def test_arrays_of_split_modules_are_written_in_the_order_of_their_names(kind):
+    model = crisptree.load(FILES / f"{kind}.crisp", split=cases.SmallNetwork if kind == "own-modules" else None)
+    arrays = json.loads(export.json(model))["sections"]["tree"]["arrays"]
+    names = [name for name in arrays if name.startswith("module/")]
+    assert len(names) > 3
+    assert names == sorted(names)
+
+
 def test_every_row_reaches_the_same_leaf():
     for model, X in (numbers(), thresholds(), of_table()):
         rows = X if isinstance(X, dict) else rough_rows(model, 2000)

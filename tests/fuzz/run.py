@@ -33,7 +33,7 @@ MEMORY = Path("/dev/shm")
 """Where files are written that only a moment needs."""
 
 SECONDS = 10
-"""For one file."""
+"""For one file, of processor time: a busy machine is no hang."""
 
 
 def limit_memory(more: int = MORE_MEMORY) -> None:
@@ -51,7 +51,7 @@ def _late(*_: Any) -> None:
 
 def finding(target: Target, path: Path) -> str | None:
     """What was wrong about reading a file: anything but an answer or an error of ours that names the file."""
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with warnings.catch_warnings(action="ignore"):
             target.read(path)
@@ -62,7 +62,7 @@ def finding(target: Target, path: Path) -> str | None:
             raise
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return None
 
 
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     if {"model", "segmenter", "checkpoint", "finished"} & set(given.targets):
         import torch  # before the limit: its libraries are no part of it
 

@@ -58,7 +58,7 @@ def matrices(draw):
     return X, np.array(draw(st.lists(st.integers(0, 1), min_size=n_rows, max_size=n_rows)))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(matrices())
 def test_sparse_rows_of_any_kind_give_probabilities_or_a_documented_error(problem):
     X, y = problem
@@ -76,7 +76,7 @@ def test_sparse_rows_of_any_kind_give_probabilities_or_a_documented_error(proble
     assert np.allclose(table.sum(axis=1), 1)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(problems(), st.sampled_from(["oblique", "axis"]), st.integers(0, 2))
 def test_a_fit_gives_probabilities_or_a_documented_error(problem, split, depth):
     X, y, weight = problem

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -230,23 +231,38 @@ def test_a_double_that_float32_cannot_hold_is_not_finite():
 
 
 def test_other_python_threads_run_while_rows_are_routed():
-    tree, X = random_flat_tree(TreeStructure.balanced(10), 400), rows_of(20_000, 400)
+    tree = random_flat_tree(TreeStructure.balanced(10), 400)
+    X = np.broadcast_to(rows_of(1, 400), (1_000_000, 400))
     compiled.prepared(tree)
-    done = threading.Event()
+    assert has_turns_inside(lambda: compiled.route_rows(tree, X, n_jobs=1))
+
+
+def has_turns_inside(call):
+    """Whether another thread runs Python in the middle of a call; 20 calls are tried.
+
+    A call that holds the lock computes between two turns of that thread at most, not between three. Processor time
+    tells computing from waiting, on a busy machine too.
+    """
+    calls, seen, enough, done = [0], [(0, 0.0)], threading.Event(), threading.Event()
 
     def work():
-        for _ in range(10):
-            compiled.route_rows(tree, X, n_jobs=1)
+        while calls[0] < 20 and not enough.is_set():
+            calls[0] += 1
+            call()
         done.set()
 
     worker = threading.Thread(target=work)
     worker.start()
-    turns = 0
-    while not done.is_set():
-        turns += 1
-        done.wait(0.001)
+    while not done.wait(0.001):
+        turn = calls[0], time.process_time()
+        if turn[0] != seen[-1][0]:
+            seen = [turn]
+        elif turn[1] - seen[-1][1] > 0.02:
+            seen.append(turn)
+            if len(seen) == 3:
+                enough.set()
     worker.join()
-    assert turns > 10  # holding the lock, the ten calls would leave room for about ten turns at most
+    return enough.is_set()
 
 
 def test_without_the_kernel_the_leaves_are_the_same_and_it_is_said_once(monkeypatch):

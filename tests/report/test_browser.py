@@ -49,7 +49,7 @@ def visit(chromium):
         tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.on("request", lambda request: requests.append(request.url))
         tab.on("dialog", lambda dialog: complaints.append(dialog.message))
-        tab.set_default_timeout(8000)
+        tab.set_default_timeout(60_000)
         tab.goto(path.as_uri())
         tab.wait_for_function(READY)
         yield tab

@@ -79,14 +79,14 @@ def test_when_a_process_dies_the_others_end_with_our_error(tmp_path):
         command = [sys.executable, "-m", "tests.together.worker", "one_dies", str(tmp_path)]
         environment = {**os.environ, **started, "OMP_NUM_THREADS": "1", "TIMEOUT": "20"}
         processes.append(subprocess.Popen(command, cwd=ROOT, env=environment))
-    waiting = time.monotonic() + 120
+    waiting = time.monotonic() + 300
     while not (tmp_path / "dying").exists():
         assert time.monotonic() < waiting
         time.sleep(0.2)
     time.sleep(5)
     processes[-1].kill()
     for process in processes:
-        process.wait(60)
+        process.wait(300)
     for rank in range(size - 1):
         found = json.loads((tmp_path / f"one_dies-{rank}-of-{size}.json").read_text())
         assert found["error"].startswith("ProcessGroupError: all processes of the group must answer")

@@ -165,6 +165,7 @@ class Checkpoints(NamedTuple):
         every = self.every
         if isinstance(every, bool) or not isinstance(every, int | float) or not 0 <= every < float("inf"):
             raise ValueError(f"`checkpoint_every` must be seconds, 0 or more; got {every!r}.")
+        check_argument("resume", self.resume)
         if self.folder is None:
             if self.resume:
                 raise ValueError("`resume` must come with `checkpoint`, the folder to go on from; got none.")

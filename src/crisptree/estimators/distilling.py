@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_random_state,
@@ -21,6 +20,7 @@ from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.numbers import check_numbers
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
+from crisptree.estimators.weights import check_sample_weight
 from crisptree.labels import class_numbers
 from crisptree.streams import refuse_batches
 from crisptree.tables.containers import materialize
@@ -204,7 +204,7 @@ def _with_copies(estimator: Any, teacher: Any, X: Any, copies: int | str, noise:
     n_copies = wanted if noise > 0 else 0
     values = _numbers(X, teacher, is_table, n_copies)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+        sample_weight = check_sample_weight(sample_weight, values)
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     spread = values.std(axis=0, dtype=np.float64)
     rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]

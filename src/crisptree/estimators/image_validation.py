@@ -13,6 +13,7 @@ from crisptree import limits
 from crisptree.estimators.numbers import NumberScale
 from crisptree.images import WindowView, normalised
 from crisptree.targets import Classes, Gaussians, Target
+from crisptree.tensors import detach
 
 Image = npt.NDArray[np.float32]
 
@@ -129,8 +130,8 @@ def check_labels(given: Images, labels: Any, what: str = "labels") -> list[npt.N
 def one_for_each(given: Images, values: Any) -> list[npt.NDArray[Any]]:
     """What was given beside the images, in their form; as many as that are."""
     if given.form == "single":
-        return [np.asarray(values)]
-    return [np.asarray(image) for image in values] if is_list(values) or np.ndim(values) > 0 else []
+        return [np.asarray(detach(values))]
+    return [np.asarray(detach(image)) for image in values] if is_list(values) or np.ndim(values) > 0 else []
 
 
 def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
@@ -170,7 +171,7 @@ def is_list(value: Any) -> bool:
 
 def _numbers(values: Any) -> npt.NDArray[Any]:
     try:
-        array = np.asarray(values)
+        array = np.asarray(detach(values))
     except ValueError as error:  # lists of unequal lengths
         raise ValueError(
             f"images must be an image {FORMS}; got nested lists that are no array. Make an array of every image."

@@ -27,6 +27,7 @@ from crisptree.estimators.validation import TrainingData, check_rows
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.streams import as_batches
+from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ class CrispTreeRegressor(
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs) for several outputs

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from crisptree.estimators.weights import rescale_weights
 from crisptree.tables.containers import is_arrow, is_pandas, is_polars
 from crisptree.tables.errors import RefusedColumns, TableError
 from crisptree.tables.table import columns_of_records, table_of
@@ -43,7 +44,7 @@ def _usable(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | None:
     except (ValueError, TypeError):
         return None
     fits = weights.shape == (n_rows,) and bool(np.isfinite(weights).all() and (weights >= 0).all() and weights.any())
-    return weights if fits else None
+    return rescale_weights(weights) if fits else None
 
 
 def _encoder(categorical: Any) -> TableEncoder:

@@ -25,6 +25,7 @@ from crisptree.estimators.images import image_shape_of
 from crisptree.estimators.numbers import NumberScale, check_unscaled_numbers, check_validation_numbers
 from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
 from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
+from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
 from crisptree.learning.distributed.rows import Shards, joined
@@ -33,6 +34,7 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.shards import ShardedProblem
 from crisptree.scaling import Scaling
 from crisptree.targets import Target
+from crisptree.tensors import detach
 
 ONLY: dict[str, tuple[Any, ...]] = {
     "split": ("auto", "oblique"),
@@ -188,7 +190,7 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
     from crisptree.estimators.table_rows import needs_encoder
     from crisptree.tables.containers import materialize
 
-    X = materialize(X)
+    X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
         raise ValueError("X must be dense for a fit by several processes; got a sparse matrix. Use X.toarray().")
     if estimator.leaves == "constant" and needs_encoder(estimator.categorical, X):
@@ -200,6 +202,8 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
         what = "numbers" if has_numbers else "class labels, (n_samples,),"
         raise ValueError(f"y must be {what} for a fit by several processes.")
     n_rows = len(np.asarray(y))
+    if sample_weight is not None:  # of all processes alike, so that none may rescale its own
+        check_total_weight(sum_weights(np.asarray(sample_weight, dtype=np.float64)))
     if sample_weight is not None and n_rows and not np.any(np.asarray(sample_weight) > 0):
         X, y, sample_weight, n_rows = X[:0], y[:0], None, 0
     if not n_rows:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from crisptree.estimators.numbers import SAME, NumberScale
 from crisptree.estimators.surveys import class_weights
+from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
@@ -55,7 +56,10 @@ def agreed_classes(group: ProcessGroup, given: Given, n_shards: int, parameters:
     numbers = class_numbers(given.y, labels) if len(given.y) else np.zeros(0)
     shards = Shards.of(Part(given.X, numbers.astype(np.int64), given.weight), group, n_shards)
     weights = [np.bincount(part.y, part.weight, len(labels)) for part in shards.parts]
-    factors = class_weights(parameters["class_weight"], labels, group.total(weights, (len(labels),)))
+    by_class = group.total(weights, (len(labels),))
+    factors = class_weights(parameters["class_weight"], labels, by_class)
+    with np.errstate(over="ignore"):
+        check_total_weight(sum_weights(by_class * factors))
     number = np.cumsum(factors > 0) - 1
     parts = []
     for part in shards.parts:
@@ -85,9 +89,11 @@ def agreed_numbers(group: ProcessGroup, given: Given, n_shards: int, parameters:
     low, high = group.maximum(ends) * [[-1.0], [1.0]]
     shape = (1 + n_outputs,)
     sums = group.total([np.append(part.weight.sum(), _summed(part, part.y)) for part in parts], shape)
+    check_total_weight(float(sums[0]))
     center = np.where(low == high, low, sums[1:] / sums[0])
-    squares = group.total([_summed(part, (part.y - center) ** 2) for part in parts], (n_outputs,))
-    spread = np.sqrt(squares / sums[0])
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        squares = group.total([_summed(part, (part.y - center) ** 2) for part in parts], (n_outputs,))
+        spread = np.sqrt(squares / sums[0])
     is_constant = spread <= SAME * np.abs(center)
     scale = NumberScale(center, np.where(is_constant, 1.0, spread), is_constant)
     scaled = [Part(part.X, scale.scaled(part.y), part.weight) for part in shards.parts]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from crisptree.explain.allowed import Allowed, costs_of, free_columns
 from crisptree.explain.search import MOST_SOLVED, Search
 from crisptree.view import html
-from crisptree.view.checks import whole_number
+from crisptree.view.checks import boolean, whole_number
 from crisptree.view.columns import RawColumn, columns_of, row_of_table
 from crisptree.view.model import ModelView, linear, view_of
 from crisptree.view.names import on_one_line
@@ -167,7 +167,9 @@ def nearest_other(
         columns,
         free=free_columns(columns, fixed, only),
         costs=costs_of(columns, costs),
-        as_in_training=view.image_shape is None if as_in_training is None else bool(as_in_training),
+        as_in_training=view.image_shape is None
+        if as_in_training is None
+        else boolean("as_in_training", as_in_training),
     )
     return nearest_row(view, row, allowed, None if to is None else labels.index(to), most, by=rises)
 

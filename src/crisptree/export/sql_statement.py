@@ -43,7 +43,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
     --------
     >>> import numpy as np
     >>> from crisptree import CrispTreeClassifier, export
-    >>> X, y = {"size": [0.0, 1.0, 8.0, 9.0]}, ["low", "low", "high", "high"]
+    >>> X, y = {"size": [0.0, 1.0, 8.0, 9.0, 10.0]}, ["low", "low", "high", "high", "high"]
     >>> model = CrispTreeClassifier(max_depth=1, split="axis", random_state=0).fit(X, y)
     >>> print(export.sql(model, table="boxes"), end="")  # doctest: +ELLIPSIS
     -- A crisp decision tree, 1 feature, 2 classes, by crisptree.
@@ -53,7 +53,7 @@ def sql(model: Any, *, table: str = "rows") -> str:
     ),
     crisptree_rows AS (
       SELECT r.*,
-        CASE WHEN r."size" <= 4.4...
+        CASE WHEN r."size" <... 4.47...
           THEN 1
           ELSE 0
         END AS crisptree_leaf

@@ -45,7 +45,7 @@ def route_rows(
     check_finite : bool, default=False
         Give None, and no leaves, if any value is infinite or not a number in float32.
     instruction_set : str, default=""
-        One of ``native.router.instruction_sets()``; the empty string takes the widest.
+        One of ``native.router.instruction_sets()``; the empty string takes ``native.instruction_set``.
     """
     if router is None:
         return _by_reference(tree, X, check_finite)

@@ -31,10 +31,11 @@ using AnyRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 using Moments = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Leaves = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+const Kernel* active = &crisptree::scalar_kernel;  // until crisptree.native says which the processor has
+
 const Kernel& kernel_named(const std::string& name) {
-  const auto kernels = crisptree::available_kernels();
-  if (name.empty()) return *kernels.back();
-  for (const Kernel* kernel : kernels) {
+  if (name.empty()) return *active;
+  for (const Kernel* kernel : crisptree::available_kernels()) {
     if (name == kernel->name) return *kernel;
   }
   throw std::invalid_argument("this processor has no instruction set '" + name + "'");
@@ -76,6 +77,7 @@ NB_MODULE(_router, m) {
     for (const Kernel* kernel : crisptree::available_kernels()) names.push_back(kernel->name);
     return names;
   });
+  m.def("set_instruction_set", [](const std::string& name) { active = &kernel_named(name); });
   using ManyLeaves = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
   nb::class_<Forest>(m, "Forest")
       .def(

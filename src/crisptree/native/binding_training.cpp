@@ -3,17 +3,20 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "checks.h"
 #include "coordinates.h"
+#include "processor.h"
 #include "training.h"
 
 namespace nb = nanobind;
@@ -27,20 +30,24 @@ template <int Dimensions>
 using Numbers = Array<const int64_t, Dimensions>;
 using Doubles = Array<const double, 1>;
 
-const TrainingKernels& widest() {
+// The training steps have no scalar variant: "scalar" and "sse2" or "neon" are both what every machine of the kind has.
+const TrainingKernels* kernels_named(const std::string& name) {
 #if defined(__GNUC__) && defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq")) return avx512_training;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_training;
+  if (name == "avx512" && has_avx512()) return &avx512_training;
+  if (name == "avx2" && has_avx2()) return &avx2_training;
 #endif
-  return base_training;
+  if (name == "scalar" || name == "sse2" || name == "neon") return &base_training;
+  throw std::invalid_argument("this processor has no instruction set '" + name + "'");
 }
+
+const TrainingKernels* active = &base_training;  // until crisptree.native says which the processor has
 
 template <class T>
 const TrainingKernel<T>& kernel();
 template <>
-const TrainingKernel<float>& kernel<float>() { return widest().singles; }
+const TrainingKernel<float>& kernel<float>() { return active->singles; }
 template <>
-const TrainingKernel<double>& kernel<double>() { return widest().doubles; }
+const TrainingKernel<double>& kernel<double>() { return active->doubles; }
 
 // One step at a time: what a trainer keeps between steps is not made for two threads.
 class Turn {
@@ -493,6 +500,12 @@ void descend_lines(Array<const float, 2> columns, Numbers<1> y, Doubles weight, 
 NB_MODULE(_training, m) {
   nb::set_leak_warnings(false);
   m.doc() = "Optimiser steps on linear splits; see crisptree.learning.backends.native_steps.";
+#if defined(__VERSION__)
+  m.attr("compiler") = __VERSION__;  // the last bits of training are the compiler's choice too
+#else
+  m.attr("compiler") = "unknown";
+#endif
+  m.def("set_instruction_set", [](const std::string& name) { active = kernels_named(name); });
   nb::class_<Result>(m, "Result")
       .def_ro("log_likelihood", &Result::log_likelihood)
       .def_ro("weight", &Result::weight)

@@ -1,6 +1,7 @@
 #include "router.h"
 
 #include "pool.h"
+#include "processor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -351,8 +352,8 @@ std::vector<const Kernel*> available_kernels() {
   kernels.push_back(&vector128_kernel);
 #endif
 #if defined(__GNUC__) && defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) kernels.push_back(&avx2_kernel);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) kernels.push_back(&avx512_kernel);
+  if (has_avx2()) kernels.push_back(&avx2_kernel);
+  if (has_avx512()) kernels.push_back(&avx512_kernel);
 #endif
   return kernels;
 }

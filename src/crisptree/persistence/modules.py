@@ -21,7 +21,8 @@ def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, An
     """What a file says of the modules, and their stacked parameters."""
     if not isinstance(tree, ModuleTree):
         raise TypeError(f"a {type(tree).__name__} cannot be saved to a model file.")
-    arrays = {name: value.detach().cpu().numpy() for name, value in tree.splits.parameters.items()}
+    # Sorted, because a file that was read gives them in any order.
+    arrays = {name: value.detach().cpu().numpy() for name, value in sorted(tree.splits.parameters.items())}
     name = split if isinstance(split, str) else None
     return {"name": name, "input_shape": list(tree.splits.input_shape)}, arrays
 

@@ -15,8 +15,9 @@ from crisptree.inference import FlatTree
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
 from crisptree.plots.layout import letters
 from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, shortened, text_width, write
+from crisptree.tensors import detach
 from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import whole_number
+from crisptree.view.checks import boolean, whole_number
 from crisptree.view.columns import columns_of
 
 Doubles = npt.NDArray[np.float64]
@@ -99,9 +100,10 @@ def plot_regions(
     """
     view = view_of(model, "plot_regions", class_names=class_names, feature_names=feature_names)
     view.check_has_classes("plot_regions", "plot_tree draws its tree.")
+    hyperplanes, legend = boolean("hyperplanes", hyperplanes), boolean("legend", legend)
     if hasattr(X, "columns") or view.earlier:
         X = view.rows(X)
-    rows = np.asarray(X, dtype=np.float64)
+    rows = np.asarray(detach(X), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
         raise ValueError(
             f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "

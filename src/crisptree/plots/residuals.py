@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import ACCENT, DARK, MUTED
+from crisptree.plots.style import ACCENT, DARK, MUTED, new_axes
+from crisptree.tensors import detach
 from crisptree.view import view_of
 
 KINDS = ("predicted", "residuals")
@@ -57,7 +57,7 @@ def plot_residuals(
         raise TypeError("plot_residuals must have a model that predicts numbers. plot_confusion is for classes.")
     rows, names = view.rows(X), view.class_names
     leaf = view.leaves(rows)
-    truth = np.asarray(y, dtype=np.float64).reshape(len(leaf), -1)
+    truth = np.asarray(detach(y), dtype=np.float64).reshape(len(leaf), -1)
     if truth.shape[1] != len(names) or not 0 <= output < len(names):
         raise ValueError(
             f"`y` must have {len(names)} columns and `output` be one of them; got {truth.shape}, {output}."
@@ -65,8 +65,7 @@ def plot_residuals(
     tables = view.tree.leaf_values()[:, [output, len(names) + output]]
     mean, true = view.tree.predictions(leaf, rows)[:, output], truth[:, output]
     spread = np.sqrt(tables[:, 1])
-    if ax is None:
-        _, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+    ax = new_axes(ax, (4.6, 4.2))
     dots: dict[str, Any] = {"s": 8, "alpha": 0.5, "linewidths": 0, "color": ACCENT}
     if kind == "predicted":
         ends = [min(mean.min(), true.min()), max(mean.max(), true.max())]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, write
+from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, write
 from crisptree.view.model import parts_of
 
 CURVES: tuple[tuple[str, Callable[[Any], float | None]], ...] = (
@@ -57,6 +57,8 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     drawn = np.asarray(axes, dtype=object).reshape(-1)
     if len(drawn) not in (2, 3):
         raise ValueError(f"`axes` must be 2 or 3 axes, for likelihood, steepness and accuracy; got {len(drawn)}.")
+    for ax in drawn:
+        check_axes(ax, "axes")
     pieces = _pieces(records)
     for ax, (label, value) in zip(drawn, CURVES, strict=False):
         _draw_curve(ax, pieces, value)

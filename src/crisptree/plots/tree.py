@@ -18,7 +18,7 @@ from crisptree.plots.sheet import SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, ARROW, DARK, LEFT, MUTED, RIGHT, class_colors, text_width
 from crisptree.plots.weights import as_image
 from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import whole_number_or_none
+from crisptree.view.checks import boolean, whole_number_or_none
 from crisptree.view.influence import effects, most_influential
 
 KINDS: dict[str, tuple[float, dict[str, float]]] = {
@@ -106,6 +106,7 @@ def plot_tree(
     4
     """
     view = view_of(model, "plot_tree", class_names=class_names, feature_names=feature_names)
+    letters, key = boolean("letters", letters), boolean("key", key)
     kind = "image" if view.has_weight_images else "terms" if isinstance(view.tree, FlatTree) else "module"
     (inch, shape), structure = KINDS[kind], view.tree.structure
     if view.image_shape is not None and kind == "image":

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
+from crisptree.labels import check_utf8
 from crisptree.tables.errors import TableError
 from crisptree.tables.number_texts import PLAIN, NumberTexts
 
@@ -107,6 +108,13 @@ class Preprocessing:
     written: NumberTexts = PLAIN
     id: str | None = None
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            check_utf8((*self.input_names, *self.feature_names), "names of columns and categories")
+            check_utf8([self.target], "the name of y")
+        except ValueError as error:
+            raise TableError(str(error)) from None
 
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:

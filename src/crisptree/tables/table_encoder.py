@@ -164,6 +164,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         drop, categorical, numeric = (names(getattr(self, name), name) for name in ("drop", "categorical", "numeric"))
         if both := [name for name in numeric if name in categorical]:
             raise TableError(f"`numeric` and `categorical` must name different columns; both name {both[0]!r}.")
+        if not isinstance(self.keep_constant, bool | np.bool_):
+            raise ValueError(f"`keep_constant` must be True or False; got {self.keep_constant!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
         return Choices(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)

@@ -1,4 +1,4 @@
-"""Numbers that callers give."""
+"""Arguments that callers give."""
 
 from __future__ import annotations
 
@@ -27,3 +27,18 @@ def whole_number(name: str, value: Any, low: int, otherwise: str = "") -> int:
 def whole_number_or_none(name: str, value: Any, low: int) -> int | None:
     """The same where None stands for all there is."""
     return None if value is None else whole_number(name, value, low, ", or None for all")
+
+
+def boolean(name: str, value: Any) -> bool:
+    """The value of a parameter that is True or False.
+
+    Examples
+    --------
+    >>> boolean("legend", 2.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: `legend` must be True or False; got 2.0.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False; got {value!r}.")
+    return bool(value)

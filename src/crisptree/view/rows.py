@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.tensors import detach
+
 Singles = npt.NDArray[np.float32]
 
 MOST_VALUES = 2**27
@@ -26,7 +28,7 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
     if _is_sparse(X):
         X = _with_zeros(X)
     elif not hasattr(X, "columns"):
-        X = np.asarray(X)
+        X = np.asarray(detach(X))
         if X.shape[1:] in _image_shapes(estimator):
             X = X.reshape(len(X), n_features)
         elif X.ndim > 2:
@@ -56,7 +58,7 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
         x = x.to_frame().T
         x = x.infer_objects() if earlier else x.astype(np.float64)
     if not hasattr(x, "columns") and not _is_sparse(x):
-        x = np.asarray(x, dtype=object if earlier and isinstance(x, list | tuple) else None)
+        x = np.asarray(detach(x), dtype=object if earlier and isinstance(x, list | tuple) else None)
         n_features, shape = estimator.tree_.n_features, estimator.image_shape_
         if earlier:  # whose first step knows best what its rows are
             fits, what = x.ndim == 1 or x.shape[:1] == (1,), "as the first step of the Pipeline takes it"
