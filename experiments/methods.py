@@ -65,8 +65,6 @@ SINCE_THEN = {
     "shrinkage": 0.0,
     "penalty_share": "rows",
     "finetune_steepness": "restart",
-    "reanneal": 0,
-    "noise_correlation": 0.0,
     "shifts": 0,
     "signs": None,
     "max_features_per_split": None,
@@ -75,6 +73,7 @@ SINCE_THEN = {
     "leaves": "constant",
     "leaf_penalty": "auto",
     "upper_levels": None,
+    "n_iter_no_change": 10,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 

@@ -90,7 +90,6 @@ EXCEPTIONS = {
     "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
-    "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},
     "estimators/inspecting.py": {"explain", "export", "report"},
@@ -116,7 +115,6 @@ LIBRARIES = {
         "estimators/fitting.py",
         "estimators/fitting_forest.py",
         "estimators/fitting_images.py",
-        "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
         "cli/processes.py",

@@ -45,7 +45,7 @@ def dropout(shape):
 CASES = {
     "noise chosen": PLAIN | {"input_noise": "auto", "shrinkage": "auto", "epochs": 1, "finetune_epochs": 1},
     "best first": PLAIN | {"max_leaf_nodes": 5},
-    "best epoch": PLAIN | {"early_stopping": True, "reanneal": 1},
+    "best epoch": PLAIN | {"early_stopping": True},
     "EM with noise": PLAIN | {"algorithm": "em", "input_noise": 0.4, "l1": 0.01, "l2": 0.01},
     "alternating": PLAIN | {"algorithm": "alternating"},
     "thresholds": PLAIN | {"split": "axis", "max_depth": 2},

@@ -240,7 +240,6 @@ class Search:
         parameters = closed(self.parameters, values, self.image_shape, is_sparse=self.is_sparse) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
-            "reanneal": 0,
         }
         spec = Spec.of(
             parameters,

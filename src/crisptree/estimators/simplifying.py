@@ -65,7 +65,7 @@ def simplify_tree(
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

@@ -24,7 +24,6 @@ ONLY = {
     "algorithm": ("likelihood",),
     "max_leaf_nodes": (None,),
     "leaves": ("constant",),
-    "reanneal": (0,),
     "shifts": (0,),
     "image_shape": (None,),
     "warm_start": (False,),

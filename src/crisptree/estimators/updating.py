@@ -28,7 +28,7 @@ def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tu
     parameters = closed(given, chosen, data.image_shape, is_sparse=is_sparse)
     if grow:
         parameters["max_depth"] = estimator.max_depth  # a choice of less was one for the first rows
-    parameters |= {"grow": "keep", "reanneal": 0, "early_stopping": False}
+    parameters |= {"grow": "keep", "early_stopping": False}
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     problem = Problem(data.part, earlier.statistics.scaling, data.target)
     spec = spec_of(parameters, problem, data.image_shape, seed)

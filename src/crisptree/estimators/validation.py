@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
 
-FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
+FOR_IMAGES = ("roughness", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
 

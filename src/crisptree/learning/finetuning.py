@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.equations.noise import damped_steepness
 from crisptree.learning.backends.base import Models
 from crisptree.learning.checkpoint import array_of
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
-from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
@@ -94,15 +94,16 @@ class TrainedTree(NamedTuple):
     steepness: float
     record: EpochRecord | None = None
 
-    def damped(self, noise: Noise) -> Tree:
+    def damped(self, input_noise: float) -> Tree:
         """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
 
         Its hyperplanes are shorter, and where they lie the same.
         """
-        if not noise.width:
+        if not input_noise:
             return self.tree
         splits = self.tree.splits
-        factor = noise.damped(self.steepness, splits).detach() / self.steepness
+        damped = damped_steepness(self.steepness, input_noise, splits.squared_norms())
+        factor = damped.detach() / self.steepness
         shorter = {name: value.detach() for name, value in splits.parameters.items()}
         for name in ("weight", "bias"):
             shorter[name] = shorter[name] * factor.reshape(-1, *[1] * (shorter[name].dim() - 1))

@@ -21,11 +21,10 @@ from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
 from crisptree.inference.statistics import settled_by
 from crisptree.learning.constraints import Held
-from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
+from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growing import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.linear_leaves import left_over, with_models
-from crisptree.learning.noise import Noise
 from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
@@ -142,8 +141,7 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
 
 def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     """The deterministic tree behind a soft one, before any row has been counted."""
-    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
-    return soft.damped(noise).crisp(problem.scaling, soft.steepness)
+    return soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
 
 
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
@@ -292,40 +290,21 @@ def _tuned(
         best = finetune(tree, work.source, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
-            best, common["zeros"] = _thinned(work, best, common)
-        return _annealed_again(work, best, validation, common), None
+            best = _thinned(work, best, common)
+        return best, None
     if plan.epochs == 0:
         return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
     return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
 
 
-def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
-    """The tree with the weights that may stay, trained on, and which stay zero."""
+def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
+    """The tree with the weights that may stay, trained on."""
     assert work.held is not None
     splits, zeros = work.held.thinned(before.tree.splits, work.samples.mean())
     thinner = replace(before.tree, splits=splits)
     trained = finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros})
-    return trained._replace(record=trained.record or before.record), zeros
-
-
-def _annealed_again(work: Work, best: TrainedTree, validation: Rows | None, common: dict[str, Any]) -> TrainedTree:
-    """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
-
-    Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
-    Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
-    """
-    samples, plan = work.source, work.spec.finetuning.later_half
-    judge = judge_of(work.spec.leaf_penalty, work.spec.row_weight)
-    for _ in range(work.spec.reanneal):
-        if work.on_epoch:  # a callback has asked to stop
-            break
-        again = finetune(best.tree, samples, plan, **common)
-        if again.tree is best.tree:
-            continue
-        now, before = (judge(one.tree, samples, validation or samples) for one in (again, best))
-        best = again if now >= before else best
-    return best
+    return trained._replace(record=trained.record or before.record)
 
 
 @contextmanager

@@ -36,7 +36,6 @@ class Plan:
     roughness: float = 0.0
     penalty_share: str = "rows"
     input_noise: float = 0.0
-    noise_correlation: float = 0.0
     image_shape: tuple[int, ...] | None = None
     feature_groups: tuple[tuple[int, int], ...] = ()
     """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
@@ -71,11 +70,6 @@ class Plan:
     def shrinks_groups(self) -> bool:
         """Whether l1 keeps or drops some features together."""
         return bool(self.l1 and self.feature_groups)
-
-    @property
-    def is_correlated(self) -> bool:
-        """Whether there is noise that moves neighbouring pixels together."""
-        return bool(self.input_noise and self.noise_correlation)
 
     @property
     def final_steepness(self) -> float:

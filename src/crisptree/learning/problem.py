@@ -68,7 +68,7 @@ class Part:
             assert isinstance(rows, ArrayRows)
             rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
         y, weight = torch.from_numpy(self.y).to(device), relative_weights(self.weight).to(device)
-        return Samples(rows, y, weight, target, varying(scaling).to(device), n_jobs)
+        return Samples(rows, y, weight, target, n_jobs)
 
 
 def scaled_samples(
@@ -84,17 +84,12 @@ def scaled_samples(
     rows = scaled_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
     relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
     y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
-    return Samples(rows, y, weight, problem.target, varying(problem.scaling).to(device), n_jobs)
+    return Samples(rows, y, weight, problem.target, n_jobs)
 
 
 def relative_weights(weight: npt.NDArray[np.float64]) -> torch.Tensor:
     """Weights in units of their mean, in single precision.  (n,)"""
     return torch.from_numpy(np.maximum(weight / weight.mean(), SMALLEST_WEIGHT)).to(torch.float32)
-
-
-def varying(scaling: Scaling) -> torch.Tensor:
-    """1 for features that vary, 0 for those that are constant.  (n_features,)"""
-    return torch.from_numpy((scaling.factor != 0).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +157,6 @@ class Problem:
             return X.shape[1]
         sizes = np.abs(X.scaled(self.scaling).data, dtype=np.float64)
         return float(sizes.sum() / len(X))
-
-    @property
-    def varying(self) -> torch.Tensor:
-        """1 for features that vary, 0 for those that are constant.  (n_features,)"""
-        return varying(self.scaling)
 
     def on(
         self, device: torch.device, n_jobs: int | None, shifts: Shifts | None = None, *, as_array: bool = False

@@ -61,8 +61,6 @@ class Samples:
         Positive sample weights.
     target : Target
         What y is.
-    varying : Tensor of shape (n_features,) or None
-        1 for features that vary, 0 for those that are constant; None where all vary.
     n_jobs : int or None, default=1
         Threads that may work on them, where there are enough; what comes out does not depend on it.
     """
@@ -71,7 +69,6 @@ class Samples:
     y: Tensor
     weight: Tensor
     target: Target
-    varying: Tensor | None = None
     n_jobs: int | None = 1
 
     def __len__(self) -> int:

@@ -71,8 +71,6 @@ class Spec:
         How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
     nu : float or None
         The rivals' bound.
-    reanneal : int
-        Further rounds of finetuning.
     patience : int or None
         With early stopping, after how many epochs without a better validation score finetuning ends, with the tree of
         the best epoch; None without.
@@ -105,7 +103,6 @@ class Spec:
     grow: str
     algorithm: str
     nu: float | None
-    reanneal: int
     patience: int | None
     leaf_prior: float
     image_shape: tuple[int, ...] | None
@@ -156,7 +153,6 @@ class Spec:
             grow=parameters["grow"],
             algorithm=parameters["algorithm"],
             nu=parameters.get("nu"),
-            reanneal=parameters["reanneal"],
             patience=parameters["n_iter_no_change"] if parameters["early_stopping"] else None,
             leaf_prior=parameters["leaf_prior"],
             image_shape=image_shape,
@@ -195,7 +191,6 @@ SAME_NAMES = (
     "roughness",
     "penalty_share",
     "input_noise",
-    "noise_correlation",
     "mass_threshold",
 )
 """Parameters that a plan takes over as they are."""

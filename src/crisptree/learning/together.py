@@ -73,7 +73,7 @@ def _joint_samples(parts: Sequence[Part]) -> Samples:
     weight = torch.cat([samples.weight[stumps.groups.rows] for stumps, samples, _ in parts])
     index = torch.cat([_picked(samples).index[stumps.groups.rows] for stumps, samples, _ in parts])
     rows = PickedRows.of(ArrayRows(_picked(first).values), index)
-    return Samples(rows, y, weight, first.target, first.varying, first.n_jobs)
+    return Samples(rows, y, weight, first.target, first.n_jobs)
 
 
 def _picked(samples: Samples) -> PickedRows:

@@ -14,7 +14,6 @@ from torch import Tensor
 from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Trainee, Weighing, penalty_shares
 from crisptree.learning.backends.cuda_leaves import LEAVES
-from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.rows.arrays import ArrayRows
@@ -69,7 +68,6 @@ class Work(ABC):
             self.order = torch.arange(n_taken, device=self.device)
         numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold, SLOPE * plan.input_noise**2)
         self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
-        self.noise = Noise.of(plan, samples.varying, self.settings)
         self.shares = penalty_shares(trainee, plan).to(self.settings)
         self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
         self.pull = torch.zeros_like(self.steepness)
@@ -107,11 +105,7 @@ class Work(ABC):
 
     def damp(self, steepness: Tensor) -> None:
         """The steepness of every split as it is now, under noise on the inputs."""
-        if self.plan.is_correlated:
-            gamma, noise = self.settings[kernels.GAMMA.value], self.settings[kernels.NOISE.value]
-            squares = torch.linalg.vecdot(self.weight, self.noise.correlated(self.weight)).clamp_min(0)
-            steepness.copy_(gamma / torch.sqrt(1 + noise * gamma * gamma * squares))
-        elif self.plan.input_noise:
+        if self.plan.input_noise:
             features = kernels.FEATURES_AT_ONCE
             updates.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
 
@@ -137,11 +131,6 @@ class Work(ABC):
                 self.n_features,
                 FEATURES=kernels.FEATURES_AT_ONCE,
             )
-        if self.plan.is_correlated:
-            # The pull is along S β, not along the weights: it goes into the first part of each split's gradient.
-            moved, first = splits[first_split : first_split + number], slots[first_slot : first_slot + number]
-            self.gradient[first] += (self.pull[:, None] * self.noise.correlated(self.weight))[moved]
-            self.pull.zero_()
         if self.plan.roughness and self.plan.image_shape is not None:
             height, width = self.plan.image_shape[:2]
             line = self.n_features // height

@@ -13,11 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.equations.noise import SLOPE, taps
+from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Doubles, StepByStep, Trainee, penalty_shares
 from crisptree.learning.backends.native_leaves import LEAVES
 from crisptree.learning.batches import Update
-from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.native import training
@@ -33,14 +32,10 @@ class Hyperplanes:
         for parameter in trainee.splits.parameters.values():
             parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
         self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
-        # S β and βᵀSβ are kept up by the kernel as the weights move; under independent noise S β is β itself.
-        noise = Noise.of(plan, samples.varying, samples.weight)
-        correlated = _view(noise.correlated(trainee.splits.parameters["weight"]))
-        self.squares = np.multiply(self.weight, correlated, dtype=np.float64).sum(axis=1)
+        # The kernel updates ‖β‖² as the weights move.
+        self.squares = np.multiply(self.weight, self.weight, dtype=np.float64).sum(axis=1)
         kept = (self.weight, self.weight, self.bias, self.bias, self.bias)
         self.moments = [np.zeros_like(part) for part in kept]
-        self.correlated = correlated if plan.is_correlated else None
-        self.varying = None if noise.varying is None else _view(noise.varying)
         self.shares = _view(penalty_shares(trainee, plan))
 
     def kernel(self, samples: Samples) -> Any:
@@ -60,9 +55,9 @@ class Hyperplanes:
             plan.roughness,
             SLOPE * plan.input_noise**2,
             self.squares,
-            np.asarray(taps(plan.noise_correlation) if plan.is_correlated else [1.0]),
-            self.correlated,
-            self.varying,
+            np.ones(1),
+            None,
+            None,
             self.shares,
             image,
             None if trainee.zeros is None else _view(trainee.zeros),
@@ -73,9 +68,9 @@ class Hyperplanes:
 
     def memory(self) -> dict[str, Tensor]:
         """What must be kept from one epoch to the next, where it lies."""
-        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms", "correlated")
-        places = zip(names, (*self.moments, self.squares, self.correlated), strict=True)
-        return {name: torch.from_numpy(place) for name, place in places if place is not None}
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms")
+        places = zip(names, (*self.moments, self.squares), strict=True)
+        return {name: torch.from_numpy(place) for name, place in places}
 
     def before(self, *, fresh: bool) -> tuple[npt.NDArray[Any], ...]:
         """The splits that responsibilities come from: these as they are now, or as they will be."""

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import node_masses, split_loss
+from crisptree.equations.noise import damped_steepness
 from crisptree.equations.penalties import l2, roughness
 from crisptree.equations.routing import log_path_probabilities
 from crisptree.learning.backends.adam import Adam, FeatureGroups
 from crisptree.learning.backends.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
 from crisptree.learning.batches import Update
-from crisptree.learning.noise import Noise
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.one_thread import Mapping, workers
@@ -67,7 +67,6 @@ class TorchSteps(StepByStep):
     def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
         super().__init__(trainee, samples, plan, fresh=fresh)
         self.shares = penalty_shares(trainee, plan)
-        self.noise = Noise.of(plan, samples.varying, samples.weight)
         self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(trainee, plan))
         values = max(samples.n_features, trainee.structure.n_leaves) * math.prod(samples.y.shape[1:])
         parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
@@ -149,11 +148,15 @@ class TorchSteps(StepByStep):
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
         return self.trainee.scores(splits, x, group)
 
+    def damped_steepness(self, splits: AbstractSplits) -> Tensor:
+        """γ of every split under noise on the inputs.  (n_splits,)"""
+        return damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
+
     def _steepness_of(self, splits: AbstractSplits, place: Tensor | None) -> float | Tensor:
         """γ; under noise on the inputs that of every split, or of every row at its own."""
         if not self.plan.input_noise:
             return self.steepness
-        steepness = self.noise.damped(self.steepness, splits)
+        steepness = self.damped_steepness(splits)
         return steepness if place is None else steepness[place][:, None]
 
     def _differentiate(self, piece: tuple[Tensor, ...]) -> Found:

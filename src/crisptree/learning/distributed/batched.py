@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crisptree.equations.em import node_masses, responsibilities
-from crisptree.equations.noise import SLOPE
+from crisptree.equations.noise import SLOPE, damped_steepness
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities, log_turns
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
 from crisptree.learning.backends.torch_steps import TorchSteps, add_penalty_gradient
@@ -95,7 +95,7 @@ class BatchedGradients:
     def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None:
         self.trainee, self.schedule, self.plan = trainee, schedule, schedule.plan
         self.samples, self.n_shards = rows.joint, len(rows.shards)
-        self.leader = TorchSteps(trainee, rows.none, self.plan, fresh=fresh)  # its optimiser, noise and penalties
+        self.leader = TorchSteps(trainee, rows.none, self.plan, fresh=fresh)  # its optimiser and penalties
         like, splits = rows.none.weight, trainee.splits
         self.layout, groups = Layout.of(schedule, like), schedule.groups
         wide = len(groups.sizes) * (1 if trainee.is_whole_tree else groups.n_groups)
@@ -230,13 +230,17 @@ class BatchedGradients:
     def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
         """Scores of the rows of all tasks and the steepness of their splits.  (t · r, m), and what multiplies it"""
         weight, bias = (splits.parameters[name].detach() for name in ("weight", "bias"))
-        damped = self.leader.noise.damped(self.steepness, splits).detach() if self.plan.input_noise else None
+        damped = self._damped(splits) if self.plan.input_noise else None
         if self.trainee.is_whole_tree:
             scores = torch.baddbmm(bias.expand(len(x), 1, -1), x, weight.T.expand(len(x), -1, -1))
             return scores.reshape(-1, len(bias)), self.steepness if damped is None else damped
         scores = torch.bmm(x, weight[group][:, :, None])[..., 0] + bias[group][:, None]
         own = self.steepness if damped is None else damped[group][:, None].expand_as(scores).reshape(-1, 1)
         return scores.reshape(-1, 1), own
+
+    def _damped(self, splits: AbstractSplits) -> Tensor:
+        """γ of every split under noise on the inputs.  (n_splits,)"""
+        return damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms()).detach()
 
     def _move(self) -> None:
         """The step of all splits that some shard has rows for; sums are zero again."""
@@ -247,10 +251,10 @@ class BatchedGradients:
         by_name = {"weight": gradient[:, :-1], "bias": gradient[:, -1]}
         if self.plan.input_noise:
             # The steepness falls with the norm: −(π/8) σ² γ² Σ g f, where Σ g f follows from the sums themselves.
-            damped = self.leader.noise.damped(self.steepness, splits).detach()
+            damped = self._damped(splits)
             along = torch.linalg.vecdot(weight, by_name["weight"]) + bias * by_name["bias"]
             pull = -SLOPE * self.plan.input_noise**2 * damped.square() * along
-            by_name["weight"] = by_name["weight"] + pull[:, None].to(weight) * self.leader.noise.correlated(weight)
+            by_name["weight"] = by_name["weight"] + pull[:, None].to(weight) * weight
         adam.zero_grad()
         adam.add([by_name[name] for name in adam.parameters])
         add_penalty_gradient(splits, self.plan, self.leader.shares)

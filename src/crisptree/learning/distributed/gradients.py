@@ -43,10 +43,10 @@ class ShardRows:
         start = 0
         for place, shard in enumerate(self.shards):
             rows = ArrayRows(everything[start : start + len(shard)])
-            self.shards[place] = Samples(rows, shard.y, shard.weight, shard.target, shard.varying, shard.n_jobs)
+            self.shards[place] = Samples(rows, shard.y, shard.weight, shard.target, shard.n_jobs)
             start += len(shard)
         y, weight = (torch.cat([getattr(part, name) for part in (self.none, *self.shards)]) for name in ("y", "weight"))
-        return Samples(ArrayRows(everything), y, weight, self.none.target, self.none.varying, self.none.n_jobs)
+        return Samples(ArrayRows(everything), y, weight, self.none.target, self.none.n_jobs)
 
 
 def gradient_units(largest: Doubles, heaviest: float) -> Doubles:

@@ -76,7 +76,7 @@ class SummedRows(ABC):
     Parameters
     ----------
     template : Samples
-        No rows; its device, precision, target and varying features are those of all rows.
+        No rows; its device, precision and target are those of all rows.
     sample : Samples or None
         Some of all rows, on which the stumps of regression trees search for a start.
     """
