@@ -21,10 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from timing import medians, table
 
 from crisptree import CrispTreeClassifier
+from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, compiled
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 DEPTH = 8

@@ -36,6 +36,7 @@ from sklearn.model_selection import train_test_split
 from timing import table
 
 from crisptree import CrispTreeClassifier
+from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
 from crisptree.learning.backends.native_steps import NativeSteps
 from crisptree.learning.batches import Groups, Orders, group_rows
@@ -44,7 +45,6 @@ from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.targets import Classes
 from crisptree.tree import Tree

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from crisptree.blocks import CORES
+from crisptree.data.rows import ArrayRows
 from crisptree.learning.backends.torch_steps import VALUES_AT_ONCE, TorchSteps
 from crisptree.learning.batches import Groups, Orders
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.targets import Classes, SoftClasses
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import n_threads, row_blocks
+from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
 from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.one_thread import one_thread, workers
-from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from crisptree.data.windows import Windows
 from crisptree.learning.backends import BACKENDS, quickest
 from crisptree.learning.backends.cuda_work import kernels
 from crisptree.learning.batches import Groups
@@ -18,7 +19,6 @@ from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.plan import Plan
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
-from crisptree.rows.windows import Windows
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from crisptree.data.windows import Windows
 from crisptree.learning.backends import cuda_steps
 from crisptree.learning.backends.cuda_steps import CudaSteps, kernels
 from crisptree.learning.backends.torch_steps import TorchSteps
@@ -12,7 +13,6 @@ from crisptree.learning.batches import Groups
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.plan import Plan
 from crisptree.learning.stumps import Stumps
-from crisptree.rows.windows import Windows
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from crisptree.data.rows import learn_scaling
 from crisptree.learning.batches import Groups
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.starts import QUANTILES, _quantiles, best_start
-from crisptree.rows.base import learned_scaling
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
 from tests.toys import plain_regressor
@@ -19,7 +19,7 @@ def valley(n=600, seed=0):
 
 
 def started(X, y, weight):
-    problem = Problem(Part(X, y[:, None], weight), learned_scaling(X, weight, "feature", 1), Gaussians(2))
+    problem = Problem(Part(X, y[:, None], weight), learn_scaling(X, weight, "feature", 1), Gaussians(2))
     samples, _ = problem.on(torch.device("cpu"), 1)
     random = ObliqueSplits.initial(torch.zeros(1, X.shape[1]), torch.Generator().manual_seed(0))
     groups = Groups.everything(len(y), torch.device("cpu"))

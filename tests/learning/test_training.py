@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import log_likelihoods
 from crisptree.learning.backends.base import penalty_shares
 from crisptree.learning.backends.torch_steps import add_penalty_gradient
@@ -15,7 +16,6 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import ALGORITHMS, DivergenceError, train
-from crisptree.scaling import Scaling
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.images import Canvas, WindowView
+from crisptree.data.images import Canvas, WindowView
+from crisptree.data.windows import Windows
 from crisptree.learning import train as training_loop
 from crisptree.learning.backends.native_steps import NativeSteps
 from crisptree.learning.backends.torch_steps import TorchSteps
@@ -13,7 +14,6 @@ from crisptree.learning.growing import grow, single_leaf
 from crisptree.learning.plan import Plan
 from crisptree.learning.spec import Limits
 from crisptree.native import training
-from crisptree.rows.windows import Windows
 from crisptree.splits import kind_of
 from tests.images.test_windows import images_of
 from tests.learning.comparing import largest_difference, trained

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
 from crisptree.inference.cutting import cut
 from crisptree.learning.fitting import fit_tree
@@ -14,7 +15,6 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.scaling import Scaling
 from crisptree.targets import TARGETS, Target
 from crisptree.tree import Tree
 from tests.toys import plain_tree

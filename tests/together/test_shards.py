@@ -8,6 +8,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
 from crisptree.learning.distributed.batched import BatchedGradients
 from crisptree.learning.distributed.gradients import NativeGradients
@@ -21,7 +22,6 @@ from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import LeafGroups, SummedLevel
 from crisptree.learning.sources.shards import ShardedRows
 from crisptree.learning.train import DivergenceError
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
@@ -15,7 +16,6 @@ from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
-from crisptree.scaling import Scaling
 from crisptree.streams import Batches
 from crisptree.targets import Target
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
 from crisptree.blocks import CORES
+from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
@@ -32,7 +33,6 @@ from crisptree.learning.distributed.rows import Shards, joined
 from crisptree.learning.distributed.survey import Survey
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.shards import ShardedProblem
-from crisptree.scaling import Scaling
 from crisptree.targets import Target
 from crisptree.tensors import detach
 

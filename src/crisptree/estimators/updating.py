@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of
@@ -17,7 +18,6 @@ from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.problem import Problem
 from crisptree.learning.updating import update_tree
-from crisptree.rows.sparse import SparseRows
 
 
 def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tuple[CrispTree, list[EpochRecord]]:

@@ -36,9 +36,9 @@ from crisptree.targets import Classes, Gaussians, SoftClasses, Target
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
+    from crisptree.data.sparse import SparseRows
     from crisptree.estimators.numbers import NumberScale
     from crisptree.learning.problem import Part
-    from crisptree.rows.sparse import SparseRows
 
 
 MOST_FOR_LINEAR_LEAVES = 512

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads, row_blocks
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
 from crisptree.warning import CrispTreeWarning
 
 TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np.uint8))

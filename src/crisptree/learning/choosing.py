@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from crisptree.data.rows import learn_scaling
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.cutting import cut
 from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
@@ -17,7 +18,6 @@ from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
-from crisptree.rows.base import learned_scaling
 
 Doubles = npt.NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class Fold:
     def rescaled(self, scale: str | None, n_jobs: int | None) -> Fold:
         """The same rows on another scale."""
         rows = self.problem.training
-        scaling = learned_scaling(rows.X, rows.weight, scale, n_jobs)
+        scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
         return replace(self, problem=Problem(rows, scaling, self.problem.target))
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import n_threads
+from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree
 from crisptree.learning.backends.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree
@@ -36,8 +37,6 @@ from crisptree.learning.samples import Samples
 from crisptree.learning.spec import Spec
 from crisptree.learning.stumps import Outcome
 from crisptree.one_thread import workers
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.picked import PickedRows
 
 PAIRS_AT_ONCE = 2**24
 """So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""

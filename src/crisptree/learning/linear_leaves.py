@@ -12,13 +12,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
 from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.samples import Samples
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians, Target
 from crisptree.tree import Tree

@@ -11,16 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from crisptree.data.rows import ArrayRows, RawRows, ShiftedImages, scale_rows
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.inference.statistics import Counted, SomeTree, counted
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.samples import Samples
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.base import RawRows, scaled_rows
-from crisptree.rows.shifted import ShiftedImages
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
 from crisptree.targets import Target
 
 Result = TypeVar("Result")
@@ -63,7 +61,7 @@ class Part:
         as_array: bool = False,
     ) -> Samples:
         """The scaled rows with y and weights on the training device, shifted in every epoch if they are to be."""
-        rows = scaled_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
+        rows = scale_rows(self.X, scaling, device, n_jobs, as_array=as_array or shifts is not None)
         if shifts is not None:
             assert isinstance(rows, ArrayRows)
             rows = ShiftedImages.of(rows.values, shifts.image_shape, shifts.reach)
@@ -81,7 +79,7 @@ def scaled_samples(
     as_array: bool = False,
 ) -> Samples:
     """Some of a problem's rows on the training device, their weights relative to the mean of all."""
-    rows = scaled_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
+    rows = scale_rows(part.X, problem.scaling, device, n_jobs, as_array=as_array)
     relative = np.maximum(part.weight / mean_weight, SMALLEST_WEIGHT)
     y, weight = torch.from_numpy(part.y).to(device), torch.from_numpy(relative).float().to(device)
     return Samples(rows, y, weight, problem.target, n_jobs)

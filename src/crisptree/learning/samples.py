@@ -13,14 +13,11 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import n_threads
+from crisptree.data.rows import Rows, ShiftedImages, SparseTrainingRows, UnscaledRows
+from crisptree.data.windows import Windows
 from crisptree.equations.routing import goes_right
 from crisptree.learning.batches import Groups
 from crisptree.native import training
-from crisptree.rows.base import Rows
-from crisptree.rows.shifted import ShiftedImages
-from crisptree.rows.sparse_training import SparseTrainingRows
-from crisptree.rows.unscaled import UnscaledRows
-from crisptree.rows.windows import Windows
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.targets import Target
 from crisptree.tree import Tree

@@ -14,14 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.learning.batches import Groups, Orders
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.plan import Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.learning.train import EpochEnd, train
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.picked import PickedRows
 from crisptree.splits import AbstractSplits
 
 

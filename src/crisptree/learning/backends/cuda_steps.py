@@ -15,13 +15,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from crisptree.data.rows import ArrayRows
 from crisptree.learning.backends.base import EpochResult, Trainee
 from crisptree.learning.backends.cuda_graphs import launching, on_device, recorded
 from crisptree.learning.backends.cuda_leaves import LEAVES
 from crisptree.learning.backends.cuda_work import StumpWork, TreeWork, Work, kernels
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import ObliqueSplits
 from crisptree.warning import CrispTreeWarning
 

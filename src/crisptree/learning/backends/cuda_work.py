@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.data.rows import ArrayRows
 from crisptree.equations.noise import SLOPE
 from crisptree.learning.backends.base import Trainee, Weighing, penalty_shares
 from crisptree.learning.backends.cuda_leaves import LEAVES
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
-from crisptree.rows.arrays import ArrayRows
 
 kernels: Any
 updates: Any

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.data.rows import ArrayRows
 from crisptree.learning.backends.base import Doubles
 from crisptree.learning.backends.native_leaves import LEAVES
 from crisptree.learning.backends.native_steps import Hyperplanes, NativeSteps
@@ -20,7 +21,6 @@ from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.schedule import Schedule, Turn
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.rows.arrays import ArrayRows
 
 MOST_UNITS = 2.0**50
 OUT_OF_BOUNDS = 2**32

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
 from crisptree.learning.problem import Part
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
 
 
 class Survey(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Doubles, Scaling, scaled
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Doubles, Scaling, scaled
 
 MOST_FEATURES = 2**31 - 1
 
@@ -96,7 +96,7 @@ class SparseRows:
         values[self.row, self.index] = self.data
         return values
 
-    def learned_scaling(self, sample_weight: Doubles, kind: str | None) -> Scaling:
+    def learn_scaling(self, sample_weight: Doubles, kind: str | None) -> Scaling:
         """Weighted statistics of the rows. Zero stays zero: features are divided by their spread and not centred."""
         total, weight = sample_weight.sum(), sample_weight[self.row]
         mean = self._sums(weight * self.data) / total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crisptree.scaling import Scaling
+from crisptree.data.scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False)

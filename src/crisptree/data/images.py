@@ -1,5 +1,8 @@
-"""What a pixel's row of features is, the window around it at one scale or at several, and images laid out one below the
-other, mirrored beyond their borders, so that a window is a table of offsets.
+"""Images as training rows: every pixel is a row, whose features are the window around it. NumPy only.
+
+``WindowView`` says what a window is; a ``Canvas`` lays images out one below the other, mirrored beyond their borders,
+so that a window is a table of offsets (``Windows``). Filters sum in double precision and one fixed order: the same
+image gives the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -10,15 +13,59 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.images.filters import Image, smoothed
-from crisptree.rows.windows import Windows
+from crisptree.data.windows import Windows
+
+Image = npt.NDArray[np.float32]
+
+REACH = 3
+"""The kernel ends so many standard deviations from its middle."""
+
+
+def smooth_image(image: Image, scale: int) -> Image:
+    """The image under a Gaussian of standard deviation scale / 2; beyond its border it is mirrored.
+
+    Samples ``scale`` pixels apart then miss little of what lies between them. A scale of 1 leaves the image as it is.
+    (height, width, channels) → the same, channel by channel
+    """
+    if scale == 1:
+        return image
+    reach = int(np.ceil(REACH * scale / 2))
+    kernel = np.exp(-2 * (np.arange(-reach, reach + 1) / scale) ** 2)
+    kernel /= kernel.sum()
+    for _ in range(2):  # along the columns, then, turned, along the lines
+        lines = np.pad(image, [(reach, reach), (0, 0), (0, 0)], mode="reflect")
+        total = np.zeros(image.shape)
+        for tap, share in enumerate(kernel):
+            total += share * lines[tap : tap + len(image)]
+        image = total.astype(np.float32).swapaxes(0, 1)
+    return image
+
+
+def normalise_image(image: Image) -> Image:
+    """The image with mean 0 and standard deviation 1 in every channel; a channel of one value becomes 0.
+
+    Parameters
+    ----------
+    image : ndarray of shape (height, width, channels)
+        Finite numbers.
+
+    Examples
+    --------
+    >>> normalise_image(np.array([[1.0], [3.0]], dtype=np.float32)[None]).ravel()
+    array([-1.,  1.], dtype=float32)
+    """
+    values = image.reshape(-1, image.shape[2]).astype(np.float64)
+    centered = values - np.cumsum(values, axis=0)[-1] / len(values)
+    spread = np.sqrt(np.cumsum(centered**2, axis=0)[-1] / len(values))
+    factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=values.max(axis=0) > values.min(axis=0))
+    return (centered * factor).astype(np.float32).reshape(image.shape)
 
 
 @dataclass(frozen=True)
 class WindowView:
     """``window`` × ``window`` samples around a pixel, at every scale, of every channel.
 
-    At scale 1 they are the pixels themselves; at scale s they lie s pixels apart on the smoothed image, so that the
+    At scale 1 they are the pixels themselves; at scale s they lie s pixels apart on the smooth_image image, so that the
     window reaches s times as far. Features are ordered by line, column, scale and channel: each scale of each channel
     is a plane of one image of shape (window, window, planes), and what is known of images holds for it.
     """
@@ -79,7 +126,7 @@ class Canvas:
         pixels = np.zeros((sum(heights), pitch, view.n_planes), dtype=np.float32)
         margins = ((margin, margin), (margin, margin), (0, 0))
         for image, top, height, (_, width) in zip(images, tops, heights, shapes, strict=True):
-            planes = np.concatenate([smoothed(image, scale) for scale in view.scales], axis=2)
+            planes = np.concatenate([smooth_image(image, scale) for scale in view.scales], axis=2)
             pixels[top : top + height, : width + 2 * margin] = np.pad(planes, margins, mode="reflect")
         return cls(pixels, view, shapes, tops)
 
