@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES
+from crisptree.blocks import n_threads
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
@@ -90,8 +90,8 @@ def fit_together(
     team = Team(exact=sums != "plain")
     team.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards, sums))
     _check_same(team, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards, "sums": sums})
-    if parameters["n_jobs"] is None:  # processes of one machine share its cores
-        parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    # Processes of one machine share its cores.
+    parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = team.by_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
     given = team.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
     names, image_shape = _agree_on_columns(team, given)
