@@ -24,6 +24,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
+from crisptree.learning.row_routing import leaves_of
+from crisptree.learning.sharded.fitting import Whole
+from crisptree.learning.sharded.groups import ShardedGroups
+from crisptree.learning.sharded.growing import Level
+from crisptree.learning.sharded.steps import ShardedSteps
+from crisptree.learning.sharded.team import Team
+from crisptree.learning.sharded.work import Work
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
 from timing import table
@@ -34,14 +41,7 @@ from crisptree.learning.backends.native_steps import NativeSteps
 from crisptree.learning.batches import Groups, Orders, group_rows
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.row_routing import leaves_of
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.fitting import Whole
-from crisptree.learning.sharded.groups import ShardedGroups
-from crisptree.learning.sharded.growing import Level
-from crisptree.learning.sharded.steps import ShardedSteps
-from crisptree.learning.sharded.team import Team
-from crisptree.learning.sharded.work import Work
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
 from crisptree.rows.arrays import ArrayRows
@@ -94,7 +94,9 @@ def some_tree(p: int) -> Tree:
     """A complete tree that knows something, the same in every process."""
     X, y = data(4000, p)
     with alone():
-        model = CrispTreeClassifier(**PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0)
+        model = CrispTreeClassifier(
+            **PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0, n_jobs=-1
+        )
         return Tree.soft(model.fit(X, y).tree_)
 
 
