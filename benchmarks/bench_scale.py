@@ -94,7 +94,9 @@ def some_tree(p: int) -> Tree:
     """A complete tree that knows something, the same in every process."""
     X, y = data(4000, p)
     with alone():
-        model = CrispTreeClassifier(**PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0)
+        model = CrispTreeClassifier(
+            **PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0, n_jobs=-1
+        )
         return Tree.soft(model.fit(X, y).tree_)
 
 

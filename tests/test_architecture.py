@@ -68,7 +68,7 @@ EXCEPTIONS = {
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
     "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "report/number_page.py": {"export"},  # the drawn tree and its rules
-    "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
+    "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
     "estimators/choices.py": {"learning"},
@@ -82,7 +82,8 @@ EXCEPTIONS = {
     "estimators/fitting_forest.py": {"learning"},
     "estimators/forest_choices.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
-    "estimators/simplifying.py": {"learning"},
+    "estimators/base.py": {"one_thread"},  # inside the guard of every fit
+    "estimators/simplifying.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
     "estimators/together_answers.py": {"learning"},

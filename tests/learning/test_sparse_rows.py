@@ -119,7 +119,7 @@ def test_a_weight_moves_only_where_a_row_has_a_value(monkeypatch):
 @pytest.mark.parametrize("structure", [FIGURE_1, random_structure(25, 1)])
 def test_sparse_rows_take_the_same_steps_for_any_number_of_threads(structure, monkeypatch):
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
-    monkeypatch.setattr("crisptree.blocks.CORES", 3)
+    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 3)
     plan = Plan("likelihood", epochs=3, batch_size=60, learning_rate=0.05, input_noise=0.3, mass_threshold=1e-3)
     found = []
     for n_jobs in (1, 3):

@@ -181,7 +181,9 @@ class CrispTreeClassifier(
     device : str, default="auto"
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
+        Threads of fits and predictions. None is 1, or what a ``joblib.parallel_config`` context says; -1 takes all
+        available cores (CPU affinity and cgroup quota are honoured), -2 all but one. Results are the same, bit for bit,
+        for any number.
     verbose : int, default=0
         1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None

@@ -241,11 +241,11 @@ class TreeParameters(Declared):
     n_jobs: int | None = parameter(
         default=None,
         rule=Rule(
-            lambda value: value is None or value == -1 or whole(1, high=2**31 - 1).holds(value),
-            "None or -1 for all cores, or a whole number of at least 1",
+            lambda value: value is None or (whole(-(2**31), high=2**31 - 1).holds(value) and value != 0),
+            "None, or a whole number other than 0: 1 or more threads, -1 for all available cores, -2 for all but one",
         ),
         flag="--jobs",
-        help="Threads; by default all cores.",
+        help="Threads; by default all available cores, -2 is all but one.",
     )
     verbose: int = parameter(
         default=0,

@@ -20,11 +20,13 @@ from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.simplifying import simplify
+from crisptree.one_thread import one_thread
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
 
 
+@one_thread()
 def simplify_tree(
     estimator: Any,
     X: Any,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES
+from crisptree.blocks import n_threads
 from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
@@ -84,8 +84,8 @@ def fit_together(
     group = ProcessGroup()
     group.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards))
     _check_same(group, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards})
-    if parameters["n_jobs"] is None:  # processes of one machine share its cores
-        parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    # Processes of one machine share its cores.
+    parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
     given = group.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
     names, image_shape = _agree_on_columns(group, given)

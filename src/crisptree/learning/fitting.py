@@ -29,7 +29,6 @@ from crisptree.learning.problem import Problem, Shifts
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
 from crisptree.learning.spec import Spec
-from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
@@ -124,9 +123,8 @@ def tuned_tree(
     return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
 
 
-@one_thread()
 def kind_for(spec: Spec, problem: Problem) -> SplitKind:
-    """The kind of splits that grow; modules are tried here, which asks torch for its threads the first time."""
+    """The kind of splits that grow; modules are tried here."""
     return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
@@ -313,7 +311,6 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch
     device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
-        stack.enter_context(one_thread())
         if kind.draws:
             stack.enter_context(seeded(spec.seed, device))
         yield device

@@ -18,7 +18,6 @@ from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
-from crisptree.one_thread import one_thread
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
@@ -61,7 +60,6 @@ class Counted(NamedTuple):
         return float(right.sum() / self.target.weight(self.validation).sum())
 
 
-@one_thread()
 def simplify(
     tree: CrispTree,
     spec: Spec,
