@@ -21,7 +21,7 @@ from timing import table
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_connect4
-from crisptree.learning.backends.native_steps import NativeSteps
+from crisptree.learning.engines.native_engine import NativeSteps
 from crisptree.learning.history import EpochRecord
 
 

@@ -38,11 +38,10 @@ from timing import table
 from crisptree import CrispTreeClassifier
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.batches import Groups, Orders, group_rows
+from crisptree.learning.engines.native_engine import NativeSteps
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Groups, Orders, Samples, group_rows
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
 from crisptree.splits import kind_of

@@ -17,10 +17,9 @@ import torch
 
 from crisptree.blocks import available_cores
 from crisptree.data.rows import ArrayRows
-from crisptree.learning.backends.torch_steps import VALUES_AT_ONCE, TorchSteps
-from crisptree.learning.batches import Groups, Orders
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines.torch_engine import VALUES_AT_ONCE, TorchSteps
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Orders, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
 from crisptree.splits import kind_of

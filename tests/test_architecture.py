@@ -66,7 +66,7 @@ EXCEPTIONS = {
     "targets/soft_classes.py": {"equations"},  # inside the method that trains
     "targets/gaussians.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
-    "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
+    "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "report/number_page.py": {"export"},  # the drawn tree and its rules
     "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},

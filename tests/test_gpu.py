@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, CrispPixelRegressor, CrispSegmenter
-from crisptree.learning.backends import cuda_graphs
+from crisptree.learning.engines import cuda_graphs
 from tests.toys import clouds, plain_regressor, plain_tree, ridges
 
 pytestmark = [

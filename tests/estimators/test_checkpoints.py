@@ -128,7 +128,7 @@ def test_sparse_rows_and_shifted_images_go_on_too(tmp_path, monkeypatch):
 def test_a_share_of_the_rows_per_epoch_walks_on_through_its_order(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     from crisptree.estimators import fitting
-    from crisptree.learning.spec import Spec
+    from crisptree.learning.options import Spec
 
     class Sharing(Spec):
         @classmethod

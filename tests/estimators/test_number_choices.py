@@ -15,7 +15,7 @@ from crisptree.estimators.folds import folds_of
 from crisptree.estimators.forest_choices import Answers
 from crisptree.learning.choosing import Trial
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor
 from tests.toys import plain_regressor

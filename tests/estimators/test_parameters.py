@@ -72,7 +72,7 @@ def test_every_word_is_known_where_it_is_used():
     from crisptree.data.scaling import SCALES
     from crisptree.equations.annealing import SCHEDULES
     from crisptree.equations.decay import DECAYS
-    from crisptree.learning.train import ALGORITHMS
+    from crisptree.learning.loop import ALGORITHMS
     from crisptree.splits import KINDS, MODULES
 
     words = {

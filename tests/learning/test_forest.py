@@ -9,8 +9,8 @@ import torch
 from crisptree.data.rows import ArrayRows, PickedRows, learn_scaling
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.forest import Bag, fit_forest
-from crisptree.learning.problem import Part, Problem, relative_weights
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem, relative_weights
 from crisptree.targets import Classes, Gaussians
 from tests.estimators.forests import parameters
 

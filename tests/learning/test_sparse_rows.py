@@ -10,12 +10,11 @@ from scipy import sparse
 from crisptree.data.rows import SparseTrainingRows
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
-from crisptree.learning.backends import BACKENDS, quickest
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines import BACKENDS, quickest
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.growing import grow, single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import grow, single_leaf
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import KINDS, ObliqueSplits

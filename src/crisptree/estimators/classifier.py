@@ -27,7 +27,7 @@ from crisptree.streams import as_batches
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class CrispTreeClassifier(

@@ -30,8 +30,8 @@ from crisptree.inference.statistics import SomeTree
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
 from crisptree.targets import Classes, SoftClasses, Target
 from crisptree.tree import Tree

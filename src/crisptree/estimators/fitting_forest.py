@@ -29,8 +29,8 @@ from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import SoftClasses, Target
 
 Doubles = npt.NDArray[np.float64]

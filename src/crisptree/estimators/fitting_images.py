@@ -16,7 +16,7 @@ from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
 from crisptree.inference import CrispTree
 from crisptree.learning.history import Ending
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.task import Part, Problem
 
 
 class KnownImages(NamedTuple):

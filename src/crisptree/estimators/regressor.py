@@ -31,7 +31,7 @@ from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 

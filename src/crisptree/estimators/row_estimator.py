@@ -28,7 +28,7 @@ from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.learning.choosing import Trial
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class RowEstimator(RowParameters, TreeEstimator):

@@ -18,8 +18,8 @@ from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.simplifying import simplify
+from crisptree.learning.simplification import simplify
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
 
 TOLERANCE = 0.01

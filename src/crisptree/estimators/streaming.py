@@ -14,8 +14,8 @@ from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_
 from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
-from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
+from crisptree.learning.task import Part, Problem
 from crisptree.streams import Batches
 from crisptree.targets import Target
 

@@ -15,8 +15,8 @@ from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.numbers import SAME, NumberScale, check_numbers
 from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
-from crisptree.learning.problem import Part
 from crisptree.learning.sources.batches import Totals
+from crisptree.learning.task import Part
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target
 

@@ -29,10 +29,9 @@ from crisptree.estimators.together_answers import Agreed, Given, agreed_classes,
 from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
-from crisptree.learning.distributed.rows import Shards, joined
-from crisptree.learning.distributed.survey import Survey
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.distributed.rows import Shards, Survey, joined
 from crisptree.learning.sources.shards import ShardedProblem
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Target
 from crisptree.tensors import detach
 

@@ -15,9 +15,9 @@ from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import carried_over, with_ranges
+from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Problem
-from crisptree.learning.updating import update_tree
+from crisptree.learning.task import Problem
 
 
 def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tuple[CrispTree, list[EpochRecord]]:

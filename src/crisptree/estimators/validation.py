@@ -38,7 +38,7 @@ from crisptree.tensors import detach
 if TYPE_CHECKING:
     from crisptree.data.sparse import SparseRows
     from crisptree.estimators.numbers import NumberScale
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
@@ -77,7 +77,7 @@ class TrainingData:
     @property
     def part(self) -> Part:
         """The rows as training takes them."""
-        from crisptree.learning.problem import Part
+        from crisptree.learning.task import Part
 
         return Part(self.X, self.y, self.weight)
 

@@ -12,10 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends.base import Models, Steps, Trainee
-from crisptree.learning.batches import Groups, group_rows
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines.base import Models, Steps, Trainee
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target

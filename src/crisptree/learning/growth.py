@@ -18,17 +18,21 @@ import torch
 from torch import Tensor
 
 from crisptree.baselines.thresholds import Least, best_thresholds, rounded_down
-from crisptree.learning.batches import Groups, group_rows
 from crisptree.learning.constraints import Held, begun, with_drawn_features
 from crisptree.learning.history import Listener, StopTraining
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.loop import EpochEnd, reporting, train
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.learning.sources.base import LeafGroups, SummedLevel, SummedRows
-from crisptree.learning.spec import Limits
-from crisptree.learning.starts import best_start, looked_around
-from crisptree.learning.stumps import Outcome, Stumps, started_tables
-from crisptree.learning.together import Part, train_together
-from crisptree.learning.train import EpochEnd, reporting, train
+from crisptree.learning.stumps import (
+    Outcome,
+    Stumps,
+    TreeStumps,
+    best_start,
+    looked_around,
+    started_tables,
+    train_together,
+)
 from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
 from crisptree.splits.axis import AxisSplits
 from crisptree.structure import TreeStructure
@@ -456,7 +460,7 @@ def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]
     )
 
     def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
-        parts = [Part(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
+        parts = [TreeStumps(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
         train_together(parts, plan, on_epoch=on_epoch, name=name)
 
     def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from crisptree.learning.backends import cuda_graphs
-from crisptree.learning.backends.cuda_graphs import n_streams, streams
+from crisptree.learning.engines import cuda_graphs
+from crisptree.learning.engines.cuda_graphs import n_streams, streams
 
 GIB = 2**30
 

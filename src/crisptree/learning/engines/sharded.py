@@ -1,85 +1,22 @@
-"""What shards add to the gradients of a step, and the step itself when those of all shards are there.
+"""The engine of a process group: gradients of all shards are added up, and all processes take the same step.
 
-Sums are (n_splits, n_features + 2): weights, bias, and how many shards had rows at a split. They are integers of some
-unit, so that no order of the shards changes them.
+The native kernel adds them up where they arise; ``sharded_torch`` does the same on any device.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.data.rows import ArrayRows
-from crisptree.learning.backends.base import Doubles
-from crisptree.learning.backends.native_leaves import LEAVES
-from crisptree.learning.backends.native_steps import Hyperplanes, NativeSteps
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.distributed.schedule import Schedule, Turn
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.samples import Samples
-
-MOST_UNITS = 2.0**50
-OUT_OF_BOUNDS = 2**32
-"""What a shard counts for whose gradients are not finite, or more than so many units."""
-
-FINENESS = 40
-"""A gradient of γ · the largest value of a feature · the largest weight of a row is so many bits long."""
-
-
-class ShardRows:
-    """What the steps need of some shards: their rows, none for a process that only follows, and the units of sums."""
-
-    def __init__(self, shards: list[Samples], none: Samples, units: Doubles) -> None:
-        self.shards, self.none, self.units = shards, none, units
-
-    @cached_property
-    def joint(self) -> Samples:
-        """The rows of all shards here, after each other. The shards become views of it: nothing is held twice."""
-        everything = torch.cat([self.none.rows.arrays[0], *(shard.rows.arrays[0] for shard in self.shards)])
-        start = 0
-        for place, shard in enumerate(self.shards):
-            rows = ArrayRows(everything[start : start + len(shard)])
-            self.shards[place] = Samples(rows, shard.y, shard.weight, shard.target, shard.n_jobs)
-            start += len(shard)
-        y, weight = (torch.cat([getattr(part, name) for part in (self.none, *self.shards)]) for name in ("y", "weight"))
-        return Samples(ArrayRows(everything), y, weight, self.none.target, self.none.n_jobs)
-
-
-def gradient_units(largest: Doubles, heaviest: float) -> Doubles:
-    """The unit of every weight's gradient, and of the bias's, for γ from 1 to 2.  (n_features + 1,)
-
-    A row adds γ x w to a gradient at most, w being its weight beside the mean of its batch, so that the sum of a batch
-    is no more than γ max|x| times how much heavier than others its rows are. 2¹⁰ times as much would be told.
-    """
-    bounds = np.append(largest, 1.0) * max(heaviest, 1.0)
-    _, exponent = np.frexp(bounds)
-    return np.where(bounds > 0, np.ldexp(1.0, np.maximum(exponent - FINENESS, -1000)), 1.0)
-
-
-class Found(NamedTuple):
-    """Of every shard here the leaf statistics, log-likelihood and weight of an epoch; whether gradients were in bounds.
-
-    They are added up over all processes, and so is whether they were.
-    """
-
-    parts: list[tuple[Any, float, float]]
-    is_good: bool
-
-
-class Gradients(Protocol):
-    """Who computes them."""
-
-    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None: ...
-
-    def memory(self) -> dict[str, Tensor]:
-        """What the optimiser remembers."""
-
-    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
-        """All steps of an epoch, its rows in an order of the seed."""
+from crisptree.learning.engines.base import DivergenceError, EpochResult, all_finite
+from crisptree.learning.engines.native_engine import LEAVES, Hyperplanes, NativeSteps
+from crisptree.learning.engines.shard_schedule import Found, Gradients, Schedule, ShardedGroups, ShardRows, Turn
+from crisptree.learning.engines.sharded_torch import BatchedGradients
+from crisptree.learning.options import Pace, Plan
 
 
 class NativeGradients:
@@ -145,3 +82,53 @@ class NativeGradients:
         else:
             result = getattr(kernel, leaves.stumps)(*common)
         self.found[place] += result.log_likelihood, result.weight
+
+
+def gradients_for(trainee: Any, rows: ShardRows, plan: Plan) -> type[Gradients]:
+    """By the native kernel, where it can."""
+    return NativeGradients if NativeGradients.supports(trainee, rows, plan) else BatchedGradients
+
+
+class ShardedSteps:
+    """Steps whose gradients all shards add to."""
+
+    def __init__(
+        self,
+        trainee: Any,
+        groups: ShardedGroups,
+        rows: ShardRows,
+        plan: Plan,
+        group: ProcessGroup,
+        generator: torch.Generator,
+        *,
+        fresh: bool,
+    ) -> None:
+        self.trainee, self.group, self.generator = trainee, group, generator
+        weights = [
+            torch.zeros(groups.n_groups, dtype=torch.float64, device=samples.device).index_add_(
+                0, own.group, samples.weight[own.rows].double()
+            )
+            for samples, own in zip(rows.shards, groups.own, strict=True)
+        ]
+        mean_weight = group.total(weights, (groups.n_groups,)) / groups.sizes.sum(axis=0)
+        schedule = Schedule(groups, plan, mean_weight)
+        self.gradients = gradients_for(trainee, rows, plan)(trainee, rows, schedule, fresh=fresh)
+        self.shape = len(trainee.leaves), trainee.n_places * rows.none.target.n_statistics
+
+    def memory(self) -> dict[str, Tensor]:
+        return self.gradients.memory()
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        """All steps; the order of the rows is drawn here."""
+        seed = int(torch.randint(2**62, (), generator=self.generator))
+        found, is_good = self.gradients.epoch(pace, seed, self.group)
+        if not is_good:
+            raise DivergenceError(
+                "gradients must stay within 2^10 times the largest value of their feature (steepness "
+                f"{pace.steepness:g}), and be numbers; some did not. Lower learning_rate, steepness_step or the "
+                "weights of heavy rows, or train with scale='feature'."
+            )
+        counts = self.group.total([counts for counts, _, _ in found], self.shape)
+        log_likelihood, weight = self.group.total([numbers for _, *numbers in found], (2,))
+        result = torch.from_numpy(counts).to(self.trainee.leaves)
+        return EpochResult(result, float(-log_likelihood / weight), all_finite(self.trainee.splits))

@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from crisptree.equations.routing import log_likelihoods
-from crisptree.learning import train as training_loop
-from crisptree.learning.backends.native_leaves import best_entries
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.backends.torch_steps import TorchSteps
-from crisptree.learning.batches import Groups
+from crisptree.learning import loop as training_loop
+from crisptree.learning.engines.native_engine import NativeSteps, best_entries
+from crisptree.learning.engines.torch_engine import TorchSteps
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ObliqueSplits

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.learning import train as training
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.backends.torch_steps import TorchSteps
+from crisptree.learning import loop as training
+from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.engines.torch_engine import TorchSteps
 from crisptree.learning.finetuning import TrainedTree, finetune
-from crisptree.learning.plan import Plan
-from crisptree.learning.simplifying import Counted, Stage, weakest_links
+from crisptree.learning.options import Plan
+from crisptree.learning.simplification import Counted, Stage, weakest_links
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from tests.toys import FIGURE_1, class_samples, clouds, generator, random_structure, random_tree

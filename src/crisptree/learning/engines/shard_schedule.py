@@ -1,20 +1,26 @@
-"""Which rows of which shards the steps of an epoch take: every batch has its share of every shard."""
+"""Which rows of which shards a step takes, and in which units shards add up what they find.
+
+Every batch has its share of every shard. Gradient sums are (n_splits, n_features + 2): weights, bias, and how many
+shards had rows at a split. They are integers of some unit, so that no order of the shards changes them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends.base import Doubles
-from crisptree.learning.batches import Groups
+from crisptree.data.rows import ArrayRows
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.plan import Plan
+from crisptree.learning.engines.base import Doubles
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Groups, Samples
 
 Integers = npt.NDArray[np.int64]
 
@@ -107,3 +113,63 @@ class Schedule:
             lengths = end - begin
             in_loss = 1 / (self.mean_weight[active] * np.maximum(lengths.sum(axis=0), 1))
             yield Turn(active, begin[here], end[here], int(lengths.max()), in_loss, share[active])
+
+
+MOST_UNITS = 2.0**50
+OUT_OF_BOUNDS = 2**32
+"""What a shard counts for whose gradients are not finite, or more than so many units."""
+
+FINENESS = 40
+"""A gradient of γ · the largest value of a feature · the largest weight of a row is so many bits long."""
+
+
+class ShardRows:
+    """What the steps need of some shards: their rows, none for a process that only follows, and the units of sums."""
+
+    def __init__(self, shards: list[Samples], none: Samples, units: Doubles) -> None:
+        self.shards, self.none, self.units = shards, none, units
+
+    @cached_property
+    def joint(self) -> Samples:
+        """The rows of all shards here, after each other. The shards become views of it: nothing is held twice."""
+        everything = torch.cat([self.none.rows.arrays[0], *(shard.rows.arrays[0] for shard in self.shards)])
+        start = 0
+        for place, shard in enumerate(self.shards):
+            rows = ArrayRows(everything[start : start + len(shard)])
+            self.shards[place] = Samples(rows, shard.y, shard.weight, shard.target, shard.n_jobs)
+            start += len(shard)
+        y, weight = (torch.cat([getattr(part, name) for part in (self.none, *self.shards)]) for name in ("y", "weight"))
+        return Samples(ArrayRows(everything), y, weight, self.none.target, self.none.n_jobs)
+
+
+def gradient_units(largest: Doubles, heaviest: float) -> Doubles:
+    """The unit of every weight's gradient, and of the bias's, for γ from 1 to 2.  (n_features + 1,)
+
+    A row adds γ x w to a gradient at most, w being its weight beside the mean of its batch, so that the sum of a batch
+    is no more than γ max|x| times how much heavier than others its rows are. 2¹⁰ times as much would be told.
+    """
+    bounds = np.append(largest, 1.0) * max(heaviest, 1.0)
+    _, exponent = np.frexp(bounds)
+    return np.where(bounds > 0, np.ldexp(1.0, np.maximum(exponent - FINENESS, -1000)), 1.0)
+
+
+class Found(NamedTuple):
+    """Of every shard here the leaf statistics, log-likelihood and weight of an epoch; whether gradients were in bounds.
+
+    They are added up over all processes, and so is whether they were.
+    """
+
+    parts: list[tuple[Any, float, float]]
+    is_good: bool
+
+
+class Gradients(Protocol):
+    """Who computes them."""
+
+    def __init__(self, trainee: Any, rows: ShardRows, schedule: Schedule, *, fresh: bool) -> None: ...
+
+    def memory(self) -> dict[str, Tensor]:
+        """What the optimiser remembers."""
+
+    def epoch(self, pace: Pace, seed: int, group: ProcessGroup) -> Found:
+        """All steps of an epoch, its rows in an order of the seed."""

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from crisptree.data.windows import Windows
-from crisptree.learning.backends import cuda_steps
-from crisptree.learning.backends.cuda_steps import CudaSteps, kernels
-from crisptree.learning.backends.torch_steps import TorchSteps
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines import cuda_engine
+from crisptree.learning.engines.cuda_engine import CudaSteps, kernels
+from crisptree.learning.engines.torch_engine import TorchSteps
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import ObliqueSplits
 from crisptree.tree import Tree
@@ -75,7 +75,7 @@ def test_zeros_that_are_held_stay_zero(algorithm, penalties, data, monkeypatch):
 
 
 def test_a_batch_may_go_through_the_tree_in_pieces(data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.backends.cuda_work.VALUES_AT_ONCE", 300)
+    monkeypatch.setattr("crisptree.learning.engines.cuda_engine.VALUES_AT_ONCE", 300)
     plan = Plan(epochs=2, learning_rate=0.05)
     fused, by_torch = (
         trained(make, whole(FIGURE_1, data), data, plan, monkeypatch) for make in (CudaSteps, TorchSteps)
@@ -93,7 +93,7 @@ def as_windows(data):
 @pytest.mark.parametrize("algorithm", ["em", "alternating"])
 @pytest.mark.parametrize("make_trainee", [stumps, lambda data: whole(FIGURE_1, data)], ids=["stumps", "tree"])
 def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.backends.cuda_work.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("crisptree.learning.engines.cuda_engine.ROWS_AT_ONCE", 16)
     rates = {"learning_rate": 0.05, "decay": "linear", "l2": 0.01}
     plan = Plan(algorithm, epochs=4, batch_size=20, rows_per_epoch=90, min_updates=40, **rates)
     one, other = (
@@ -105,8 +105,8 @@ def test_windows_train_on_the_device_as_their_rows_do(make_trainee, algorithm, d
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("is_tree", [False, True], ids=["stumps", "tree"])
 def test_numbers_train_in_windows_and_in_pieces_as_by_the_definition(is_tree, n_outputs, data, monkeypatch):
-    monkeypatch.setattr("crisptree.learning.backends.cuda_work.ROWS_AT_ONCE", 16)
-    monkeypatch.setattr("crisptree.learning.backends.cuda_work.VALUES_AT_ONCE", 60)
+    monkeypatch.setattr("crisptree.learning.engines.cuda_engine.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("crisptree.learning.engines.cuda_engine.VALUES_AT_ONCE", 60)
     y = torch.randn(150, n_outputs, generator=generator(), dtype=torch.float64).to(DEVICE)
     plan = Plan(epochs=2, batch_size=20, rows_per_epoch=40, learning_rate=0.05, input_noise=0.3)
 
@@ -127,7 +127,7 @@ def test_numbers_train_in_windows_and_in_pieces_as_by_the_definition(is_tree, n_
 def test_windows_that_fill_the_device_train_with_the_steps_of_torch(data, monkeypatch):
     rows = as_windows(data)
     assert CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
-    monkeypatch.setattr(cuda_steps, "SHARE_FOR_COPIES", 0.0)
+    monkeypatch.setattr(cuda_engine, "SHARE_FOR_COPIES", 0.0)
     assert not CudaSteps.supports(whole(FIGURE_1, rows), rows, Plan())
     assert CudaSteps.supports(whole(FIGURE_1, data), data, Plan())
 

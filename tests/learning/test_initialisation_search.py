@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from crisptree.data.rows import learn_scaling
-from crisptree.learning.batches import Groups
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.starts import QUANTILES, _quantiles, best_start
+from crisptree.learning.samples import Groups
+from crisptree.learning.stumps import QUANTILES, _quantiles, best_start
+from crisptree.learning.task import Part, Problem
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Gaussians
 from tests.toys import plain_regressor

@@ -16,8 +16,8 @@ from crisptree.inference.pruning import without_dead_splits
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target

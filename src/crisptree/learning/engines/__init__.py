@@ -1,15 +1,15 @@
 """Who takes the steps of an epoch: a table, the quickest first. ``torch_steps`` is the definition and supports all.
 
-Each backend says what it ``supports``; ``tests/learning/test_backends.py`` runs all of them against the definition on
+Each backend says what it ``supports``; ``tests/learning/test_engines.py`` runs all of them against the definition on
 one grid of cases.
 """
 
-from crisptree.learning.backends.base import Backend, EpochResult, Steps, Trainee
-from crisptree.learning.backends.cuda_steps import CudaSteps
-from crisptree.learning.backends.graphed_steps import GraphedSteps
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.backends.torch_steps import TorchSteps
-from crisptree.learning.plan import Plan
+from crisptree.learning.engines.base import Backend, EpochResult, Steps, Trainee
+from crisptree.learning.engines.cuda_engine import CudaSteps
+from crisptree.learning.engines.cuda_graphs import GraphedSteps
+from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
 
 BACKENDS: dict[str, type[Backend]] = {

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.learning.growing import TRIES, grow, grow_balanced, single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import TRIES, grow, grow_balanced, single_leaf
+from crisptree.learning.options import Limits, Plan
 from crisptree.splits import kind_of
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from crisptree.data.windows import Windows
-from crisptree.learning.backends import BACKENDS, quickest
-from crisptree.learning.backends.cuda_work import kernels
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines import BACKENDS, quickest
+from crisptree.learning.engines.cuda_engine import kernels
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends import Steps, Trainee, quickest
-from crisptree.learning.batches import NoOrders, Orders, RowOrders
 from crisptree.learning.checkpoint import Chance, Keepsake, Leaves, Memory, Progress
+from crisptree.learning.engines import Steps, Trainee, quickest
+from crisptree.learning.engines.base import DivergenceError
 from crisptree.learning.history import EpochRecord, Listener
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import NoOrders, Orders, RowOrders, Samples
 from crisptree.learning.sources.base import SummedRows
 from crisptree.targets import Target
 
@@ -40,10 +40,6 @@ ALGORITHMS = {
     "likelihood": Algorithm(fresh_responsibilities=True, hard_leaves=False),
     "alternating": Algorithm(fresh_responsibilities=True, hard_leaves=True),
 }
-
-
-class DivergenceError(ValueError):
-    """A loss became infinite or not a number."""
 
 
 class EpochEnd(NamedTuple):

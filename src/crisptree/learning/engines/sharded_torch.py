@@ -18,12 +18,11 @@ from torch import Tensor
 from crisptree.equations.em import node_masses, responsibilities
 from crisptree.equations.noise import SLOPE, damped_steepness
 from crisptree.equations.routing import log_likelihoods, log_path_probabilities, log_turns
-from crisptree.learning.backends.cuda_graphs import on_device, recorded
-from crisptree.learning.backends.torch_steps import TorchSteps, add_penalty_gradient
-from crisptree.learning.distributed.gradients import MOST_UNITS, OUT_OF_BOUNDS, Found, ShardRows
 from crisptree.learning.distributed.group import ProcessGroup
-from crisptree.learning.distributed.schedule import Schedule
-from crisptree.learning.plan import Pace
+from crisptree.learning.engines.cuda_graphs import on_device, recorded
+from crisptree.learning.engines.shard_schedule import MOST_UNITS, OUT_OF_BOUNDS, Found, Schedule, ShardRows
+from crisptree.learning.engines.torch_engine import TorchSteps, add_penalty_gradient
+from crisptree.learning.options import Pace
 from crisptree.splits import AbstractSplits
 
 VALUES_AT_ONCE = 2**26

@@ -11,14 +11,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.batches import Groups, Update
 from crisptree.learning.checkpoint import Keepsake
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Groups, Samples, Update
 from crisptree.splits import AbstractSplits
 from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
+
+
+class DivergenceError(ValueError):
+    """A loss became infinite or not a number."""
 
 
 class Models(Keepsake, Protocol):

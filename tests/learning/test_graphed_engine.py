@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from crisptree.learning.backends import quickest
-from crisptree.learning.backends.graphed_steps import GraphedSteps
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines import quickest
+from crisptree.learning.engines.cuda_graphs import GraphedSteps
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import ConvNet, ModuleSplits
 from crisptree.tree import Tree
