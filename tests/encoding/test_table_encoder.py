@@ -261,3 +261,13 @@ def test_arrow_columns_in_several_chunks_are_one_column():
         "c=b",
         "c is missing",
     ]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_dates_of_every_unit_are_refused_as_categories_and_unknown_to_a_category(unit):
+    dates = np.arange("2020-01-01", "2020-01-04", dtype="datetime64[D]").astype(f"datetime64[{unit}]")
+    for table in ({"a": dates}, pd.DataFrame({"a": dates})):
+        with pytest.raises(TableError, match="column 'a' holds dates"):
+            TableEncoder(categorical=["a"]).fit(table)
+        with pytest.warns(CrispTreeWarning, match="3 values that training did not know"):
+            assert not TableEncoder().fit({"a": ["x", "y", "x"]}).transform(table).any()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -227,7 +227,8 @@ class ColumnValues:
             texts, codes = [re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in self.texts.to_list()], self.array
         else:
             values, codes = np.unique(self.array, return_inverse=True)
-            texts = values.astype(str).tolist() if self.kind == "date" else list(map(format_scalar, values.tolist()))
+            formatters: dict[str, Callable[[Any], str]] = {"number": format_number, "boolean": lambda x: str(x).lower()}
+            texts = [formatters.get(self.kind, str)(value) for value in values.tolist()]
         if len(set(texts)) == len(texts):
             return texts, codes
         indices: dict[str, int] = {}
@@ -235,16 +236,14 @@ class ColumnValues:
         return list(indices), index_of[codes]
 
 
-def format_scalar(value: Any) -> str:
-    """Format a number or boolean as a text that is the same for 1 and 1.0.
+def format_number(value: Any) -> str:
+    """Format a number as a text that is the same for 1 and 1.0.
 
     Examples
     --------
-    >>> format_scalar(1.0), format_scalar(2.5), format_scalar(True)
-    ('1', '2.5', 'true')
+    >>> format_number(1.0), format_number(2.5)
+    ('1', '2.5')
     """
-    if _is_bool(value):
-        return str(value).lower()
     if isinstance(value, int):
         return str(value)
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else repr(float(value))
@@ -458,8 +457,10 @@ def _is_date(value: Any) -> bool:
 def _format_object(value: Any, name: str) -> str:
     if isinstance(value, str):
         return value
-    if _is_real(value) or _is_bool(value):
-        return format_scalar(value)
+    if _is_bool(value):
+        return str(value).lower()
+    if _is_real(value):
+        return format_number(value)
     if _is_date(value) or type(value).__name__ == "Interval":
         return str(value)
     raise _unsupported_type(name, type(value).__name__)
