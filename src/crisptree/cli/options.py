@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from crisptree.encoding.errors import TableError
 from crisptree.estimators.parameters import TreeParameters
-from crisptree.tables.errors import TableError
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
@@ -38,7 +38,7 @@ def check_jobs(jobs: int | None) -> int | None:
 
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """For the shell: the columns of the first table that is already named on the line."""
-    from crisptree.tables.reading import open_table
+    from crisptree.encoding.table_files import open_table
 
     for word in (ctx.params.get("data"), *ctx.args):
         try:

@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.data.images import WindowView
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
@@ -37,9 +40,6 @@ from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.tables.errors import TableError
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.table_encoder import TableEncoder
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 """The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and

@@ -185,9 +185,9 @@ def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
 
 def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers: bool) -> Given:
     """The rows of this process, checked; there may be none."""
+    from crisptree.encoding.containers import materialize
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
-    from crisptree.tables.containers import materialize
 
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):

@@ -14,12 +14,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from crisptree import CrispTreeWarning, TableEncoder
-from crisptree.tables import table as table_module
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError
-from crisptree.tables.reading import open_table
-from crisptree.tables.survey import Choices, survey
-from tests.tables.writers import customers, write
+from crisptree.encoding import containers
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
+from tests.encoding.writers import customers, write
 
 FEATURES = ["age", "age is missing", "income", *(f"color={c}" for c in ("blue green", "grün", "rot"))]
 FEATURES += ["color is missing", "member"]
@@ -56,13 +56,13 @@ def test_no_check_of_scikit_learn_fails():
 def test_a_table_gives_the_rows_of_the_command_line_whoever_holds_it(form, tmp_path):
     table = shop()
     source = open_table(write(table, tmp_path / "t.csv"))
-    preprocessing, notes = survey(source, list(source.names), Choices())
+    preprocessing, notes = profile_table(source, list(source.names), ColumnOptions())
     encoder = TableEncoder(keep_constant=False).fit(FORMS[form](table))
     ours, theirs = encoder.preprocessing_.section(), preprocessing.section()
     assert ours[0] == theirs[0]
     assert ours[1]["mean"].tobytes() == theirs[1]["mean"].tobytes()
     assert encoder.notes_ == notes
-    rows = Encoder(preprocessing, source).rows()
+    rows = RowEncoder(preprocessing, source).encode_all()
     assert np.array_equal(encoder.transform(FORMS[form](table)), rows)
     for other in ("pyarrow", "pandas, objects"):
         assert np.array_equal(encoder.transform(FORMS[other](table)), rows)
@@ -115,8 +115,8 @@ def test_pieces_give_what_the_whole_table_gives(monkeypatch):
         encoder.partial_fit(table[start : start + 30])
     assert encoder.preprocessing_.feature_names == whole.preprocessing_.feature_names
     assert np.allclose(encoder.transform(table), whole.transform(table))
-    monkeypatch.setattr(table_module, "FEWEST_ROWS", 7)
-    monkeypatch.setattr(table_module, "MOST_ROWS", 7)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 7)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 7)
     assert np.array_equal(whole.transform(table), encoder.fit(table).transform(table))
 
 
@@ -126,7 +126,7 @@ def test_what_looks_like_an_id_in_one_piece_is_judged_when_all_are_seen():
     with pytest.raises(TableError, match="hardly any value twice"):
         encoder.transform({"a": words})
     assert encoder.partial_fit({"a": words}).transform({"a": ["w7"]}).sum() == 1
-    with pytest.raises(TableError, match="the columns of the pieces before, 'a'; it has 'b'"):
+    with pytest.raises(TableError, match="the columns of the batches before, 'a'; it has 'b'"):
         encoder.partial_fit({"b": words})
 
 
@@ -261,3 +261,13 @@ def test_arrow_columns_in_several_chunks_are_one_column():
         "c=b",
         "c is missing",
     ]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_dates_of_every_unit_are_refused_as_categories_and_unknown_to_a_category(unit):
+    dates = np.arange("2020-01-01", "2020-01-04", dtype="datetime64[D]").astype(f"datetime64[{unit}]")
+    for table in ({"a": dates}, pd.DataFrame({"a": dates})):
+        with pytest.raises(TableError, match="column 'a' holds dates"):
+            TableEncoder(categorical=["a"]).fit(table)
+        with pytest.warns(CrispTreeWarning, match="3 values that training did not know"):
+            assert not TableEncoder().fit({"a": ["x", "y", "x"]}).transform(table).any()

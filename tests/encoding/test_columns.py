@@ -1,4 +1,4 @@
-"""What becomes of columns: the survey of a training table, and the encoding of others by what it found."""
+"""What becomes of columns: the profile_table of a training table, and the encoding of others by what it found."""
 
 import dataclasses
 import datetime
@@ -8,23 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crisptree.tables import source as source_module
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError
-from crisptree.tables.preprocessing import Column, Preprocessing
-from crisptree.tables.reading import open_table
-from crisptree.tables.survey import Choices, survey
-from tests.tables.writers import customers, text, write
+from crisptree.encoding import containers
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
+from crisptree.encoding.table_files import open_table
+from tests.encoding.writers import customers, text, write
 
 
 def surveyed(path, *, rows=None, **choices):
     source = open_table(path)
-    return survey(source, source.features({"y", "buys"}), Choices(**choices), target="y", rows=rows)
+    return profile_table(source, source.features({"y", "buys"}), ColumnOptions(**choices), target="y", rows=rows)
 
 
 def encoded(preprocessing, path, **options):
-    encoder = Encoder(preprocessing, open_table(path), **options)
-    return encoder.rows(), list(encoder.notes())
+    encoder = RowEncoder(preprocessing, open_table(path), **options)
+    return encoder.encode_all(), list(encoder.notes())
 
 
 def column_file(path, *values):
@@ -59,8 +58,8 @@ def test_every_kind_of_column_becomes_the_features_that_the_manual_says(tmp_path
 
 
 def test_csv_and_parquet_of_one_table_give_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 16)
-    monkeypatch.setattr(source_module, "MOST_ROWS", 16)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 16)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 16)
     table = customers(100)
     coded = table.append_column("coded", table["color"].dictionary_encode())
     write(table.append_column("coded", table["color"]), tmp_path / "t.csv")
@@ -108,8 +107,8 @@ def test_a_stray_text_in_a_column_of_numbers_is_named_with_its_row_and_the_remed
 
 
 def test_the_row_of_a_stray_text_is_that_of_the_file_in_later_pieces_and_with_rows_held_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 2)
-    monkeypatch.setattr(source_module, "MOST_ROWS", 2)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 2)
     path = column_file(tmp_path / "t.csv", 1, 2, 3, 4, "", "x", 7)
     with pytest.raises(TableError, match=r"row 6 has 'x'"):
         surveyed(path)
@@ -128,7 +127,7 @@ def test_what_is_no_finite_single_precision_number_is_refused(tmp_path, value):
     path = text(tmp_path / "t.csv", "a;y", "1;0", "2;1", f"{value};0")
     source = open_table(path, delimiter=";")
     with pytest.raises(TableError, match=r"column 'a' must hold .*row 3"):
-        survey(source, ["a"], Choices())
+        profile_table(source, ["a"], ColumnOptions())
 
 
 def test_infinite_numbers_in_parquet_are_refused_when_learning_and_when_predicting(tmp_path):
@@ -170,14 +169,14 @@ def test_numbers_with_commas_are_refused_rather_than_taken_for_words(tmp_path, v
     path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
     source = open_table(path, delimiter=";")
     with pytest.raises(TableError, match=r"'a' must hold numbers such as 1234.5; row . has '.*categorical=\['a'\]"):
-        survey(source, ["a"], Choices())
-    assert survey(source, ["a"], Choices(categorical=["a"]))[0].columns[0].kind == "category"
+        profile_table(source, ["a"], ColumnOptions())
+    assert profile_table(source, ["a"], ColumnOptions(categorical=["a"]))[0].columns[0].kind == "category"
 
 
 @pytest.mark.parametrize("values", [["1,5", "x"], ["1,2,3", "4"], ["1.2.3", "1.2.4"]])
 def test_words_with_commas_and_points_are_categories(tmp_path, values):
     path = text(tmp_path / "t.csv", "a;y", *(f"{value};{row % 2}" for row, value in enumerate(values)))
-    assert survey(open_table(path, delimiter=";"), ["a"], Choices())[0].columns[0].kind == "category"
+    assert profile_table(open_table(path, delimiter=";"), ["a"], ColumnOptions())[0].columns[0].kind == "category"
 
 
 def test_an_identifier_is_refused_by_name(tmp_path):

@@ -2,10 +2,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crisptree.tables.errors import TableError
-from crisptree.tables.labels import classes_of, numbers_of, read_labels, read_numbers, read_weights
-from crisptree.tables.reading import open_table
-from tests.tables.writers import text
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.table_files import open_table
+from crisptree.encoding.target_column import (
+    encode_class_labels,
+    parse_class_labels,
+    read_labels,
+    read_numbers,
+    read_weights,
+)
+from tests.encoding.writers import text
 
 
 def labels(path, name="y"):
@@ -13,7 +19,7 @@ def labels(path, name="y"):
 
 
 def classes(path):
-    return classes_of(labels(path), path, "y")
+    return parse_class_labels(labels(path), path, "y")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,7 @@ def test_labels_have_their_own_type_whatever_the_format(tmp_path, in_csv, in_par
         assert found.dtype.kind == expected.dtype.kind
         assert found.tolist() == expected.tolist()
         known = np.unique(found)
-        assert known[numbers_of(labels(path), known)].tolist() == expected.tolist()
+        assert known[encode_class_labels(labels(path), known)].tolist() == expected.tolist()
 
 
 def test_long_numbers_keep_their_digits(tmp_path):
@@ -49,7 +55,7 @@ def test_long_numbers_keep_their_digits(tmp_path):
 def test_a_label_of_a_part_of_the_table_means_what_it_meant_in_the_whole(tmp_path):
     # "1" alone would be a number; beside "3+" it is text.
     known = np.unique(classes(text(tmp_path / "t.csv", "x,y", "0,1", "0,3+")))
-    assert numbers_of(labels(text(tmp_path / "u.csv", "x,y", "0,1", "0,2")), known).tolist() == [0, -1]
+    assert encode_class_labels(labels(text(tmp_path / "u.csv", "x,y", "0,1", "0,2")), known).tolist() == [0, -1]
 
 
 @pytest.mark.parametrize(

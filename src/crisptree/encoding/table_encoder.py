@@ -1,4 +1,4 @@
-"""Tables to rows of numbers as scikit-learn does it: the preprocessing of the command line as a transformer."""
+"""``TableEncoder``: the preprocessing of the command line as a transformer of scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError, listed, meant
-from crisptree.tables.plain_columns import plain_columns
-from crisptree.tables.preprocessing import Column, Preprocessing
-from crisptree.tables.survey import MAX_CATEGORIES, Choices, Survey
-from crisptree.tables.table import Table, column_labels, piece_rows, table_of
+from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, TableProfile
+from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
+from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
 from crisptree.warning import CrispTreeWarning
-
-Rows = npt.NDArray[np.float32]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turns tables of numbers, categories and holes into rows of numbers, as the command line does.
+    """Encode tables of numbers, categories and missing values as rows of numbers, as the command line does.
 
-    A number stays a number; where it is missing the mean of training stands in, and if any was missing in training one
-    more feature says so. True and false become 1 and 0. Text, and pandas' categories, become one feature per value seen
+    A number stays a number; a missing one becomes the mean of training, and if any was missing in training one more
+    feature says so. True and false become 1 and 0. Text, and pandas' categories, become one feature per value seen
     in training. Dates, and text that hardly ever repeats, are refused, all such columns at once and each with what
     to do. A DataFrame of pandas or polars, a table of pyarrow or any other with ``__arrow_c_stream__``, a dictionary of
     columns and an array will do.
@@ -57,7 +53,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     preprocessing_ : Preprocessing
         What is done to every column; model files keep it.
     notes_ : list of str
-        What one should know about the table: columns that count the rows, that are left out, that have holes.
+        What one should know about the table: columns that count the rows, that are left out, that have missing values.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -98,52 +94,52 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> TableEncoder:
-        """The fitted encoder that does what a preprocessing says."""
+        """Return the fitted encoder of a preprocessing."""
         encoder = cls(missing=preprocessing.missing)
         encoder.__dict__["preprocessing_"] = preprocessing
         encoder._take_names(preprocessing.input_names if preprocessing.named else None, len(preprocessing.input_names))
         return encoder
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find out what the columns hold; see ``partial_fit`` for tables that come in pieces."""
+        """Learn what the columns hold; see ``partial_fit`` for tables that come in batches."""
         self._learn(X)
         return self
 
     def _learn(self, X: Any, weights: npt.NDArray[np.float64] | None = None) -> Table:
-        """Forget what is known, and learn from the rows that weigh something; the table that X is."""
-        for name in ("_survey", "preprocessing_", "_n_rows", "n_features_in_", "feature_names_in_"):
+        """Reset, learn from the rows of positive weight, and return X as a table."""
+        for name in ("_profile", "preprocessing_", "_n_rows", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         table = self._add(X, weights)
         _ = self.preprocessing_  # says at once what cannot be used
         return table
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Look at one more piece of a table. What cannot be used is told when all is seen, by ``transform``."""
+        """Learn from one more batch of a table. What cannot be used is reported by ``transform``."""
         self._add(X, None)
         return self
 
     def _add(self, X: Any, weights: npt.NDArray[np.float64] | None) -> Table:
-        table = _with_rows(table_of(X), self)
-        if "_survey" not in self.__dict__:
-            choices = self._choices(table, column_labels(X))
-            self._survey = Survey(table.heading(), table.features(choices.drop), choices)
+        table = _check_not_empty(as_table(X), self)
+        if "_profile" not in self.__dict__:
+            options = self._options(table, get_column_labels(X))
+            self._profile = TableProfile(table.header(), table.features(options.drop), options)
             self._n_rows = 0
             self._take_names(None if table.matrix else table.names, len(table.names))
         self._check_width(table)
-        if table.names != self._survey.source.names:
+        if table.names != self._profile.source.names:
             raise TableError(
-                f"X must have the columns of the pieces before, {listed(self._survey.source.names)}; it has "
+                f"X must have the columns of the batches before, {listed(self._profile.source.names)}; it has "
                 f"{listed(table.names)}."
             )
-        for piece in table.batches(table.names):
+        for batch in table.batches(table.names):
             start = table.n_read
-            part = None if weights is None else weights[start : start + piece.num_rows]
-            self._survey.add(piece, self._n_rows + start, None if part is None else part > 0, part)
+            part = None if weights is None else weights[start : start + batch.num_rows]
+            self._profile.add(batch, self._n_rows + start, None if part is None else part > 0, part)
         self._n_rows += table.num_rows
         self.__dict__.pop("preprocessing_", None)
         return table
 
-    def _choices(self, table: Table, labels: list[Any] | None) -> Choices:
+    def _options(self, table: Table, labels: list[Any] | None) -> ColumnOptions:
         def names(given: Collection[str | int], parameter: str) -> list[str]:
             if isinstance(given, str):
                 raise TypeError(f"`{parameter}` must be a list of columns; got the text {given!r}. Say [{given!r}].")
@@ -168,7 +164,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"`keep_constant` must be True or False; got {self.keep_constant!r}.")
         if isinstance(self.missing, str):
             raise TypeError(f"`missing` must be a list of texts; got the text {self.missing!r}.")
-        return Choices(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)
+        return ColumnOptions(drop, categorical, numeric, list(self.missing), self.max_categories, self.keep_constant)
 
     def _take_names(self, names: Collection[str] | None, number: int) -> None:
         self.n_features_in_ = number
@@ -177,22 +173,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @cached_property
     def preprocessing_(self) -> Preprocessing:
-        """What is done to every column; an error names all columns that cannot be used."""
+        """Return what is done to every column, or raise for all columns that cannot be used."""
         check_is_fitted(self)
-        return self._survey.preprocessing()[0]
+        return self._profile.preprocessing()[0]
 
     @property
     def notes_(self) -> list[str]:
-        """What one should know about the table."""
+        """Return notes on the table: columns that count the rows, that are left out, that have missing values."""
         return list(self.preprocessing_.notes)
 
-    def named_target(self, name: str | None) -> None:
-        """Keep what the labels that belong to the table are called."""
+    def set_target_name(self, name: str | None) -> None:
+        """Store the name of the labels that belong to the table."""
         if name is not None:
             self.__dict__["preprocessing_"] = replace(self.preprocessing_, target=name)
 
     def transform(self, X: Any) -> Rows:
-        """Rows of float32 features.  (n, n_columns) → (n, n_features)
+        """Encode rows as float32 features.  (n, n_columns) → (n, n_features)
 
         A value that is missing where none was in training is an error; one of a category that training did not know
         warns, and all features of its column are 0.
@@ -200,31 +196,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encoded(X)
 
     def encoded(self, X: Any, *, fill: bool = False) -> Rows:
-        """The same, whatever ``set_output`` says; with ``fill`` no hole is an error, and a warning counts them."""
+        """Encode whatever ``set_output`` says; with ``fill`` a missing value is no error, and a warning counts them."""
         preprocessing = self.preprocessing_
-        table = self._matched(_with_rows(table_of(X), self), preprocessing)
-        table.written = preprocessing.written
-        encoder = Encoder(replace(preprocessing, named=True), table, fill=fill)
-        step = piece_rows(preprocessing.n_features)
+        table = self._match(_check_not_empty(as_table(X), self), preprocessing)
+        table.number_format = preprocessing.number_format
+        encoder = RowEncoder(replace(preprocessing, named=True), table, fill=fill)
+        step = compute_batch_rows(preprocessing.n_features)
         if table.num_rows <= step:
             rows = encoder.encode(table, 0)
-        else:  # so that what lies in between stays small
+        else:  # so that intermediate arrays stay small
             rows = np.empty((table.num_rows, preprocessing.n_features), dtype=np.float32)
-            for piece in table.batches(preprocessing.feature_names):
-                rows[table.n_read : table.n_read + piece.num_rows] = encoder.encode(piece, table.n_read)
+            for batch in table.batches(preprocessing.feature_names):
+                rows[table.n_read : table.n_read + batch.num_rows] = encoder.encode(batch, table.n_read)
         for note in encoder.notes():
             warnings.warn(f"X: {note}", CrispTreeWarning, stacklevel=3)
         return rows
 
-    def plain_columns(self, X: Any) -> dict[str, list[Any]]:
-        """The columns that are used as numbers, booleans and text, None where a value is missing."""
+    def extract_columns(self, X: Any) -> dict[str, list[Any]]:
+        """Return the columns that are used as numbers, booleans and text, None where a value is missing."""
         preprocessing = self.preprocessing_
-        table = self._matched(table_of(X), preprocessing)
-        names = [column.name for column in preprocessing.columns]
-        return plain_columns(preprocessing, names, table, preprocessing.missing, table.written)
+        table = self._match(as_table(X), preprocessing)
+        return RowEncoder(replace(preprocessing, named=True), table).extract_columns(table)
 
-    def _matched(self, table: Table, preprocessing: Preprocessing) -> Table:
-        """The table under the names of training: columns without names are found by their place."""
+    def _match(self, table: Table, preprocessing: Preprocessing) -> Table:
+        """Return the table under the names of training: columns without names are found by position."""
         if preprocessing.named and not table.matrix:
             return table
         self._check_width(table)
@@ -234,7 +229,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        return table.renamed(preprocessing.input_names)
+        return table.rename(preprocessing.input_names)
 
     def _check_width(self, table: Table) -> None:
         if len(table.names) != self.n_features_in_:
@@ -244,7 +239,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
 
     def inverse_transform(self, X: Any) -> Any:
-        """The table that rows of features stand for: a dictionary of columns, or an array where those have no names.
+        """Decode rows of features as a table: a dictionary of columns, or an array where those have no names.
 
         Missing numbers are NaN, missing and unknown categories None; of several features of a category the largest
         counts. Columns that are left out are not there; in an array they are missing.
@@ -254,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if rows.ndim != 2 or rows.shape[1] != preprocessing.n_features:
             raise ValueError(f"X must be rows of {preprocessing.n_features} features; got the shape {rows.shape}.")
         parts = np.split(rows, np.flatnonzero(np.diff(preprocessing.origin)) + 1, axis=1)
-        columns = {c.name: _decoded(c, part) for c, part in zip(preprocessing.columns, parts, strict=True)}
+        columns = {c.name: _decode(c, part) for c, part in zip(preprocessing.columns, parts, strict=True)}
         if preprocessing.named:
             return columns
         plain = all(column.dtype.kind != "O" for column in columns.values())
@@ -265,7 +260,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The names of the features: 'age', 'age is missing', 'plan=basic', …
+        """Return the names of the features: 'age', 'age is missing', 'plan=basic', …
 
         Where the columns have no names, ``input_features`` names them.
         """
@@ -283,7 +278,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(preprocessing.feature_names, dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_survey" in self.__dict__ or "preprocessing_" in self.__dict__
+        return "_profile" in self.__dict__ or "preprocessing_" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -292,8 +287,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _with_rows(table: Table, encoder: TableEncoder) -> Table:
-    """The table, unless it is empty."""
+def _check_not_empty(table: Table, encoder: TableEncoder) -> Table:
+    """Return the table, unless it is empty."""
     for number, what, least in ((table.num_rows, "sample", "n_samples"), (len(table.names), "feature", "n_features")):
         if not number:
             shape = (table.num_rows, len(table.names))
@@ -304,8 +299,8 @@ def _with_rows(table: Table, encoder: TableEncoder) -> Table:
     return table
 
 
-def _decoded(column: Column, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The values of a column from its features."""
+def _decode(column: Column, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values of a column from its features."""
     missing = part[:, -1] > 0.5 if column.missing else np.zeros(len(part), dtype=bool)
     if column.kind == "category":
         own = part[:, : len(column.categories)]

@@ -1,4 +1,4 @@
-"""How numbers are written in tables of text: 1234.5, or 1.234,5, or 1 234,50 €."""
+"""The notation of numbers in text: 1234.5, or 1.234,5, or 1 234,50 €."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from crisptree.tables.errors import TableError
+from crisptree.encoding.errors import TableError
 
 SPACES = " \u00a0\u202f\u2009"
 THOUSANDS = {",": ",", ".": ".", " ": SPACES, "'": "'’", "_": "_"}
-"""Marks of thousands, and the letters that each of them stands for."""
+"""Thousands separators, and the characters that each of them stands for."""
 
-NO_NUMBER = "?"
-"""What stands in the place of a text that is no number."""
+NOT_A_NUMBER = "?"
+"""Replaces a text that is no number."""
 
 _UNIT = r"(?:[$¢£¤¥₠-₿]|%|‰|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.?|zł)"
 _BODY = rf"(?:\d{{1,3}}(?:[.,'’_{SPACES}]\d{{3}})+|\d+)(?:[.,]\d+)?"
-AS_PEOPLE_WRITE = rf"^[+-]?(?:{_UNIT}[{SPACES}]?)?[+-]?{_BODY}(?:[{SPACES}]?{_UNIT})?$"
-"""Numbers with marks of thousands, commas and signs of currencies, for Arrow's regular expressions and Python's."""
+LOCALIZED_NUMBER = rf"^[+-]?(?:{_UNIT}[{SPACES}]?)?[+-]?{_BODY}(?:[{SPACES}]?{_UNIT})?$"
+"""Numbers with thousands separators, decimal commas and currency symbols; valid in RE2 (pyarrow) and in ``re``."""
 
 
 @dataclass(frozen=True)
-class NumberTexts:
-    """One way to write numbers; a text that is not written so is none.
+class NumberFormat:
+    """The notation of numbers in text; text in another notation is no number.
 
     Parameters
     ----------
     decimal : {".", ","}
-        What stands before the fraction.
+        Decimal separator.
     thousands : {",", ".", " ", "'", "_"} or None
-        What may stand between groups of three digits.
+        Thousands separator, optional between groups of three digits.
     units : tuple of str
-        Signs before or after a number that are taken away, such as € or %.
+        Symbols before or after a number that are removed, such as € or %.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> german = NumberTexts(decimal=",", thousands=".", units=("€",))
-    >>> german.plain(pa.array(["1.234,50 €", "-7", "1.5", "rot"])).to_pylist()
+    >>> german = NumberFormat(decimal=",", thousands=".", units=("€",))
+    >>> german.normalize(pa.array(["1.234,50 €", "-7", "1.5", "rot"])).to_pylist()
     ['1234.50', '-7', '?', '?']
     """
 
@@ -71,9 +71,9 @@ class NumberTexts:
             return f"^[+-]?{number}$"
         return f"^(?:(?:{unit}){space})?[+-]?(?:(?:{unit}){space})?{number}(?:{space}(?:{unit}))?$"
 
-    def plain(self, texts: Any) -> Any:
-        """An array of Arrow's with trimmed texts: numbers as Python writes them, and ``NO_NUMBER`` for all others."""
-        if self == PLAIN:
+    def normalize(self, texts: Any) -> Any:
+        """Rewrite a pyarrow array of trimmed texts in Python's notation; ``NOT_A_NUMBER`` where one is no number."""
+        if self == DEFAULT_FORMAT:
             return texts
         import pyarrow.compute as pc
 
@@ -82,31 +82,30 @@ class NumberTexts:
             result = pc.replace_substring(result, unit.strip(), "")
         result = pc.replace_substring_regex(result, f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "")
         result = pc.replace_substring(result, self.decimal, ".")
-        return pc.if_else(pc.match_substring_regex(texts, self._pattern), result, NO_NUMBER)
+        return pc.if_else(pc.match_substring_regex(texts, self._pattern), result, NOT_A_NUMBER)
 
-    def plain_text(self, text: str) -> str:
-        """The same for one trimmed text of Python's.
+    def normalize_text(self, text: str) -> str:
+        """Rewrite one trimmed text; without pyarrow.
 
         Examples
         --------
-        >>> NumberTexts(decimal=",", thousands=".", units=("€",)).plain_text("1.234,50 €")
+        >>> NumberFormat(decimal=",", thousands=".", units=("€",)).normalize_text("1.234,50 €")
         '1234.50'
         """
-        if self == PLAIN:
+        if self == DEFAULT_FORMAT:
             return text
         if not re.search(self._pattern, text):
-            return NO_NUMBER
+            return NOT_A_NUMBER
         for unit in sorted(self.units, key=len, reverse=True):
             text = text.replace(unit.strip(), "")
         return re.sub(f"[{SPACES}{THOUSANDS.get(self.thousands or '', '')}]", "", text).replace(self.decimal, ".")
 
-    @property
-    def said(self) -> str:
-        """In the words of parameters.
+    def describe(self) -> str:
+        """Describe the format as parameters.
 
         Examples
         --------
-        >>> NumberTexts(decimal=",", units=("€",)).said
+        >>> NumberFormat(decimal=",", units=("€",)).describe()
         "`decimal=','` `unit=['€']`"
         """
         thousands = [f"`thousands={self.thousands!r}`"] if self.thousands else []
@@ -114,22 +113,22 @@ class NumberTexts:
         return " ".join([f"`decimal={self.decimal!r}`", *thousands, *units])
 
 
-PLAIN = NumberTexts()
+DEFAULT_FORMAT = NumberFormat()
 
 
-def hint(text: str, now: NumberTexts) -> str:
-    """A sentence for a text that is a number written otherwise, or nothing."""
-    return f"{remedy([text], now)}." if re.search(AS_PEOPLE_WRITE, text) else ""
+def hint_format(text: str, current: NumberFormat) -> str:
+    """Return a sentence for a text that is a number in another format, or ""."""
+    return f"{suggest_format([text], current)}." if re.search(LOCALIZED_NUMBER, text) else ""
 
 
-def remedy(texts: Iterable[str], now: NumberTexts) -> str:
-    """What a user may say so that these texts, which are numbers written otherwise than ``now``, become numbers.
+def suggest_format(texts: Iterable[str], current: NumberFormat) -> str:
+    """Suggest parameters with which texts in another than the current format are read as numbers.
 
     Examples
     --------
-    >>> remedy(["1.234,5 €"], PLAIN)
+    >>> suggest_format(["1.234,5 €"], DEFAULT_FORMAT)
     "Say `decimal=','` `thousands='.'` `unit=['€']`"
-    >>> remedy(["1,234"], PLAIN)
+    >>> suggest_format(["1,234"], DEFAULT_FORMAT)
     "Say `thousands=','` if the mark parts thousands, `decimal=','` if a fraction follows it"
     """
     decimals, marks, unclear, units = set[str](), set[str](), set[str](), dict[str, None]()
@@ -151,10 +150,10 @@ def remedy(texts: Iterable[str], now: NumberTexts) -> str:
     unclear -= decimals | marks
     if decimals and unclear:
         marks, unclear = marks | unclear, set()
-    unclear.discard(now.decimal)
-    said = [f"`decimal={mark!r}`" for mark in sorted(decimals - {now.decimal})]
-    said += [f"`thousands={mark!r}`" for mark in sorted(marks - {now.thousands or ""})]
-    said += [f"`unit={[unit]}`" for unit in units if unit not in now.units]
+    unclear.discard(current.decimal)
+    said = [f"`decimal={mark!r}`" for mark in sorted(decimals - {current.decimal})]
+    said += [f"`thousands={mark!r}`" for mark in sorted(marks - {current.thousands or ""})]
+    said += [f"`unit={[unit]}`" for unit in units if unit not in current.units]
     if len(decimals) > 1 or decimals & marks or len(marks) > 1:
         return "Write all numbers of the table in one way"
     if unclear:
@@ -165,12 +164,12 @@ def remedy(texts: Iterable[str], now: NumberTexts) -> str:
     return f"Say {' '.join(said)}" if said else "Write all numbers of the table in one way"
 
 
-def unit_of(texts: Iterable[str]) -> str | None:
-    """The word that stands after the number in every one of the texts, if there is one.
+def find_unit(texts: Iterable[str]) -> str | None:
+    """Return the unit that follows the number in every text, or None.
 
     Examples
     --------
-    >>> unit_of(["5 kg", "12.5 kg"]), unit_of(["5 kg", "5 m"]), unit_of(["red"])
+    >>> find_unit(["5 kg", "12.5 kg"]), find_unit(["5 kg", "5 m"]), find_unit(["red"])
     ('kg', None, None)
     """
     parts = [re.fullmatch(r"[+-]?\d[\d.,]*\s*([^\d\s][^\d]*)", text) for text in texts]

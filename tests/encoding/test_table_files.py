@@ -2,10 +2,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crisptree.tables import source as source_module
-from crisptree.tables.errors import TableError
-from crisptree.tables.reading import open_table
-from tests.tables.writers import PACK, customers, text, write
+from crisptree.encoding import containers
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.table_files import open_table
+from tests.encoding.writers import PACK, customers, text, write
 
 
 def rows(source, columns=None):
@@ -28,8 +28,8 @@ def test_parquet_reads_only_the_columns_that_are_asked_for(tmp_path):
 
 
 def test_pieces_have_one_size_whatever_the_file_gives(tmp_path, monkeypatch):
-    monkeypatch.setattr(source_module, "MOST_ROWS", 7)
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 7)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 7)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 7)
     path = tmp_path / "t.parquet"
     pa.parquet.write_table(customers(30), path, row_group_size=4)
     source = open_table(path)
@@ -102,7 +102,7 @@ def test_labels_of_libsvm_rows_may_be_words_and_indices_may_stand_in_any_order(t
 
 
 def test_libsvm_rows_are_read_a_piece_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("crisptree.libsvm.BYTES_AT_ONCE", 20)
+    monkeypatch.setattr("crisptree.encoding.array_files.BYTES_PER_BATCH", 20)
     path = text(tmp_path / "t.svm", *(f"{n} 1:{n} 2:1" for n in range(20)))
     source = open_table(path)
     sizes = [batch.num_rows for batch in source.raw_batches(["x0"])]

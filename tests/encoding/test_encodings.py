@@ -2,10 +2,9 @@ import io
 
 import pytest
 
-from crisptree.tables.errors import TableError
-from crisptree.tables.reading import open_table
-from crisptree.tables.transcoding import Transcoded, text_encoding
-from tests.tables.writers import PACK, customers, write
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.table_files import Utf8Stream, open_table, resolve_encoding
+from tests.encoding.writers import PACK, customers, write
 
 CITIES = "city,y\nMünchen,1\nKöln – Süd,0\n"
 
@@ -37,7 +36,7 @@ def test_a_piece_that_ends_within_a_letter_is_no_trouble():
 
     for encoding in ("utf-8", "utf-16", "gb18030"):
         assert (
-            Transcoded(OneByteAtATime(CITIES.encode(encoding, "replace")), encoding).readall().decode()[:12]
+            Utf8Stream(OneByteAtATime(CITIES.encode(encoding, "replace")), encoding).readall().decode()[:12]
             == (CITIES.encode(encoding, "replace").decode(encoding)[:12])
         )
 
@@ -83,4 +82,4 @@ def test_encodings_are_for_text(tmp_path):
 
 
 def test_names_of_encodings_are_pythons():
-    assert [text_encoding(name) for name in ("Latin1", "ANSI_X3.4-1968")] == ["iso8859-1", "ascii"]
+    assert [resolve_encoding(name) for name in ("Latin1", "ANSI_X3.4-1968")] == ["iso8859-1", "ascii"]
