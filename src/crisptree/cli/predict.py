@@ -25,10 +25,10 @@ from crisptree.cli.rows import encoder_of, id_column, load_model, open_like_trai
 from crisptree.cli.stdin import on_disk
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
+from crisptree.sanitization import sanitize
 from crisptree.tables.errors import TableError, counted
 from crisptree.tables.named_columns import DELIMITERS
 from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
-from crisptree.visible import visible
 
 
 @with_dialect
@@ -173,5 +173,5 @@ class _Terminal(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self.stream.write(visible(self.decoder.decode(bytes(data))).encode())
+        self.stream.write(sanitize(self.decoder.decode(bytes(data))).encode())
         return len(data)

@@ -14,13 +14,13 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
+from crisptree.inspection.model_view import strip_encoder
 from crisptree.labels import class_numbers
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
-from crisptree.view.model import without_encoder
 
 ROWS_AT_ONCE = 65_536
 """Rows may be on disk, and are more than the memory holds."""
@@ -74,7 +74,7 @@ def taking_rows(model: Any) -> Any:
     """The model that takes rows of numbers, with its preprocessing beside it: here tables are encoded in pieces."""
     if "encoder_" not in model.__dict__:
         return model
-    model = without_encoder(model)
+    model = strip_encoder(model)
     stored: Preprocessing = model.preprocessing_
     if stored.named:
         model.feature_names_in_ = np.array(stored.feature_names, dtype=object)

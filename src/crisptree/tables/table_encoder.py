@@ -13,13 +13,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.errors import TableError, listed, meant
 from crisptree.tables.plain_columns import plain_columns
 from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.tables.survey import MAX_CATEGORIES, Choices, Survey
 from crisptree.tables.table import Table, column_labels, piece_rows, table_of
-from crisptree.warning import CrispTreeWarning
 
 Rows = npt.NDArray[np.float32]
 

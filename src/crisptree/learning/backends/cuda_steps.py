@@ -15,6 +15,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.backends.base import EpochResult, Trainee
 from crisptree.learning.backends.cuda_graphs import launching, on_device, recorded
 from crisptree.learning.backends.cuda_leaves import LEAVES
@@ -23,7 +24,6 @@ from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import ObliqueSplits
-from crisptree.warning import CrispTreeWarning
 
 logger = logging.getLogger("crisptree")
 

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.backends.base import EpochResult, Trainee, all_finite
 from crisptree.learning.backends.cuda_graphs import on_device, recorded
 from crisptree.learning.backends.torch_steps import TorchSteps
 from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.splits import AbstractSplits, ModuleSplits
-from crisptree.warning import CrispTreeWarning
 
 UPDATES_PER_GRAPH = 64
 
