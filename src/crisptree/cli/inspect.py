@@ -104,9 +104,9 @@ def _is_plain(value: Any) -> bool:
 def _importances(model: Any, top: int) -> list[dict[str, Any]]:
     """The columns of the table with the largest shares of the gain; a category's features are added up."""
     from crisptree.explain import feature_importances
-    from crisptree.view.names import feature_names
+    from crisptree.inspection.names import resolve_feature_names
 
-    shares, names = feature_importances(model.tree_), feature_names(model)
+    shares, names = feature_importances(model.tree_), resolve_feature_names(model)
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")
     if stored is not None:
         names = [column.name for column in stored.columns]

@@ -27,7 +27,7 @@ from crisptree.encoding.errors import TableError, counted
 from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 
 @with_dialect
@@ -172,5 +172,5 @@ class _Terminal(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self.stream.write(visible(self.decoder.decode(bytes(data))).encode())
+        self.stream.write(sanitize(self.decoder.decode(bytes(data))).encode())
         return len(data)

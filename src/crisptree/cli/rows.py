@@ -18,8 +18,8 @@ from crisptree.encoding.errors import TableError, counted, listed
 from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
 from crisptree.encoding.table_files import TableFile
 from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
+from crisptree.inspection.model_view import strip_encoder
 from crisptree.labels import class_numbers
-from crisptree.view.model import without_encoder
 
 ROWS_AT_ONCE = 65_536
 """Rows may be on disk, and are more than the memory holds."""
@@ -73,7 +73,7 @@ def taking_rows(model: Any) -> Any:
     """The model that takes rows of numbers, with its preprocessing beside it: here tables are encoded in pieces."""
     if "encoder_" not in model.__dict__:
         return model
-    model = without_encoder(model)
+    model = strip_encoder(model)
     stored: Preprocessing = model.preprocessing_
     if stored.named:
         model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
