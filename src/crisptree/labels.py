@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 LABEL_TYPES: dict[str, Any] = {
     "bool": bool,
@@ -41,7 +45,27 @@ def label_type(classes: npt.NDArray[Any]) -> str:
             "the class labels in y must be numbers, booleans, strings or an array of NumPy's dates (datetime64); got "
             f"values of type {found}. Make text of them first, for example with y.astype(str)."
         )
+    if kind in ("str", "object"):
+        check_utf8(set(classes.tolist()), "the class labels in y")
     return kind
+
+
+def check_utf8(texts: Iterable[Any], what: str) -> None:
+    r"""Refuse texts with a lone surrogate, which no file and no terminal can hold.
+
+    Examples
+    --------
+    >>> check_utf8(["yes", "n\ud800"], "labels")
+    Traceback (most recent call last):
+      ...
+    ValueError: labels must be text that UTF-8 can encode; 'n\ud800' has a lone surrogate, half a character. Replace it.
+    """
+    for text in texts:
+        if isinstance(text, str) and _SURROGATE.search(text):
+            raise ValueError(
+                f"{what} must be text that UTF-8 can encode; {text!r} has a lone surrogate, half a character. "
+                "Replace it."
+            )
 
 
 def class_numbers(labels: npt.ArrayLike, classes: npt.ArrayLike) -> npt.NDArray[np.int64]:

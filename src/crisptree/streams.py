@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.tensors import detach
+
 __all__ = ["Batch", "Batches", "StreamError"]
 
 ROWS_AT_ONCE = 65_536
@@ -152,6 +154,7 @@ class Batches:
             raise StreamError(
                 f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(given).__name__}."
             )
+        given = [detach(part) for part in given]
         try:
             with np.errstate(over="ignore"):
                 X = np.ascontiguousarray(given[0], dtype=np.float32)

@@ -6,11 +6,11 @@ import torch
 
 from crisptree.baselines.co2 import NativeBound, StumpRoutes, TorchBound, bound_steps, bounds, losses
 from crisptree.baselines.non_greedy import TreeRoutes
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.structure import TreeStructure
-from tests.learning.test_backends import STRUCTURES, hyperplanes, rows, windows
+from tests.learning.test_engines import STRUCTURES, hyperplanes, rows, windows
 from tests.toys import generator
 
 pytestmark = pytest.mark.skipif(training is None, reason="installed without the kernel")

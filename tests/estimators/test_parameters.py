@@ -3,11 +3,13 @@
 import inspect
 import re
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
-from crisptree import CrispSegmenter, CrispTreeClassifier
+from crisptree import CrispForestClassifier, CrispSegmenter, CrispTreeClassifier, TableEncoder
 from crisptree.estimators.parameters import NEVER, ClassifierParameters
+from tests.toys import clouds
 
 ESTIMATORS = [CrispTreeClassifier, CrispSegmenter]
 WITHOUT_RULE = {"class_weight", "random_state", "device", "ignore_label"}
@@ -67,10 +69,10 @@ def test_what_came_later_says_what_was_before():
 
 def test_every_word_is_known_where_it_is_used():
     from crisptree.baselines.growth import SEARCHES
+    from crisptree.data.scaling import SCALES
     from crisptree.equations.annealing import SCHEDULES
     from crisptree.equations.decay import DECAYS
-    from crisptree.learning.train import ALGORITHMS
-    from crisptree.scaling import SCALES
+    from crisptree.learning.loop import ALGORITHMS
     from crisptree.splits import KINDS, MODULES
 
     words = {
@@ -82,3 +84,23 @@ def test_every_word_is_known_where_it_is_used():
     assert words["learning_rate_decay"] == set(DECAYS)
     assert words["scale"] == {*SCALES, "auto"}
     assert words["split"] == {*KINDS, *MODULES, "auto"}
+
+
+BOOLEANS = {
+    "warm_start": lambda value: CrispTreeClassifier(warm_start=value).fit(*clouds(20)),
+    "early_stopping": lambda value: CrispTreeClassifier(early_stopping=value).fit(*clouds(20)),
+    "normalise_images": lambda value: CrispSegmenter(normalise_images=value).fit(np.zeros((8, 8)), np.zeros((8, 8))),
+    "bootstrap": lambda value: CrispForestClassifier(bootstrap=value).fit(*clouds(20)),
+    "resume": lambda value: CrispTreeClassifier().fit(*clouds(20), checkpoint="folder", resume=value),
+    "grow": lambda value: CrispTreeClassifier().partial_fit(*clouds(20), classes=[0, 1, 2], grow=value),
+    "keep_constant": lambda value: TableEncoder(keep_constant=value).fit({"a": ["x", "y"]}),
+}
+
+
+@pytest.mark.parametrize("wrong", [2.0, 1, 0, "True"])
+@pytest.mark.parametrize("name", BOOLEANS)
+def test_boolean_parameters_take_booleans_only(name, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"`{name}` must be .*True or False; got {wrong!r}"):
+        BOOLEANS[name](wrong)
+    assert not list(tmp_path.iterdir())

@@ -11,8 +11,8 @@ from crisptree.export import ExportError, Portable
 from crisptree.export.agreement import compare, encode_rows
 from crisptree.export.sql_statement import MAX_LEVELS, ROW, fill_table, read_predictions
 from crisptree.structure import TreeStructure
-from tests.explain.models import written
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
+from tests.inspection.models import written
 
 
 def axis_table(**changes):

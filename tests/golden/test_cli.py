@@ -24,10 +24,10 @@ from typer.main import get_command
 from crisptree.cli.app import app
 from crisptree.datasets.image_files import write_png
 from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import customers, text, write
 from tests.golden import cases
 from tests.golden.summary import assert_close
 from tests.golden.test_model_files import FILES, KINDS
-from tests.tables.writers import customers, text, write
 
 RECORD = Path(__file__).parent / "cli.json"
 RTOL = 1e-5
@@ -78,7 +78,9 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
     ),
     "fit numbers": ("fit", "table.csv", "-t", "amount", "--drop", "buys", "-o", "n.crisp", *QUICK, "--json"),
     "fit a forest": ("fit", "table.csv", "-t", "buys", "-o", "t.crisp", *QUICK, "--trees", "2", "--json"),
-    "fit batches": ("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--stream", "--json"),
+    "fit batches": (
+        *("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--algorithm", "likelihood", "--stream", "--json"),
+    ),
     "compare": ("compare", "table.csv", "-t", "buys", *QUICK[:-2], "--json"),
     "segment fit": (
         *("segment", "fit", "images", "labels", "-o", "s.crisp", "--window", "3", "--depth", "1"),

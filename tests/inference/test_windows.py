@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeWarning
-from crisptree.images import Canvas, WindowView
+from crisptree.data.images import Canvas, WindowView
 from crisptree.inference import route_rows, routing
 from crisptree.inference.statistics import finalize
 from crisptree.native import router

@@ -1,7 +1,10 @@
 import os
+import signal
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -132,6 +135,143 @@ def test_the_part_of_a_killed_writer_goes_with_the_next_write_and_that_of_a_livi
         assert path.read_text() == "two"
     assert path.read_text() == "one"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.txt", "y.txt"]
+
+
+def write_text(path, text):
+    with atomic_write(path) as temporary:
+        temporary.write_text(text)
+
+
+@POSIX
+def test_a_save_of_the_same_path_just_before_the_rename_leaves_the_temporary_file(tmp_path, monkeypatch):
+    path, replace, seen = tmp_path / "x.txt", os.replace, []
+
+    def replace_after_another_save(source, target):
+        if not seen:
+            seen.append(source)
+            write_text(path, "second")
+            assert path.read_text() == "second"
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_after_another_save)
+    write_text(path, "first")
+    assert seen
+    assert path.read_text() == "first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.txt"]
+
+
+@POSIX
+@pytest.mark.parametrize("removed", ["before the writer locks it", "while the cleaner holds the lock"])
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch, removed):
+    import fcntl
+
+    path, flock, seen = tmp_path / "x.txt", fcntl.flock, []
+
+    def flock_after_a_cleaner(handle, operation):
+        if seen:
+            return flock(handle, operation)
+        seen.extend(tmp_path.iterdir())
+        cleaner = os.open(seen[0], os.O_RDONLY)
+        try:
+            flock(cleaner, operation)
+            if removed.startswith("before"):
+                seen[0].unlink()
+                flock(cleaner, fcntl.LOCK_UN)
+            flock(handle, operation)
+        finally:
+            seen[0].unlink(missing_ok=True)
+            os.close(cleaner)
+
+    monkeypatch.setattr(fcntl, "flock", flock_after_a_cleaner)
+    with atomic_write(path) as temporary:
+        assert list(tmp_path.iterdir()) == [temporary]
+        assert temporary not in seen
+        temporary.write_text("x")
+    assert path.read_text() == "x"
+
+
+@POSIX
+def test_a_cleaner_does_not_remove_another_file_that_took_the_name_of_the_one_it_locked(tmp_path, monkeypatch):
+    import fcntl
+
+    path, flock, seen = tmp_path / "x.txt", fcntl.flock, []
+    with atomic_write(path) as temporary:
+        pass
+    stale = temporary  # a name that the next save cleans up
+    stale.write_text("stale")
+
+    def flock_after_a_rename(handle, operation):
+        if not seen:
+            seen.append(handle)
+            live = tmp_path / "live"
+            live.write_text("live")
+            live.replace(stale)
+        return flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_after_a_rename)
+    with atomic_write(path) as temporary:
+        assert stale.read_text() == "live"
+
+
+def run_writer(path, number, times):
+    """Save one path many times in a process of its own."""
+    code = (
+        "import sys\n"
+        "from crisptree.persistence.writing import atomic_write\n"
+        "sys.stdin.readline()\n"
+        "for _ in range(int(sys.argv[3])):\n"
+        "    with atomic_write(sys.argv[1]) as temporary:\n"
+        "        temporary.write_text(sys.argv[2] * 1000)\n"
+    )
+    command = [sys.executable, "-c", code, str(path), str(number), str(times)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@POSIX
+def test_many_saves_of_one_path_at_once_all_succeed(tmp_path):
+    path, n_threads, n_processes, times = tmp_path / "x.txt", 4, 3, 100
+    start = threading.Barrier(n_threads)
+
+    def save(number):
+        start.wait()
+        for _ in range(times):
+            write_text(path, str(number) * 1000)
+
+    writers = [run_writer(path, 5 + number, times) for number in range(n_processes)]
+    for writer in writers:
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(save, range(n_threads)))
+    assert [writer.communicate()[1] for writer in writers] == [""] * n_processes
+    text = path.read_text()
+    assert text == text[0] * 1000
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.txt"]
+
+
+@POSIX
+def test_a_pipe_or_a_link_with_the_name_of_a_temporary_file_is_left_and_waited_for_by_nobody(tmp_path):
+    path, elsewhere = tmp_path / "x.txt", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    with atomic_write(path) as temporary:
+        pass
+    pipe, link = temporary.with_name(f"{temporary.name}-pipe"), temporary.with_name(f"{temporary.name}-link")
+    os.mkfifo(pipe)
+    link.symlink_to(elsewhere)
+
+    def give_up(*_):
+        raise AssertionError("the save waits for somebody to write into the pipe")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    try:
+        write_text(path, "x")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert path.read_text() == "x"
+    assert elsewhere.read_text() == "kept"
+    assert sorted(tmp_path.iterdir()) == sorted([path, elsewhere, pipe, link])
 
 
 def test_a_report_that_cannot_be_finished_leaves_the_earlier_page(tmp_path, monkeypatch):

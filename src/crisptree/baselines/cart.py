@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.baselines.search import Hyperplanes, NodeRows, SearchContext
+from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
 from crisptree.baselines.thresholds import LeafLimits, round_down
-from crisptree.learning.batches import Groups
-from crisptree.learning.samples import Samples
-from crisptree.learning.spec import Limits
+from crisptree.learning.options import Limits
+from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -42,10 +41,10 @@ def axis_aligned_splits(context: SearchContext, groups: Groups) -> ObliqueSplits
     return context.splits(axis_aligned_hyperplanes(context, groups))
 
 
-def axis_aligned_hyperplanes(context: SearchContext, groups: Groups) -> Hyperplanes:
+def axis_aligned_hyperplanes(context: SearchContext, groups: Groups) -> HyperplaneArrays:
     """Find the same as arrays, each hyperplane with one weight, which is 1."""
     seed = context.seed()
-    found = Hyperplanes.idle(len(groups.sizes), context.samples.n_features)
+    found = HyperplaneArrays.idle(len(groups.sizes), context.samples.n_features)
     for number, node in enumerate(context.nodes(groups)):
         stump = best_stump(node, context.leaf_limits, seed, context.samples.target.name)
         if stump is not None:

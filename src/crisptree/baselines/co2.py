@@ -31,9 +31,8 @@ from torch import Tensor
 from crisptree.baselines.search import SearchContext, random_splits
 from crisptree.baselines.thresholds import GAIN_DIGITS
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.adam import Adam
-from crisptree.learning.batches import Groups
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines.torch_engine import Adam
+from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
 from crisptree.splits import AbstractSplits, ObliqueSplits

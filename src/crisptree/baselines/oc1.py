@@ -16,9 +16,9 @@ import numpy.typing as npt
 import torch
 
 from crisptree.baselines.cart import axis_aligned_hyperplanes
-from crisptree.baselines.search import Hyperplanes, NodeRows, SearchContext
+from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
 from crisptree.baselines.thresholds import GAIN_DIGITS, LeafLimits, best_crossings, best_thresholds
-from crisptree.learning.batches import Groups
+from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 
@@ -62,7 +62,7 @@ def oc1_splits(
     jumps = _unit(random.normal(size=(n_jumps, n_starts, n_features + 1)))
     coordinates = _orders(n_jumps + 1, n_tries, n_features + 1, random)
     nodes = list(context.nodes(groups))
-    found = Hyperplanes.idle(n_nodes, n_features)
+    found = HyperplaneArrays.idle(n_nodes, n_features)
     for chunk in _chunks([min(len(node.y), max_rows) for node in nodes], n_starts):
         part = [_subsample(nodes[number], max_rows, random) for number in chunk]
         subsampled = any(len(nodes[number].y) > max_rows for number in chunk)
@@ -107,7 +107,7 @@ def _unit(vectors: Doubles) -> Doubles:
 
 
 class _Descents:
-    """Hyperplanes of many nodes in descent, several for each: line l belongs to node l // n_starts.
+    """HyperplaneArrays of many nodes in descent, several for each: line l belongs to node l // n_starts.
 
     Rows stand one node after the other in ``x``; ``place`` (n_nodes, n) says which belong to a node, filled up with
     rows of weight zero.

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import torch
 
 from crisptree.baselines.thresholds import LeafLimits, best_thresholds
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits, random_directions
 from crisptree.targets import Classes
 
@@ -76,20 +75,20 @@ class SearchContext:
         """Draw a seed for the generator of another library."""
         return int(torch.randint(2**31, (1,), generator=self.generator))
 
-    def splits(self, hyperplanes: Hyperplanes) -> ObliqueSplits:
+    def splits(self, hyperplanes: HyperplaneArrays) -> ObliqueSplits:
         """Convert hyperplanes to splits on the device of the samples."""
         weight, bias = (torch.from_numpy(np.asarray(part)).to(self.samples.weight) for part in hyperplanes)
         return ObliqueSplits(weight, bias)
 
 
-class Hyperplanes(NamedTuple):
+class HyperplaneArrays(NamedTuple):
     """weight · x + bias > 0 goes right: (n, n_features) and (n,)."""
 
     weight: npt.NDArray[np.floating]
     bias: npt.NDArray[np.floating]
 
     @classmethod
-    def idle(cls, n: int, n_features: int) -> Hyperplanes:
+    def idle(cls, n: int, n_features: int) -> HyperplaneArrays:
         """Splits that send every row left: the result where no split is found, which growth rejects."""
         return cls(np.zeros((n, n_features), dtype=np.float32), np.full(n, -1.0))
 
@@ -107,7 +106,7 @@ class Hyperplanes(NamedTuple):
 def random_splits(context: SearchContext, groups: Groups, n_directions: int = N_DIRECTIONS) -> ObliqueSplits:
     """Find the best of ``n_directions`` random unit directions, drawn anew for every group of rows."""
     n_features = context.samples.n_features
-    found = Hyperplanes.idle(len(groups.sizes), n_features)
+    found = HyperplaneArrays.idle(len(groups.sizes), n_features)
     for number, node in enumerate(context.nodes(groups)):
         directions = random_directions(n_directions, n_features, context.generator)
         found.set_best(number, node, directions.detach().cpu().numpy().astype(np.float32, copy=False), context)

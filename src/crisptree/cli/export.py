@@ -15,13 +15,12 @@ from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, load_model, open_like_training
 from crisptree.cli.stdin import on_disk
+from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
 from crisptree.export.agreement import EncodedRows
 from crisptree.export.escaping import make_identifier
 from crisptree.export.formats import FORMATS, check_written
 from crisptree.persistence.writing import atomic_write
-from crisptree.tables.errors import TableError
-from crisptree.tables.plain_columns import plain_columns
 
 LIMITS = "Limits"
 
@@ -114,7 +113,7 @@ def _rows(
         for batch in source.batches(encoder.names):
             blocks.append(encoder.encode(batch, n_rows))
             n_rows += batch.num_rows
-            plain = plain_columns(preprocessing, encoder.names, batch, encoder.missing, source.written)
+            plain = encoder.extract_columns(batch)
             for name, values in plain.items():
                 columns[name] += values
             progress.update(f"reading {file.name}", source.fraction_read())

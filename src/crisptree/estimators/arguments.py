@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crisptree.estimators.parameters import ClassifierParameters
-from crisptree.estimators.rules import Rule, number, one_of, whole, word_or
+from crisptree.estimators.rules import Rule, number, one_of, true_or_false, whole, word_or
 
 ARGUMENTS: dict[str, Rule | None] = {
     **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
@@ -18,6 +18,7 @@ ARGUMENTS: dict[str, Rule | None] = {
     "tolerance": number(0.0, high=1.0, none=True),
     "copies": word_or("auto", whole(0)),
     "memory": number(0.0),
+    "resume": true_or_false(),
     "noise": number(0.0),
     "labels": one_of("hard", "sample", "soft"),
     "trust": Rule(

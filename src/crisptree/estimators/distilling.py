@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_random_state,
@@ -16,15 +15,15 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.distributed import check_alone
+from crisptree.encoding.containers import as_table, materialize
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.numbers import check_numbers
 from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
+from crisptree.estimators.weights import check_sample_weight
 from crisptree.labels import class_numbers
 from crisptree.streams import refuse_batches
-from crisptree.tables.containers import materialize
-from crisptree.tables.table import table_of
 from crisptree.typing import ArrayLike, MatrixLike
 
 COPIES = 4
@@ -204,7 +203,7 @@ def _with_copies(estimator: Any, teacher: Any, X: Any, copies: int | str, noise:
     n_copies = wanted if noise > 0 else 0
     values = _numbers(X, teacher, is_table, n_copies)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+        sample_weight = check_sample_weight(sample_weight, values)
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     spread = values.std(axis=0, dtype=np.float64)
     rows = [X, *(_like(X, _noisy(values, noise * spread, rng)) for _ in range(n_copies))]
@@ -286,7 +285,7 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
                 f"{n_copies}. Leave it 'auto', or distill from numbers, with the teacher in a Pipeline behind what "
                 "makes them."
             )
-        return np.zeros((table_of(X).num_rows, 0), dtype=np.float32)
+        return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
     values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
     known = getattr(teacher, "n_features_in_", None)
     if known is not None and values.ndim == 2 and values.shape[1] != known:

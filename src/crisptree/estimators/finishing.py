@@ -10,7 +10,7 @@ from crisptree.inference.shrinkage import select_strength, shrink
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 def is_judged(parameters: Mapping[str, Any]) -> bool:

@@ -19,11 +19,12 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import forest_quantiles
+from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 
@@ -98,7 +99,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the trees' means.  (n, n_features) → (n,), or (n, n_outputs) for several outputs"""

@@ -17,7 +17,7 @@ from crisptree.estimators.image_validation import (
     check_mask,
     is_list,
 )
-from crisptree.estimators.validation import class_factors
+from crisptree.estimators.weights import weigh_classes
 from crisptree.labels import label_type
 
 
@@ -43,7 +43,7 @@ def check_labelled(given: Images, labels: Any, mask: Any, ignore_label: Any, cla
             f"the labelled pixels must be of at least two classes; all of them are {classes.tolist()[0]!r}. "
             "Label some of another class, or look at ignore_label."
         )
-    weight = np.ones(len(values)) * class_factors(class_weight, values, np.ones(len(values)))
+    weight = weigh_classes(class_weight, values, np.ones(len(values)))
     everything = KnownPixels(used, np.searchsorted(classes, values), weight, classes)
     return everything if weight.all() else _without_classes(everything, classes)
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
+from crisptree.data.images import WindowView, normalise_image
 from crisptree.estimators.numbers import NumberScale
-from crisptree.images import WindowView, normalised
 from crisptree.targets import Classes, Gaussians, Target
+from crisptree.tensors import detach
 
 Image = npt.NDArray[np.float32]
 
@@ -32,7 +33,7 @@ class Images:
 
     def normalised(self) -> Images:
         """Every image by its own mean and spread."""
-        return replace(self, images=[normalised(image) for image in self.images])
+        return replace(self, images=[normalise_image(image) for image in self.images])
 
     def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
         """One result per image, in the form in which the images came."""
@@ -129,8 +130,8 @@ def check_labels(given: Images, labels: Any, what: str = "labels") -> list[npt.N
 def one_for_each(given: Images, values: Any) -> list[npt.NDArray[Any]]:
     """What was given beside the images, in their form; as many as that are."""
     if given.form == "single":
-        return [np.asarray(values)]
-    return [np.asarray(image) for image in values] if is_list(values) or np.ndim(values) > 0 else []
+        return [np.asarray(detach(values))]
+    return [np.asarray(detach(image)) for image in values] if is_list(values) or np.ndim(values) > 0 else []
 
 
 def _hint(given: Images, found: list[tuple[int, ...]]) -> str:
@@ -170,7 +171,7 @@ def is_list(value: Any) -> bool:
 
 def _numbers(values: Any) -> npt.NDArray[Any]:
     try:
-        array = np.asarray(values)
+        array = np.asarray(detach(values))
     except ValueError as error:  # lists of unequal lengths
         raise ValueError(
             f"images must be an image {FORMS}; got nested lists that are no array. Make an array of every image."

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crisptree.tensors import detach
+
 Shape = tuple[int, ...]
 
 
@@ -69,7 +71,7 @@ def _stacked(X: Any) -> Any:
             f"the images in X must all have one shape; got {', '.join(map(str, sorted(shapes)[:5]))}. "
             "Crop or resize them first."
         )
-    return np.stack(X)
+    return np.stack([detach(image) for image in X])
 
 
 def _with_channels(shape: Shape) -> Shape:

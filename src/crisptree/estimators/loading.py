@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.images import WindowView
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
@@ -28,10 +32,9 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
-from crisptree.images import WindowView
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
-from crisptree.labels import LABEL_TYPES, label_type
+from crisptree.labels import LABEL_TYPES, check_utf8, label_type
 from crisptree.persistence.model_file import (
     ModelFile,
     ModelFileError,
@@ -44,9 +47,6 @@ from crisptree.persistence.model_file import (
 )
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.tables.errors import TableError
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.table_encoder import TableEncoder
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 """The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and
@@ -239,9 +239,28 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
             center is None
             or unit is None
             or len(unit) != model.n_outputs_
-            or not np.all((unit >= 0) & (unit <= LARGEST))
+            or not np.all((unit >= 0) & (unit <= LARGEST) & (np.abs(center) <= LARGEST))
         ):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
+    if not _is_bounded(tree):
+        raise ModelFileError(
+            f"{path} must hold leaves whose predictions are finite; its values are so large that they overflow."
+        )
+
+
+def _is_bounded(tree: CrispTree) -> bool:
+    """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounds = [tree.in_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
+        if any((np.abs(tree.meaning.told(bound)) > 100 * LARGEST).any() for bound in bounds):
+            return False
+        if isinstance(tree, FlatTree) and tree.linear_weight is not None and tree.linear_bias is not None:
+            parts = [tree.linear_bias] if tree.linear_variance is None else [tree.linear_bias, tree.linear_variance]
+            if any((np.abs(part) > LARGEST).any() for part in parts):
+                return False
+            parts[0] = np.abs(tree.linear_weight).sum(axis=2) * np.finfo(np.float32).max  # of the largest row
+            bounds.append(tree.in_units(np.concatenate(parts, axis=1)))
+    return all(bool(np.isfinite(bound).all()) for bound in bounds)
 
 
 def _unfitted(header: dict[str, Any], split: Any, path: str | PathLike[str]) -> Estimator:
@@ -331,6 +350,10 @@ def _image_shape(sides: Any, tree: CrispTree) -> tuple[int, ...] | None:
 def _feature_names(names: Any, tree: CrispTree) -> npt.NDArray[np.object_]:
     if not isinstance(names, list) or len(names) != tree.n_features or not all(isinstance(n, str) for n in names):
         raise ModelFileError(f"the model file must name its {tree.n_features} columns; it does not.")
+    try:
+        check_utf8(names, "names of columns")
+    except ValueError as error:
+        raise ModelFileError(f"the model file cannot be used: {error}") from None
     return np.array(names, dtype=object)
 
 
@@ -385,6 +408,7 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
             raise ModelFileError("the class labels of a model file must be a list of different values.")
         if kind in (str, bytes):
             check_labels(values)
+        check_utf8(values, "class labels")
         if kind is bytes:
             values = [label.encode("latin-1") for label in values]
         is_time = isinstance(kind, np.dtype) and kind.kind in "mM"

@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+from sklearn.utils.validation import check_array, check_consistent_length
 
+from crisptree.encoding.containers import materialize
 from crisptree.estimators.answers import check_holds_numbers
-from crisptree.estimators.validation import (
-    TrainingData,
-    check_fit_rows,
-    check_rows,
-    check_some_weight,
-    validation_pair,
-)
+from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, validation_pair
+from crisptree.estimators.weights import check_sample_weight, check_some_weight
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
 from crisptree.streams import refuse_batches
-from crisptree.tables.containers import materialize
+from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]
 
@@ -30,6 +26,9 @@ SAME = 1e-12
 
 LARGEST = 1e150
 """Numbers beyond have no square in double precision."""
+
+MAX_SCALED = 1e15
+"""Standard deviations from the mean; further away, sums of squares overflow in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,13 @@ class NumberScale:
     unit: Doubles
     is_constant: npt.NDArray[np.bool_]
 
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.center).all() and np.isfinite(self.unit).all()):
+            raise ValueError(
+                "y and the weights of its rows must have a finite sum of weighted squares; it overflows. Divide y by a "
+                "unit, or the weights by the largest."
+            )
+
     @classmethod
     def learn(cls, y: Doubles, weight: Doubles) -> NumberScale:
         """Those of weighted rows.
@@ -54,8 +60,9 @@ class NumberScale:
         >>> scale.center.tolist(), scale.unit.tolist()
         ([2.0], [1.0])
         """
-        center = np.average(y, axis=0, weights=weight)
-        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            center = np.average(y, axis=0, weights=weight)
+            spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weight))
         is_constant = spread <= SAME * np.abs(center)
         center = np.where(is_constant & (y == y[:1]).all(axis=0), y[0], center)  # exactly, not a rounded mean
         return cls(center, np.where(is_constant, 1.0, spread), is_constant)
@@ -75,8 +82,17 @@ class NumberScale:
         return replace(self, is_constant=self.is_constant & same)
 
     def scaled(self, y: Doubles) -> Doubles:
-        """(n, n_outputs) → the same"""
-        return (y - self.center) / self.unit
+        """y in standard deviations from the mean.  (n, n_outputs) → the same"""
+        away = y - self.center
+        is_rounding = self.is_constant & (np.abs(away) <= SAME * np.abs(self.center))
+        found = np.where(is_rounding, 0.0, away) / self.unit
+        if np.abs(found).max(initial=0.0) > MAX_SCALED:
+            raise ValueError(
+                f"y must lie within {MAX_SCALED:g} standard deviations of the weighted mean of the training rows "
+                f"(deviations from it, where all of them were equal); got one {np.abs(found).max():g} away. Leave out "
+                "such rows, or those of nearly no weight."
+            )
+        return found
 
     def on(self, tree: SomeTree) -> SomeTree:
         """The tree that answers in the units of y."""
@@ -86,6 +102,7 @@ class NumberScale:
 
 def check_numbers(y: Any, name: str = "y") -> Doubles:
     """Finite numbers, one or several for every row.  → (n, n_outputs)"""
+    y = detach(y)
     check_holds_numbers(y, name)
     found = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name=name, ensure_all_finite=True)
     found = found.reshape(len(found), -1)
@@ -102,13 +119,14 @@ def check_numbers(y: Any, name: str = "y") -> Doubles:
 def check_unscaled_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, numbers and weights of a fit, the numbers as they are."""
     refuse_batches(X, type(estimator).__name__)
+    X, y, sample_weight = map(detach, (X, y, sample_weight))
     if y is None:
         raise ValueError("y must hold a number for every row; requires y to be passed, but the target y is None.")
     y = materialize(y, "y")
     check_holds_numbers(y)
     rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=True)
     numbers = check_numbers(rows.y)
-    weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
+    weight = check_sample_weight(sample_weight, rows.X)
     kept = check_some_weight(weight)
     X = rows.X
     if not kept.all():
@@ -162,5 +180,4 @@ def check_among(
     check_consistent_length(there, known)
     if known.shape[1] != estimator.n_outputs_:
         raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {known.shape[1]}.")
-    weight = _check_sample_weight(weight, there.reshape(len(there), -1), dtype=np.float64, ensure_non_negative=True)
-    return wanted, there, known, weight
+    return wanted, there, known, check_sample_weight(weight, there.reshape(len(there), -1))

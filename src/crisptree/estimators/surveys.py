@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.numbers import SAME, NumberScale, check_numbers
+from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
-from crisptree.learning.problem import Part
-from crisptree.learning.streaming import Totals
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
+from crisptree.learning.sources.batches import Totals
+from crisptree.learning.task import Part
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target
 
@@ -79,7 +80,9 @@ class ClassAnswers(Answers):
             entry[0], entry[1] = entry[0] + n, entry[1] + w
         if not isinstance(self.class_weight, dict):
             return weight
-        return weight * np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])[which]
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
+        with np.errstate(over="ignore"):
+            return weight * factors[which]
 
     def learned(self, name: str) -> tuple[Target, Doubles, int]:
         if len({isinstance(label, str) for label in self.found}) > 1:
@@ -89,6 +92,8 @@ class ClassAnswers(Answers):
         self.tallied = np.array([self.found[label][0] for label in self.seen.tolist()], dtype=np.int64)
         weights = np.array([self.found[label][1] for label in self.seen.tolist()], dtype=np.float64)
         self.factors = class_weights(self.class_weight, self.seen, weights)
+        with np.errstate(over="ignore"):
+            check_total_weight(sum_weights(weights * self.factors))
         counted = self.factors > 0
         self.labels = self.seen[counted]
         self.number = np.cumsum(counted) - 1
@@ -129,17 +134,20 @@ class NumberAnswers(Answers):
                 f"{name} must have {len(self.middle)} outputs as those before; it has {numbers.shape[1]}."
             )
         away = numbers - self.middle
-        self.total, self.n_rows = self.total + float(weight.sum()), self.n_rows + len(numbers)
-        self.first += weight @ away
-        self.second += weight @ np.square(away)
+        self.total, self.n_rows = self.total + sum_weights(weight), self.n_rows + len(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused when all is known
+            self.first += weight @ away
+            self.second += weight @ np.square(away)
         self.low, self.high = np.minimum(self.low, numbers.min(axis=0)), np.maximum(self.high, numbers.max(axis=0))
         self.tallied += self.tally(y)
         return weight
 
     def learned(self, name: str) -> tuple[Target, Doubles, int]:
-        away = self.first / self.total
-        center = self.middle + away
-        spread = np.sqrt(np.maximum(self.second / self.total - away**2, 0.0))
+        check_total_weight(self.total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = self.first / self.total
+            center = self.middle + away
+            spread = np.sqrt(np.maximum(self.second / self.total - away**2, 0.0))
         is_constant = spread <= SAME * np.abs(center)
         center = np.where(self.low == self.high, self.low, center)
         self.scale = NumberScale(center, np.where(is_constant, 1.0, spread), is_constant)
@@ -254,7 +262,8 @@ def class_weights(class_weight: Any, classes: npt.NDArray[Any], weights: npt.NDA
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return weights.sum() / (len(classes) * weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return weights.sum() / (len(classes) * weights)
     if isinstance(class_weight, dict):
         known = classes.tolist()
         unknown = [label for label in class_weight if label not in known]
@@ -279,9 +288,10 @@ class _Moments:
     def add(self, X: npt.NDArray[np.float32], weight: npt.NDArray[np.float64]) -> None:
         for start in range(0, len(X), 4096):
             away, w = X[start : start + 4096] - self.middle, weight[start : start + 4096]
-            self.total += w.sum()
-            self.first += w @ away
-            self.second += w @ np.square(away, out=away)
+            with np.errstate(over="ignore", invalid="ignore"):  # weights that overflow are refused after the pass
+                self.total += w.sum()
+                self.first += w @ away
+                self.second += w @ np.square(away, out=away)
         self.low, self.high = np.minimum(self.low, X.min(axis=0)), np.maximum(self.high, X.max(axis=0))
 
     @property

@@ -12,20 +12,22 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.rules import true_or_false
 from crisptree.labels import class_numbers, label_type
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class Updating:
     """An estimator that takes its rows in parts, whatever it predicts."""
 
-    def _check_updating(self, memory: float) -> bool:
+    def _check_updating(self, memory: float, grow: bool) -> bool:
         """Whether there is a tree to go on with."""
         check_alone("partial_fit")
         check_argument("memory", memory)
+        true_or_false().check("grow", grow)
         known: Any = self
         if known.leaves == "linear":
             raise ValueError(
@@ -85,7 +87,7 @@ class NumberUpdatingMixin(Updating):
         (442, True)
         """
         known: Any = self
-        if not self._check_updating(memory):
+        if not self._check_updating(memory, grow):
             found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints())
             return found
         with known._fitting() as twin:
@@ -144,7 +146,7 @@ class UpdatingMixin(Updating):
         (150, True)
         """
         known: Any = self
-        if not self._check_updating(memory):
+        if not self._check_updating(memory, grow):
             if classes is None:
                 raise ValueError(
                     "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from crisptree.encoding.containers import as_table, convert_records, get_column_labels, materialize
+from crisptree.encoding.errors import listed
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators import soft_labels
 from crisptree.estimators.answers import check_as_many, check_classes, check_labels_present
 from crisptree.estimators.constraints import preprocessing_of_rows
@@ -31,25 +27,23 @@ from crisptree.estimators.table_rows import (
     learned_encoder,
     refusal,
 )
-from crisptree.labels import class_numbers, label_type
+from crisptree.estimators.weights import check_sample_weight, check_some_weight, rescale_weights, weigh_classes
+from crisptree.labels import check_utf8, class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
-from crisptree.tables.containers import materialize
-from crisptree.tables.errors import listed
-from crisptree.tables.table import column_labels, columns_of_records, table_of
-from crisptree.tables.table_encoder import TableEncoder
 from crisptree.targets import Classes, Gaussians, SoftClasses, Target
+from crisptree.tensors import detach
 
 if TYPE_CHECKING:
+    from crisptree.data.sparse import SparseRows
     from crisptree.estimators.numbers import NumberScale
-    from crisptree.learning.problem import Part
-    from crisptree.rows.sparse import SparseRows
+    from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
 
-FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
+FOR_IMAGES = ("roughness", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
 
@@ -82,7 +76,7 @@ class TrainingData:
     @property
     def part(self) -> Part:
         """The rows as training takes them."""
-        from crisptree.learning.problem import Part
+        from crisptree.learning.task import Part
 
         return Part(self.X, self.y, self.weight)
 
@@ -90,13 +84,13 @@ class TrainingData:
 def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np.float32] | SparseRows:
     """Finite float32 rows with the right number and names of columns; rows are rounded before anything else."""
     refuse_batches(X, f"a fitted {type(estimator).__name__}")
-    X = estimator.in_training_order(X)
+    X = estimator.in_training_order(detach(X))
     encoder = estimator.__dict__.get("encoder_")
     check_columns(X)
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
-    X = columns_of_records(X)
+    X = convert_records(X)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
         return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
@@ -117,7 +111,7 @@ def _rows_of_columns(estimator: Any, columns: Mapping[Any, Any]) -> npt.NDArray[
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
-    table = table_of({name: columns[name] for name in names})
+    table = as_table({name: columns[name] for name in names})
     with np.errstate(over="ignore"), _naming_columns(estimator, {name: columns[name] for name in names}):
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
         return np.asarray(check_array(rows, dtype=np.float32, order="C"))
@@ -170,13 +164,14 @@ def check_fit_rows(
     check_columns(X)
     X = as_rows(X, image_shape)
     if reset:
-        remember(estimator, "column_labels_", column_labels(X))
+        check_utf8([_name_of(y)], "the name of y")
+        remember(estimator, "column_labels_", get_column_labels(X))
         remember(estimator, "target_name_", _name_of(y))
     X = estimator.in_training_order(X)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
         if reset:
-            encoder.named_target(_name_of(y))
+            encoder.set_target_name(_name_of(y))
         # Rows that weigh nothing, which the encoder has not seen, may have holes where no other row has.
         X = encoder.encoded(X, fill=reset)
     else:
@@ -190,6 +185,7 @@ def check_fit_rows(
         )
     if encoder is not None:
         take_up_encoder(estimator, encoder)
+    check_utf8(estimator.__dict__.get("feature_names_in_", ()), "names of columns")
     table = preprocessing_of_rows(estimator)
     holes = {} if table is None or table.n_features != X.shape[1] else table.holes
     if sparse:
@@ -208,7 +204,7 @@ def check_fit_rows(
 def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
     """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
     refuse_batches(X, type(estimator).__name__)
-    y = materialize(y, "y")
+    X, y, sample_weight = detach(X), materialize(detach(y), "y"), detach(sample_weight)
     columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
     source = y.source if isinstance(y, soft_labels.Probabilities) else None
     if columns is None:
@@ -219,8 +215,7 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
         check_classes(y)
     else:
         known, y = soft_labels.by_class(estimator, y, columns)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * class_factors(estimator.class_weight, y, weight)
+    weight = weigh_classes(estimator.class_weight, y, check_sample_weight(sample_weight, X))
     kept = check_some_weight(weight)
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
@@ -236,23 +231,13 @@ def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, r
 
 def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:
     """Which rows of a fit had some weight, of which there were so many.  (n,)"""
+    y, sample_weight = detach(y), detach(sample_weight)
     n_rows = len(y) if hasattr(y, "__len__") else n_kept
     if n_rows == n_kept:
         return np.ones(n_rows, dtype=bool)
     weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) * np.ones(n_rows)
-    factors = class_factors(getattr(estimator, "class_weight", None), np.asarray(y), weight)
-    return np.asarray(weight * factors > 0)
-
-
-def check_some_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which rows have any weight; some must."""
-    kept = weight > 0
-    if not kept.any():
-        raise ValueError(
-            "the weights must leave at least one row with a positive weight; got only zeros. "
-            "Leave sample_weight and class_weight None to weigh all rows alike."
-        )
-    return kept
+    weight = weigh_classes(getattr(estimator, "class_weight", None), np.asarray(y), rescale_weights(weight))
+    return np.asarray(weight > 0)
 
 
 def remember(estimator: Any, name: str, value: Any) -> None:
@@ -289,29 +274,10 @@ def take_up_encoder(estimator: Any, encoder: TableEncoder) -> None:
 def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
     """Rows, labels and weights for a fitted estimator, whose columns and classes they must have."""
     data = check_validation(estimator, (X, y), estimator.classes_, "y")
-    weight = _check_sample_weight(sample_weight, data.X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * class_factors(estimator.class_weight, column_or_1d(y), weight)
+    weight = check_sample_weight(sample_weight, data.X)
+    weight = weigh_classes(estimator.class_weight, column_or_1d(detach(y)), weight)
     kept = check_some_weight(weight)
     return replace(data, X=data.X[kept], y=data.y[kept], weight=weight[kept])
-
-
-def class_factors(
-    class_weight: Any, y: npt.NDArray[Any], weight: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64] | float:
-    """Each row's factor; "balanced" counts rows by their weight, so that a repeated row equals a weight of two."""
-    if class_weight is None:
-        return 1.0
-    classes, numbers = np.unique(y, return_inverse=True)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(numbers, weights=weight)
-        factors = np.divide(totals.sum() / (totals > 0).sum(), totals, out=np.zeros_like(totals), where=totals > 0)
-    elif isinstance(class_weight, dict):
-        factors = compute_class_weight(class_weight, classes=classes, y=y)
-        if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
-            raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
-    else:
-        raise ValueError(f"`class_weight` must be None, 'balanced' or a dict by class; got {class_weight!r}.")
-    return np.asarray(factors[numbers], dtype=np.float64)
 
 
 def validation_pair(validation: Any, names: str = "(X, y)") -> tuple[Any, Any]:
@@ -351,7 +317,7 @@ def check_validation(
 ) -> TrainingData:
     """The explicit validation rows and their class numbers, or probabilities, all of one weight."""
     X, y = validation_pair(validation)
-    X = check_rows(estimator, X)
+    X, y = check_rows(estimator, X), detach(y)
     if may_be_soft and soft_labels.are_soft(y):
         check_consistent_length(X, y)
         y = soft_labels.in_order_of(y, classes, name)

@@ -163,12 +163,12 @@ class Agreement:
 def encode_rows(model: Any, X: Any) -> EncodedRows:
     """Encode rows, given in any form that the model accepts."""
     view = view_of_first_tree(model, "a comparison")
-    encoded = view.rows(X)
-    encoder: Any = view.earlier[-1] if view.earlier else None
+    encoded = view.prepare_rows(X)
+    encoder: Any = view.transformers[-1] if view.transformers else None
     while hasattr(encoder, "steps"):
         encoder = encoder.steps[-1][1]
     if encoder is not None:
-        return EncodedRows(encoded, encoder.plain_columns(X))
+        return EncodedRows(encoded, encoder.extract_columns(X))
     names = Portable.of(model).feature_names
     given = encoded if X is None or np.ndim(X) != 2 or hasattr(X, "toarray") else np.asarray(X)
     exact = np.asarray(given, dtype=np.float64)

@@ -10,8 +10,8 @@ from typing import Any
 import crisptree
 from crisptree.export.agreement import EncodedRows, Predictions, predict_with_model
 from crisptree.export.portable import Portable, unwrap, view_of_first_tree
+from crisptree.inspection.columns import find_preprocessing
 from crisptree.persistence.document import document_of, text_of
-from crisptree.view.columns import preprocessing_of
 
 
 def json(model: Any) -> str:
@@ -40,7 +40,7 @@ def json(model: Any) -> str:
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
         view = view_of_first_tree(model, "export.json")
         estimator = copy.copy(unwrap(model))
-        stored = preprocessing_of(view)
+        stored = find_preprocessing(view)
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored
     return text_of(document_of(estimator._sections()))

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
+from crisptree.inspection import ModelView, view_model
+from crisptree.inspection.columns import find_preprocessing
+from crisptree.inspection.names import resolve_feature_names
 from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
-from crisptree.view import ModelView, view_of
-from crisptree.view.columns import preprocessing_of
-from crisptree.view.names import feature_names
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -347,7 +347,7 @@ class Portable:
             classes=tuple(classes.tolist()),
             class_type="" if n_targets is not None else label_type(classes),
             inputs=inputs,
-            feature_names=tuple(feature_names(estimator, None, view.earlier)),
+            feature_names=tuple(resolve_feature_names(estimator, None, view.transformers)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=getattr(estimator, "feature_names_in_", None) is not None if stored is None else bool(stored.named),
             split=_split(view, trees),
@@ -428,7 +428,7 @@ def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
 
 def _check_earlier(view: ModelView, purpose: str) -> None:
     """Reject Pipelines with steps other than table encoders."""
-    for holder in view.earlier:
+    for holder in view.transformers:
         for step in [step for _, step in getattr(holder, "steps", [("", holder)])]:
             if step is not None and not isinstance(step, str) and not hasattr(step, "encoded"):
                 raise ExportError(
@@ -440,9 +440,9 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
 
 def _inputs(view: ModelView) -> tuple[tuple[Input, ...], Any]:
     """Columns of the table and the stored preprocessing; without any, every feature is a number."""
-    stored = preprocessing_of(view)
+    stored = find_preprocessing(view)
     if stored is None:
-        names = feature_names(view.estimator, None, view.earlier)
+        names = resolve_feature_names(view.estimator, None, view.transformers)
         return tuple(Input(name, "number", number) for number, name in enumerate(names)), None
     inputs, feature = [], 0
     for column in stored.columns:
@@ -498,7 +498,7 @@ def unwrap(model: Any) -> Any:
 
 def view_of_first_tree(model: Any, purpose: str) -> ModelView:
     """View of a model; for a forest that of its first tree, which knows names, columns and classes."""
-    return view_of(_first_tree(model), purpose)
+    return view_model(_first_tree(model), purpose)
 
 
 def n_targets_of(model: Any) -> int | None:

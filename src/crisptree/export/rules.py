@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.view import Names, view_of
-from crisptree.view.checks import whole_number, whole_number_or_none
-from crisptree.view.influence import effects, most_influential
+from crisptree.inspection import Names, view_model
+from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.validation import check_integer, check_optional_integer
 
 THINNEST, THICKEST = 0.5, 6.0
 """Width of Graphviz edges, by the share of training rows."""
@@ -122,11 +122,11 @@ def iterate_rules(
     model: Any, purpose: str, feature_names: Names, terms: int | None, max_depth: int | None, decimals: int
 ) -> Iterator[NodeRule]:
     """Iterate over the nodes that are shown in preorder; errors name the ``purpose``."""
-    view = view_of(model, purpose, feature_names=feature_names)
-    terms, decimals = whole_number_or_none("terms", terms, 0), whole_number("decimals", decimals, 1)
-    deepest = whole_number_or_none("max_depth", max_depth, 0)
+    view = view_model(model, purpose, feature_names=feature_names)
+    terms, decimals = check_optional_integer("terms", terms, 0), check_integer("decimals", decimals, 1)
+    deepest = check_optional_integer("max_depth", max_depth, 0)
     structure, waiting = view.tree.structure, [0]
-    shares = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
+    shares = view.node_weights / max(view.node_weights[0], np.finfo(float).tiny)
     while waiting:
         node = waiting.pop()
         depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
@@ -134,13 +134,13 @@ def iterate_rules(
         answer = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
         expanded = is_split and (deepest is None or depth < deepest)
         name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
-        below, rows = " and below" if is_split and not expanded else "", f"{view.node_rows[node]:.6g}"
+        below, rows = " and below" if is_split and not expanded else "", f"{view.node_weights[node]:.6g}"
         title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
         if expanded:
             text = describe_split(view.tree, node, view.feature_names, terms, decimals)
         else:
-            model = view.linear_words(node, terms, decimals)
-            text = f"{view.answer(node)}, {model}" if model else view.answer(node)
+            model = view.describe_linear_leaf(node, terms, decimals)
+            text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
         yield NodeRule(node, depth, parent, answer, float(shares[node]), title, expanded, text)
         if expanded:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
@@ -151,8 +151,8 @@ def describe_split(tree: CrispTree, split: int, names: list[str], terms: int | N
     if not isinstance(tree, FlatTree):
         return f"module {split} > 0?"
     weight = tree.weight[split].astype(np.float64)
-    effect = effects(tree, split)
-    largest = most_influential(effect, len(effect) if terms is None else terms)
+    effect = compute_effects(tree, split)
+    largest = rank_features(effect, len(effect) if terms is None else terms)
     if terms is None:  # features that did not vary in training have no influence, and may have a weight
         largest = np.concatenate([largest, np.flatnonzero((weight != 0) & (effect == 0))])
     parts = [f"{'-' if weight[j] < 0 else '+'} {abs(weight[j]):.{decimals}g} * {names[j]}" for j in largest]

@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.flat_tree import CrispTree, Doubles, FlatTree, Rows
 from crisptree.inference.routing import TYPES, compiled_tree, route_rows
 from crisptree.native import router
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
 Integers = npt.NDArray[np.int64]

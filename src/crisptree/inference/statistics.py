@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
 from crisptree.inference.routing import SPARSE_VALUES_AT_ONCE, route_rows, score_moments, visit_splits
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
 
@@ -242,7 +242,7 @@ def record_ranges(tree: SomeTree, X: Any, missing: Mapping[int, int] | None = No
     --------
     >>> from crisptree.inference.statistics import empty_statistics
     >>> from crisptree.inference import FlatTree
-    >>> from crisptree.scaling import Scaling
+    >>> from crisptree.data.scaling import Scaling
     >>> from crisptree.structure import TreeStructure
     >>> leaf = TreeStructure.single_leaf()
     >>> weight, bias = np.zeros((0, 2), dtype=np.float32), np.zeros(0, dtype=np.float32)

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 
 from crisptree.inference.flat_tree import CrispTree
+from crisptree.one_thread import one_thread
 from crisptree.persistence.model_file import Arrays, ModelFileError
 from crisptree.splits import MODULES, Factory, ModuleSplits
 from crisptree.tree import ModuleTree
 
 
+@one_thread()
 def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, Any], Arrays]:
     """Describe the modules of a tree, and return their stacked parameters."""
     if not isinstance(tree, ModuleTree):
@@ -26,6 +28,7 @@ def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, An
     return {"name": name, "input_shape": list(tree.splits.input_shape)}, arrays
 
 
+@one_thread()
 def read_splits(
     parameters: Arrays, sizes: Mapping[str, int], module: Any, split: Factory | None, path: str | PathLike[str]
 ) -> ModuleSplits:

@@ -43,19 +43,17 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[Path]:
     mode = _mode(target)
     prefix = f".crisptree-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}-"
     _remove_stale(target.parent, prefix)
-    temporary, held = _created(target, prefix, 0o666 if mode is None else 0o600)
+    temporary, lock = _create(target, prefix, 0o666 if mode is None else 0o600)
     try:
-        try:
-            yield temporary
-            if mode is not None:
-                temporary.chmod(mode)
-            os.fsync(held)
-        finally:
-            os.close(held)  # Windows renames no file that is open
-        temporary.replace(target)
+        yield temporary
+        _flush(temporary, mode)
+        temporary.replace(target)  # while the lock is held: a file without one is stale and may be removed
         _folder_to_disk(target.parent)
-    finally:
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(lock)
 
 
 def _mode(target: Path) -> int | None:
@@ -71,8 +69,8 @@ def _mode(target: Path) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def _created(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
-    """A new file that nobody else has, and a handle that holds a lock on it for as long as it is written.
+def _create(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
+    """A new temporary file, and the handle that locks it until it is closed or the process ends.
 
     The umask takes from its permissions; where a file is to be replaced, no other may read the new one even for a
     moment.
@@ -80,37 +78,80 @@ def _created(target: Path, prefix: str, mode: int) -> tuple[Path, int]:
     ending = target.suffix if len(os.fsencode(target.suffix)) <= LONGEST_ENDING else ""
     while True:
         temporary = target.parent / f"{prefix}{secrets.token_hex(4)}{ending}"
-        held = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-        if not _locked(held) or temporary.exists():
-            return temporary, held
-        os.close(held)  # taken for stale and removed in the moment before it was locked
+        if sys.platform == "win32":  # the lock comes first: without it the file is stale
+            lock = os.open(_lock_file(temporary), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)
+            try:
+                os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
+            except BaseException:
+                os.close(lock)
+                raise
+            return temporary, lock
+        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        with suppress(BlockingIOError):
+            _lock(lock)
+            if temporary.exists():
+                return temporary, lock
+        os.close(lock)  # another writer found it before it was locked, and removes it as stale
+
+
+def _flush(temporary: Path, mode: int | None) -> None:
+    """Give a file its permissions and write it to the disk."""
+    handle = os.open(temporary, os.O_RDWR)
+    try:
+        if mode is not None:
+            temporary.chmod(mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove temporary files of this target that nobody holds: their writers were killed."""
+    """Remove temporary files of this target that nobody has locked: their writers were killed.
+
+    Anything may have such a name: a pipe is not waited for, a link not followed, and only regular files are removed.
+    """
     with suppress(OSError):
         for left in folder.glob(f"{prefix}*"):
             with suppress(OSError):
-                if sys.platform == "win32":  # nobody removes a file there that another has open
-                    left.unlink()
+                if sys.platform == "win32":
+                    if stat.S_ISREG(left.lstat().st_mode) and not _lock_file(left).exists():
+                        left.unlink()
                     continue
-                held = os.open(left, os.O_RDONLY)
+                handle = os.open(left, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
                 try:
-                    if _locked(held):
+                    status = os.fstat(handle)
+                    if stat.S_ISREG(status.st_mode) and _lock(handle) and os.path.samestat(status, left.lstat()):
                         left.unlink()
                 finally:
-                    os.close(held)
+                    os.close(handle)
 
 
-def _locked(held: int) -> bool:
-    """Lock a file for this handle; False where another holds it, or where the file system knows no locks."""
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+if sys.platform == "win32":
+
+    def _lock_file(temporary: Path) -> Path:
+        """The file that exists while a temporary file is being written; the system removes it when its handle closes.
+
+        Windows renames no file that is open, so that the temporary file itself cannot be locked until it has its name.
+        """
+        return temporary.with_name(f".{temporary.name}")
+
+else:
+
+    def _lock(handle: int) -> bool:
+        """Lock a file for this handle; False where the file system knows no locks.
+
+        Raises
+        ------
+        BlockingIOError
+            Another handle has locked it.
+        """
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return False
+        return True
 
 
 def _folder_to_disk(folder: Path) -> None:

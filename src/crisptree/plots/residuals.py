@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import ACCENT, DARK, MUTED
-from crisptree.view import view_of
+from crisptree.inspection import view_model
+from crisptree.plots.style import ACCENT, DARK, MUTED, new_axes
+from crisptree.tensors import detach
 
 KINDS = ("predicted", "residuals")
 
@@ -52,12 +52,12 @@ def plot_residuals(
     """
     if kind not in KINDS:
         raise ValueError(f"`kind` must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
-    view = view_of(model, "plot_residuals")
-    if not view.predicts_numbers:
+    view = view_model(model, "plot_residuals")
+    if not view.is_regression:
         raise TypeError("plot_residuals must have a model that predicts numbers. plot_confusion is for classes.")
-    rows, names = view.rows(X), view.class_names
-    leaf = view.leaves(rows)
-    truth = np.asarray(y, dtype=np.float64).reshape(len(leaf), -1)
+    rows, names = view.prepare_rows(X), view.class_names
+    leaf = view.apply(rows)
+    truth = np.asarray(detach(y), dtype=np.float64).reshape(len(leaf), -1)
     if truth.shape[1] != len(names) or not 0 <= output < len(names):
         raise ValueError(
             f"`y` must have {len(names)} columns and `output` be one of them; got {truth.shape}, {output}."
@@ -65,8 +65,7 @@ def plot_residuals(
     tables = view.tree.leaf_values()[:, [output, len(names) + output]]
     mean, true = view.tree.predictions(leaf, rows)[:, output], truth[:, output]
     spread = np.sqrt(tables[:, 1])
-    if ax is None:
-        _, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+    ax = new_axes(ax, (4.6, 4.2))
     dots: dict[str, Any] = {"s": 8, "alpha": 0.5, "linewidths": 0, "color": ACCENT}
     if kind == "predicted":
         ends = [min(mean.min(), true.min()), max(mean.max(), true.max())]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from crisptree.inspection.validation import check_boolean
 from crisptree.plots.style import new_grid
 
 INCHES = 3.0  # side of a panel
@@ -114,6 +115,7 @@ def _image(image: npt.ArrayLike) -> Panel:
 
 def _drawn(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArray[Any]:
     """Panels side by side, each of one value for every pixel of the first one."""
+    titles = check_boolean("titles", titles)
     shape = np.shape(shown[0][1])[:2]
     for title, values, _ in shown[1:]:
         if np.shape(values) != shape:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from crisptree.plots.style import DARK, LEFT, RIGHT, shortened, text_width, write
+from crisptree.plots.style import DARK, LEFT, RIGHT, check_axes, shortened, text_width, write
 
 Outline = tuple[float, float, float, float]
 """Left, right, lower and upper edge."""
@@ -46,6 +46,7 @@ class Sheet:
         if ax is None:
             smaller = min(1.0, LARGEST_FIGURE / max(width, height))
             ax = plt.figure(figsize=(width * smaller, height * smaller)).add_axes((0.0, 0.0, 1.0, 1.0))
+        check_axes(ax)
         box, dpi = ax.get_window_extent(), ax.figure.dpi
         factor = min(box.width / dpi / width, box.height / dpi / height)
         ax.set_aspect("equal")

@@ -38,9 +38,21 @@ def class_colors(n_classes: int) -> npt.NDArray[np.float64]:
     return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n_classes)))
 
 
+def check_axes(ax: Any, name: str = "ax") -> None:
+    """Refuse what cannot be drawn on."""
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"`{name}` must be matplotlib axes, such as those of plt.subplots(), or None for a new figure; got "
+            f"{type(ax).__name__}."
+        )
+
+
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of the size in inches."""
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    if ax is None:
+        return plt.subplots(figsize=size, layout="constrained")[1]
+    check_axes(ax)
+    return ax
 
 
 def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float], edge: tuple[float, float]) -> Grid:
@@ -54,6 +66,8 @@ def new_grid(axes: Any, n_rows: int, n_columns: int, panel: tuple[float, float],
             f"`axes` must be {n_rows} × {n_columns} axes; got {given.size}. Give one for each panel, or leave it None "
             "to make them."
         )
+    for ax in given.flat:
+        check_axes(ax, "axes")
     return given.reshape(n_rows, n_columns)
 
 

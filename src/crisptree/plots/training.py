@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, write
-from crisptree.view.model import parts_of
+from crisptree.inspection.model_view import unwrap_model
+from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, write
 
 CURVES: tuple[tuple[str, Callable[[Any], float | None]], ...] = (
     ("mean log-likelihood", lambda record: -record.loss),
@@ -45,7 +45,7 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     ndarray of matplotlib axes
         One for each curve.
     """
-    records = list(getattr(parts_of(model)[1], "history_", []) or [])
+    records = list(getattr(unwrap_model(model)[1], "history_", []) or [])
     if not records:
         raise ValueError(
             "plot_training must have a model with a history; this one has none: it is not fitted, was trained without "
@@ -57,6 +57,8 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     drawn = np.asarray(axes, dtype=object).reshape(-1)
     if len(drawn) not in (2, 3):
         raise ValueError(f"`axes` must be 2 or 3 axes, for likelihood, steepness and accuracy; got {len(drawn)}.")
+    for ax in drawn:
+        check_axes(ax, "axes")
     pieces = _pieces(records)
     for ax, (label, value) in zip(drawn, CURVES, strict=False):
         _draw_curve(ax, pieces, value)
