@@ -52,7 +52,9 @@ ALLOWED = {
     "export": {"structure", "inference", "view", "labels", "persistence"},
     "plots": {"structure", "inference", "view", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
+    "selection": {"inference", "learning", "targets", "rows", "holdout"},
     "estimators": {
+        "selection",
         *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
         *("persistence", "tables", "targets", "warning", "files", "limits", "visible", "streams", "distributed"),
         "typing",
@@ -73,8 +75,6 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
-    "estimators/choices.py": {"learning"},
-    "estimators/folds.py": {"learning"},
     "estimators/fitting.py": {
         "learning",
         "tree",
@@ -82,7 +82,6 @@ EXCEPTIONS = {
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
-    "estimators/forest_choices.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
     "estimators/simplifying.py": {"learning"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
@@ -126,6 +125,7 @@ LIBRARIES = {
         "estimators",
         "baselines",
         "datasets",
+        "selection/folds.py",
         "view",
         "explain/blaming.py",
         "export/sklearn_tree.py",

@@ -28,8 +28,8 @@ from crisptree.structure import TreeStructure
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.choosing import Trial
     from crisptree.learning.problem import Part
+    from crisptree.selection.trials import Trial
 
 
 class RowEstimator(RowParameters, TreeEstimator):
