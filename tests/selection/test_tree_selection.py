@@ -6,6 +6,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier
 from crisptree.learning.plan import Plan
+from crisptree.selection.candidates import try_noise_levels
+from crisptree.selection.evaluators import TreeEvaluator
 from crisptree.selection.parameters import apply_selected, is_unresolved
 from crisptree.selection.search import shorten_phase
 from crisptree.selection.trials import Trial, select_simplest
@@ -219,3 +221,18 @@ def test_a_new_fit_forgets_what_the_last_one_selected(estimator):
     assert (model.chosen_, model.path_) == ({}, [])
     trees = model.forest_ if estimator is CrispForestClassifier else [model.tree_]
     assert max(tree.structure.depth for tree in trees) > 1
+
+
+def try_low_learning_rate(search):
+    yield search.best.values | {"learning_rate": 1e-6}
+
+
+def test_a_candidate_is_added_by_one_generator(monkeypatch):
+    monkeypatch.setattr(TreeEvaluator, "rounds", (try_noise_levels, try_low_learning_rate))
+    X, y = clouds(90)
+    assert CrispTreeClassifier().learning_rate == "auto"
+    model = CrispTreeClassifier(**QUICK, max_depth=2).fit(X, y)
+    *others, added = model.path_
+    assert [trial.values.get("learning_rate") for trial in model.path_] == [None] * len(others) + [1e-6]
+    assert added.score < max(trial.score for trial in others)
+    assert "learning_rate" not in model.chosen_
