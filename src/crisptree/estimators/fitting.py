@@ -202,7 +202,7 @@ def fit_rows(
         rest, held = data.split_off(fraction, seed)
         first = fit_rows(disable_postprocessing(values), rest, None, None, {}, seed).fitted
         unit = rest.problem(problem.scaling, None).mean_weight
-        values = _resolve_postprocessing(first.tree, values, problem, rest.validation_part(held, seed), unit)
+        values = resolve_postprocessing(first.tree, values, problem, rest.validation_part(held, seed), unit)
     held = None
     if validation is not None and is_postprocessing_unresolved(values):
         held = data.validation_part(validation, seed)
@@ -231,21 +231,6 @@ def resolve_parameters(
         previous=previous,
         listen=lambda: hearing_trials(parameters["verbose"]),
     )
-
-
-def _resolve_postprocessing(
-    tree: CrispTree, parameters: Mapping[str, Any], problem: Problem, held: Part | None, unit: float
-) -> dict[str, Any]:
-    """The parameters with numbers in the place of "auto", by rows that did not train the tree."""
-    if not is_postprocessing_unresolved(parameters):
-        return dict(parameters)
-    names = ("prune", "shrinkage")
-
-    def numbers() -> dict[str, Any]:
-        found = resolve_postprocessing(tree, parameters, held, unit)
-        return {name: found[name] for name in names}
-
-    return {**parameters, **problem.compute_once(numbers)}
 
 
 def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
@@ -297,7 +282,7 @@ def fit_problem(
     listens = (parameters["verbose"], parameters["callbacks"]) if problem.is_first else (0, None)
     with recording(*listens) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    numbers = _resolve_postprocessing(fitted.tree, parameters, problem, held, problem.mean_weight)
+    numbers = resolve_postprocessing(fitted.tree, parameters, problem, held, problem.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
         history = recorder.history

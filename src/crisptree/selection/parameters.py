@@ -11,7 +11,7 @@ from crisptree.inference.shrinking import chosen_strength, shrunk
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.problem import Part, Problem
 
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",
@@ -125,22 +125,24 @@ def postprocess(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
 
 
 def resolve_postprocessing(
-    tree: SomeTree, parameters: Mapping[str, Any], held_out: Part | None, mean_weight: float
+    tree: SomeTree, parameters: Mapping[str, Any], problem: Problem, held_out: Part | None, mean_weight: float
 ) -> dict[str, Any]:
-    """Resolve "auto" of pruning, then of shrinkage, on held-out rows.
+    """Resolve "auto" of pruning, then of shrinkage, on held-out rows; in a process group one process does it for all.
 
     ``mean_weight`` is that of the training rows, the unit of the shrinkage strengths that are compared.
     """
-    values = dict(parameters)
-    if not is_postprocessing_unresolved(parameters):
-        return values
-    assert held_out is not None
-    rows = (held_out.X, held_out.y, held_out.weight)
-    if values["prune"] == "auto":
-        values["prune"] = chosen_alpha(tree, *rows, n_jobs=parameters["n_jobs"])
-    if values["shrinkage"] == "auto":
-        pruned = postprocess(tree, {**values, "shrinkage": 0.0})
-        values["shrinkage"] = chosen_strength(
-            pruned, *rows, leaf_prior=parameters["leaf_prior"], unit=mean_weight, n_jobs=parameters["n_jobs"]
-        )
-    return values
+    n_jobs, prior = parameters["n_jobs"], parameters["leaf_prior"]
+
+    def select() -> dict[str, Any]:
+        assert held_out is not None
+        rows = (held_out.X, held_out.y, held_out.weight)
+        selected = {name: parameters[name] for name in ("prune", "shrinkage")}
+        if selected["prune"] == "auto":
+            selected["prune"] = chosen_alpha(tree, *rows, n_jobs=n_jobs)
+        if selected["shrinkage"] == "auto":
+            pruned = postprocess(tree, {**parameters, **selected, "shrinkage": 0.0})
+            strength = chosen_strength(pruned, *rows, leaf_prior=prior, unit=mean_weight, n_jobs=n_jobs)
+            selected["shrinkage"] = strength
+        return selected
+
+    return {**parameters, **(problem.compute_once(select) if is_postprocessing_unresolved(parameters) else {})}
