@@ -27,36 +27,32 @@ ALLOWED = {
     "visible": set(),
     "typing": set(),
     "files": {"limits"},
-    "npz": {"files", "limits"},
-    "libsvm": {"limits"},
     "native": set(),
     "metrics": set(),
     "splits": set(),
-    "scaling": {"blocks"},
     "equations": {"structure"},
-    "rows": {"blocks", "scaling"},
-    "images": {"rows"},
+    "data": {"blocks"},
     "targets": set(),
-    "inference": {"structure", "targets", "rows", "scaling", "blocks", "native", "warning"},
-    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks", "one_thread"},
+    "inference": {"structure", "targets", "data", "blocks", "native", "warning"},
+    "tree": {"structure", "splits", "equations", "targets", "inference", "data", "blocks", "one_thread"},
     "learning": {
-        *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
-        *("scaling", "blocks", "native", "warning", "one_thread", "distributed"),
+        *("structure", "tree", "splits", "equations", "targets", "data", "inference"),
+        *("blocks", "native", "warning", "one_thread", "distributed"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
-    "tables": {"labels", "libsvm", "npz", "files", "limits", "streams", "warning"},
-    "datasets": {"holdout", "libsvm", "npz", "persistence", "files", "limits", "visible"},
+    "encoding": {"labels", "files", "limits", "streams", "warning"},
+    "datasets": {"encoding", "holdout", "persistence", "files", "limits", "visible"},
     "view": {"structure", "inference", "labels", "visible", "tensors"},
     "explain": {"structure", "blocks", "labels", "inference", "view"},
     "export": {"structure", "inference", "view", "labels", "persistence"},
     "plots": {"structure", "inference", "view", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
-    "selection": {"inference", "learning", "targets", "rows", "holdout"},
+    "selection": {"inference", "learning", "targets", "data", "holdout"},
     "estimators": {
         "selection",
-        *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
-        *("persistence", "tables", "targets", "warning", "files", "limits", "visible", "streams", "distributed"),
+        *("structure", "data", "inference", "blocks", "labels", "holdout"),
+        *("persistence", "encoding", "targets", "warning", "files", "limits", "visible", "streams", "distributed"),
         "typing",
         "tensors",
     },
@@ -70,9 +66,9 @@ EXCEPTIONS = {
     "targets/soft_classes.py": {"equations"},  # inside the method that trains
     "targets/gaussians.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
-    "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
+    "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "report/number_page.py": {"export"},  # the drawn tree and its rules
-    "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
+    "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
     "estimators/fitting.py": {
@@ -83,13 +79,13 @@ EXCEPTIONS = {
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
-    "estimators/simplifying.py": {"learning"},
+    "estimators/base.py": {"one_thread"},  # inside the guard of every fit
+    "estimators/simplifying.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
     "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
-    "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},
     "estimators/inspecting.py": {"explain", "export", "report"},
@@ -103,19 +99,13 @@ LIBRARIES = {
         "one_thread",
         "targets/classes.py",
         "targets/gaussians.py",
-        "rows/arrays.py",
-        "rows/base.py",
-        "rows/picked.py",
-        "rows/shifted.py",
-        "rows/sparse_training.py",
-        "rows/unscaled.py",
+        "data/rows.py",
         "tree",
         "learning",
         "baselines",
         "estimators/fitting.py",
         "estimators/fitting_forest.py",
         "estimators/fitting_images.py",
-        "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
         "cli/processes.py",
@@ -130,9 +120,9 @@ LIBRARIES = {
         "explain/blaming.py",
         "export/sklearn_tree.py",
         "holdout",
-        "libsvm",
         "metrics",
-        "tables/table_encoder.py",
+        "encoding/array_files.py",
+        "encoding/table_encoder.py",
         "cli/compare.py",
         "cli/evaluate.py",
         "cli/rivals.py",
@@ -140,7 +130,7 @@ LIBRARIES = {
     },
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
-    "pyarrow": {"tables", "cli", "streams"},
+    "pyarrow": {"encoding", "cli", "streams"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "onnx": {"export/onnx_graph/building.py"},

@@ -14,7 +14,7 @@ import pytest
 from crisptree import export, plots
 from crisptree.visible import visible
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text
+from tests.encoding.writers import text
 from tests.toys import clouds, plain_tree
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from crisptree import explain, load
+from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.explain.nearest import nearest_row
 from crisptree.explain.projection import nearest_in_box
 from crisptree.structure import TreeStructure
-from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.explain.models import fitted, written
 from tests.toys import clouds, plain_tree, random_structure
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
 from crisptree.selection.search import shorten_training
 
 X, Y = load_iris(return_X_y=True)

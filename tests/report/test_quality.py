@@ -4,8 +4,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from crisptree import explain
+from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.report.quality import calibration, importances, roc_curves
-from crisptree.tables.preprocessing import Column, Preprocessing
 from crisptree.view import view_of
 from tests.report.conftest import fitted, unpacked
 

@@ -8,9 +8,9 @@ from sklearn.datasets import make_friedman3
 
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
+from crisptree.data.rows import learn_scaling
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.problem import Part, Problem
-from crisptree.rows.base import learned_scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.selection import candidates
 from crisptree.selection.candidates import try_finalists
 from crisptree.selection.evaluators import EnsemblePredictions, TreeEvaluator
@@ -100,7 +100,7 @@ def test_a_forest_of_numbers_tries_the_sharp_mixture_and_the_best_one():
 def problem():
     scaled = (y - y.mean()) / y.std()
     part = Part(X.astype(np.float32), scaled[:, None], np.ones(len(y)))
-    return Problem(part, learned_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
+    return Problem(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
 
 
 class RecordedEvaluator(TreeEvaluator):
@@ -201,7 +201,7 @@ def test_few_rows_draw_the_models_of_leaves_together():
         own = Part(part.X[:80], part.y[:80], part.weight[:80])
         held = Part(part.X[80:], part.y[80:], part.weight[80:])
         return best_penalty(
-            [tree], [Problem(own, learned_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
+            [tree], [Problem(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
         )
 
     assert penalty(numbers) == PENALTIES[-1]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from crisptree.selection.candidates import try_noise_levels
 from crisptree.selection.evaluators import TreeEvaluator
 from crisptree.selection.parameters import apply_selected, is_unresolved

@@ -15,9 +15,9 @@ import crisptree
 from crisptree.cli.output import Output, shown, table_of
 from crisptree.cli.rows import predicts_numbers
 from crisptree.cli.training import TrainingTable
+from crisptree.encoding.errors import listed
 from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.persistence.model_file import FORMAT
-from crisptree.tables.errors import listed
 
 
 def check_trees(trees: str | None, paper: bool) -> None:

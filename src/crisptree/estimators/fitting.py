@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.rows import RawRows, learn_scaling
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.progress import hearing_trials, recording
@@ -24,12 +27,9 @@ from crisptree.inference.ranges import with_ranges
 from crisptree.inference.statistics import SomeTree
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
-from crisptree.rows.base import RawRows, learned_scaling
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
 from crisptree.selection.evaluators import Evaluator, TreeEvaluator
 from crisptree.selection.parameters import (
     disable_postprocessing,
@@ -131,7 +131,7 @@ class ArrayDataset(Dataset):
         return self.is_sparse or isinstance(self.target, SoftClasses)
 
     def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return learned_scaling(self.data.X, self.data.weight, kind, n_jobs)
+        return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
     def problem(self, scaling: Scaling, held: Part | None) -> Problem:
         return problem_of(self.data, scaling, held)

@@ -16,8 +16,8 @@ from crisptree.inference.forest import CrispForest
 from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.selection.candidates import (
     CART_OF_MIXTURES,
     FOREST_ROUNDS,

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from crisptree.data.rows import learn_scaling
 from crisptree.holdout import and_copies, hold_out, own_rows
-from crisptree.learning.problem import Part, Problem
-from crisptree.rows.base import learned_scaling
+from crisptree.learning.task import Part, Problem
 
 MIN_ROWS = 60
 """Nothing is selected on fewer rows."""
@@ -56,7 +56,7 @@ class Fold:
     def rescale(self, scale: str | None, n_jobs: int | None) -> Fold:
         """Return the same rows on another scale."""
         rows = self.problem.training
-        scaling = learned_scaling(rows.X, rows.weight, scale, n_jobs)
+        scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
         return replace(self, problem=Problem(rows, scaling, self.problem.target))
 
 

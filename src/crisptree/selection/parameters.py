@@ -11,7 +11,7 @@ from crisptree.inference.shrinking import chosen_strength, shrunk
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part, Problem
+    from crisptree.learning.task import Part, Problem
 
 FALLBACKS: dict[str, Any] = {
     "split": "oblique",

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.learning.plan import Plan
-from crisptree.learning.problem import Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Plan, Spec
+from crisptree.learning.task import Problem
 from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS
 from crisptree.selection.evaluators import Evaluator
 from crisptree.selection.folds import Fold, make_folds
@@ -206,7 +205,7 @@ class CandidateSearch:
         """Return the training options of a candidate: those of a fit, in fewer epochs unless rows are few."""
         parameters = apply_selected(self.parameters, values, self.image_shape, is_sparse=self.is_sparse)
         spec = Spec.of(
-            parameters | {"max_depth": values["max_depth"], "early_stopping": False, "reanneal": 0},
+            parameters | {"max_depth": values["max_depth"], "early_stopping": False},
             reach=problem.reach,
             mean_weight=problem.mean_weight,
             n_rows=problem.n_rows,
