@@ -135,14 +135,10 @@ class Sink:
         if self._total is not None and self.n_bytes != self._total:
             raise DownloadError(f"{self.url} ended after {self.n_bytes:,} of {self._total:,} bytes. Try again.")
 
-    def flush(self) -> None:
-        """Do nothing: the file is flushed when it is closed."""
+    def flush(self, n_bytes: int = 0) -> None:
+        """Do nothing: ``write`` reports progress, and closing the file flushes it."""
 
-    def update(self, n_bytes: int) -> None:
-        """Do nothing: ``write`` reports progress."""
-
-    def reset(self) -> None:
-        """Do nothing: see ``update``."""
+    update = reset = flush
 
     def _check_size(self, size: int) -> None:
         if self.file.size is None:

@@ -324,8 +324,8 @@ def load_isbi(data_home: StrPath | None = None) -> Dataset:
     if not np.isin(labels, (MEMBRANE, CELL)).all():
         raise DataFormatError("the labels of isbi must be 0 (membrane) or 255 (cell); these files hold other values.")
     X, y = images.astype(np.float32), (labels == CELL).astype(np.int64)
-    parts = [stack[part] for part in (ISBI_TRAIN, ISBI_VALID, ISBI_TEST) for stack in (X, y)]
-    return Dataset(*parts, class_names=ISBI_CLASSES, image_shape=ISBI_SHAPE)
+    train, valid, test = ((X[part], y[part]) for part in (ISBI_TRAIN, ISBI_VALID, ISBI_TEST))
+    return Dataset(*train, *valid, *test, class_names=ISBI_CLASSES, image_shape=ISBI_SHAPE)
 
 
 def _read_isbi_zip(path: Path) -> list[Stack]:
