@@ -30,16 +30,14 @@ ALLOWED = {
     "native": set(),
     "metrics": set(),
     "splits": set(),
-    "scaling": {"blocks"},
     "equations": {"structure"},
-    "rows": {"blocks", "scaling"},
-    "images": {"rows"},
+    "data": {"blocks"},
     "targets": set(),
-    "inference": {"structure", "targets", "rows", "scaling", "blocks", "native", "warning"},
-    "tree": {"structure", "splits", "equations", "targets", "inference", "scaling", "blocks", "one_thread"},
+    "inference": {"structure", "targets", "data", "blocks", "native", "warning"},
+    "tree": {"structure", "splits", "equations", "targets", "inference", "data", "blocks", "one_thread"},
     "learning": {
-        *("structure", "tree", "splits", "equations", "targets", "rows", "inference"),
-        *("scaling", "blocks", "native", "warning", "one_thread", "distributed"),
+        *("structure", "tree", "splits", "equations", "targets", "data", "inference"),
+        *("blocks", "native", "warning", "one_thread", "distributed"),
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
@@ -51,7 +49,7 @@ ALLOWED = {
     "plots": {"structure", "inference", "view", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "view", "explain", "export", "plots"},
     "estimators": {
-        *("structure", "images", "rows", "inference", "scaling", "blocks", "labels", "holdout"),
+        *("structure", "data", "inference", "blocks", "labels", "holdout"),
         *("persistence", "encoding", "targets", "warning", "files", "limits", "visible", "streams", "distributed"),
         "typing",
         "tensors",
@@ -66,9 +64,9 @@ EXCEPTIONS = {
     "targets/soft_classes.py": {"equations"},  # inside the method that trains
     "targets/gaussians.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
-    "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
+    "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "report/number_page.py": {"export"},  # the drawn tree and its rules
-    "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
+    "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
     "estimators/choices.py": {"learning"},
@@ -82,13 +80,13 @@ EXCEPTIONS = {
     "estimators/fitting_forest.py": {"learning"},
     "estimators/forest_choices.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
-    "estimators/simplifying.py": {"learning"},
+    "estimators/base.py": {"one_thread"},  # inside the guard of every fit
+    "estimators/simplifying.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
     "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
-    "estimators/on_device.py": {"tree", "splits"},
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},
     "estimators/inspecting.py": {"explain", "export", "report"},
@@ -102,19 +100,13 @@ LIBRARIES = {
         "one_thread",
         "targets/classes.py",
         "targets/gaussians.py",
-        "rows/arrays.py",
-        "rows/base.py",
-        "rows/picked.py",
-        "rows/shifted.py",
-        "rows/sparse_training.py",
-        "rows/unscaled.py",
+        "data/rows.py",
         "tree",
         "learning",
         "baselines",
         "estimators/fitting.py",
         "estimators/fitting_forest.py",
         "estimators/fitting_images.py",
-        "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
         "cli/processes.py",

@@ -42,7 +42,8 @@ def in_batches(X, y, *more, at_once=300):
 
 
 def model(**more):
-    return plain_tree(**{"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "random_state": 0} | more)
+    quick = {"algorithm": "likelihood", "max_depth": 3, "epochs": 4, "finetune_epochs": 4, "random_state": 0}
+    return plain_tree(**quick | more)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def test_a_fit_on_batches_is_the_same_every_time_and_for_any_batches():
 
 def test_what_is_left_open_is_chosen_on_some_of_the_rows():
     X, y = rows(1200)
-    learner = CrispTreeClassifier(max_depth=2, epochs=2, finetune_epochs=2, min_updates=8, random_state=0)
+    learner = CrispTreeClassifier(max_depth=2, epochs=6, finetune_epochs=6, min_updates=60, random_state=0)
     learner.fit(in_batches(X, y))
     assert "input_noise" in learner.chosen_
     assert learner.score(X, y) > 0.8
@@ -333,7 +334,8 @@ def one_pass(n_batches=n_batches):
         yield X, X[:, 0] > X[:, 1]
 def pages(name):
     return 1024 * int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
-model = plain_tree(max_depth=1, epochs=1, finetune_epochs=1, random_state=0, batch_size=1000, n_jobs=1)
+quick = {"algorithm": "likelihood", "max_depth": 1, "epochs": 1, "finetune_epochs": 1}
+model = plain_tree(**quick, random_state=0, batch_size=1000, n_jobs=1)
 model.fit(lambda: one_pass(1))  # loads what a fit needs
 before = pages("VmSize")
 resource.setrlimit(resource.RLIMIT_AS, (before + more, before + more))
@@ -464,8 +466,8 @@ def test_a_fit_of_numbers_in_batches_goes_on_from_a_checkpoint(tmp_path):
 
 
 def test_a_large_tree_of_batches_is_finetuned_from_above(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
-    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 1000)
+    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 1000)
     X, _ = rows(900)
     y = np.random.default_rng(0).integers(2, size=len(X))
 

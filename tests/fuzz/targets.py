@@ -104,8 +104,8 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     from crisptree.learning.finetuning import WholeTree
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import Journal, keeping
-    from crisptree.learning.plan import Plan
-    from crisptree.learning.train import DivergenceError, EpochEnd, train
+    from crisptree.learning.loop import DivergenceError, EpochEnd, train
+    from crisptree.learning.options import Plan
     from crisptree.persistence.checkpoints import CheckpointFolder
     from crisptree.structure import TreeStructure
     from tests import toys

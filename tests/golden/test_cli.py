@@ -78,7 +78,9 @@ STRUCTURES: dict[str, tuple[str, ...]] = {
     ),
     "fit numbers": ("fit", "table.csv", "-t", "amount", "--drop", "buys", "-o", "n.crisp", *QUICK, "--json"),
     "fit a forest": ("fit", "table.csv", "-t", "buys", "-o", "t.crisp", *QUICK, "--trees", "2", "--json"),
-    "fit batches": ("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--stream", "--json"),
+    "fit batches": (
+        *("fit", "table.csv", "-t", "buys", "-o", "b.crisp", *QUICK, "--algorithm", "likelihood", "--stream", "--json"),
+    ),
     "compare": ("compare", "table.csv", "-t", "buys", *QUICK[:-2], "--json"),
     "segment fit": (
         *("segment", "fit", "images", "labels", "-o", "s.crisp", "--window", "3", "--depth", "1"),

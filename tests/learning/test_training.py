@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import log_likelihoods
-from crisptree.learning.backends.base import penalty_shares
-from crisptree.learning.backends.torch_steps import add_penalty_gradient
-from crisptree.learning.batches import Groups
-from crisptree.learning.finetuning import WholeTree, finetune, hard_counts, hard_score
+from crisptree.learning.engines.base import penalty_shares
+from crisptree.learning.engines.torch_engine import add_penalty_gradient
+from crisptree.learning.finetuning import WholeTree, finetune, hard_score
 from crisptree.learning.fitting import FEW_VALUES, device_of
-from crisptree.learning.plan import Plan
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
+from crisptree.learning.options import Plan, Spec
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
-from crisptree.learning.train import ALGORITHMS, DivergenceError, train
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree
@@ -95,7 +94,7 @@ def test_training_raises_the_likelihood_of_a_whole_tree(algorithm):
 def test_alternating_leaves_the_class_frequencies_of_the_deterministic_tree_in_the_leaves():
     data, tree = samples(), random_tree(FIGURE_1, 5, 3)
     tuned = finetune(tree, data, Plan("alternating", epochs=4), generator=generator()).tree
-    counts = hard_counts(tuned, data)
+    counts = data.hard_counts(tuned)
     reached = counts.sum(dim=1) > 0
     frequencies = counts / counts.sum(dim=1, keepdim=True)
     torch.testing.assert_close(tuned.leaves[reached], frequencies[reached], atol=1e-6, rtol=0)
@@ -140,7 +139,7 @@ def test_the_batch_size_acts_on_every_stump():
 def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
     results = []
     for at_once in (2**22, 7 * 5):
-        monkeypatch.setattr("crisptree.learning.backends.torch_steps.VALUES_AT_ONCE", at_once)
+        monkeypatch.setattr("crisptree.learning.engines.torch_engine.VALUES_AT_ONCE", at_once)
         tree = finetune(random_tree(FIGURE_1, 5, 3), samples(), Plan(epochs=2), generator=generator()).tree
         results.append(tree.splits.parameters["weight"])
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-12)
@@ -174,7 +173,7 @@ def test_the_best_epoch_by_hard_validation_score_is_restored():
 def test_the_hard_score_counts_rows_by_their_weight():
     data, tree = samples(), random_tree(FIGURE_1, 5, 3)
     leaf = tree.route(data.rows.values)
-    guesses = hard_counts(tree, data).argmax(dim=1)[leaf]
+    guesses = data.hard_counts(tree).argmax(dim=1)[leaf]
     expected = np.average((guesses == data.y).numpy(), weights=data.weight.numpy())
     assert hard_score(tree, data, data) == pytest.approx(expected)
 
@@ -187,7 +186,7 @@ def test_a_single_leaf_has_nothing_to_finetune():
 def test_a_penalty_counts_beside_the_mean_loss_of_the_rows_that_a_split_sees():
     data, tree = samples(), random_tree(FIGURE_1, 5, 3)
     trainee = WholeTree(tree, data)
-    visits = FIGURE_1.sums_below(hard_counts(tree, data).double().numpy()).sum(axis=1)[: FIGURE_1.n_splits]
+    visits = FIGURE_1.sums_below(data.hard_counts(tree).double().numpy()).sum(axis=1)[: FIGURE_1.n_splits]
     expected = np.maximum(visits / visits[0], 1 / len(data))
     np.testing.assert_allclose(trainee.penalty_shares.numpy(), expected, rtol=1e-6)
     add_penalty_gradient(trainee.splits, Plan(l2=0.5), trainee.penalty_shares)

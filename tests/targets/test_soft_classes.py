@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.rows import ArrayRows
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.backends import BACKENDS, quickest
-from crisptree.learning.batches import Groups
-from crisptree.learning.finetuning import WholeTree, hard_counts, hard_score
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines import BACKENDS, quickest
+from crisptree.learning.finetuning import WholeTree, hard_score
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.targets import TARGETS, Classes, SoftClasses
 from crisptree.tree import Tree
@@ -157,7 +156,7 @@ def test_hard_counts_and_scores_are_those_of_the_repeated_rows():
     soft = soft_rows()
     plain, _ = repeated(soft)
     some = random_tree(FIGURE_1, FEATURES, K)
-    torch.testing.assert_close(hard_counts(some, soft), hard_counts(some, plain))
+    torch.testing.assert_close(soft.hard_counts(some), plain.hard_counts(some))
     assert hard_score(some, soft, soft) == pytest.approx(hard_score(some, plain, plain))
 
 

@@ -46,9 +46,9 @@ CASES = {
         {"early_stopping": True, "n_iter_no_change": 2, "finetune_epochs": 12, "min_samples_leaf": 0.1},
         {},
     ),
-    "held weights, pruned and annealed again": (
+    "constrained weights, pruned": (
         halves,
-        {"signs": {2: 1}, "max_features_per_split": 2, "reanneal": 1, "prune": "auto", "max_depth": 2},
+        {"signs": {2: 1}, "max_features_per_split": 2, "prune": "auto", "max_depth": 2},
         {},
     ),
 }
@@ -88,7 +88,7 @@ def digest(model):
         arrays += (statistics.node_counts, statistics.gain, statistics.score_mean, statistics.score_spread)
         arrays += (statistics.soft_leaves, statistics.scaling.center, statistics.scaling.factor)
         arrays += (statistics.lowest, statistics.highest, statistics.whole)
-        for array in arrays:
+        for array in filter(lambda one: one is not None, arrays):
             found.update(np.ascontiguousarray(array).tobytes())
     history = [(record.loss, record.validation_score, record.phase, record.level) for record in model.history_]
     found.update(repr([history, getattr(model, "best_iteration_", None)]).encode())

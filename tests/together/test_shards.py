@@ -8,22 +8,20 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.problem import Part
+from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.rows import Shards
+from crisptree.learning.engines.shard_schedule import ShardedGroups
+from crisptree.learning.engines.sharded import NativeGradients
+from crisptree.learning.engines.sharded_torch import BatchedGradients
+from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.loop import DivergenceError
+from crisptree.learning.options import Pace, Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.sharded.batched import BatchedGradients
-from crisptree.learning.sharded.fitting import Whole
-from crisptree.learning.sharded.gradients import NativeGradients
-from crisptree.learning.sharded.groups import ShardedGroups
-from crisptree.learning.sharded.growing import Level
-from crisptree.learning.sharded.rows import Shards
-from crisptree.learning.sharded.steps import ShardedSteps
-from crisptree.learning.sharded.team import Team
-from crisptree.learning.sharded.work import Work
-from crisptree.learning.train import DivergenceError
-from crisptree.rows.arrays import ArrayRows
+from crisptree.learning.sources.base import LeafGroups, SummedLevel
+from crisptree.learning.sources.shards import ShardedRows
+from crisptree.learning.task import Part
 from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -33,14 +31,14 @@ from tests.together.cases import PLAIN, QUICK, digest, fitted, rows
 pytestmark = pytest.mark.usefixtures("group_of_one")
 
 
-class Crowd(Team):
+class Crowd(ProcessGroup):
     """One process that stands for some: what it would send away is looked at."""
 
-    def __init__(self, rank, counts, exact=True):
-        super().__init__(exact)
+    def __init__(self, rank, counts):
+        super().__init__()
         self.rank, self.size, self.counts = rank, len(counts), counts
 
-    def each(self, mine):
+    def gather(self, mine):
         return self.counts
 
     def exchange(self, values, to, come):
@@ -64,14 +62,14 @@ def test_every_row_is_in_one_shard_and_every_shard_in_one_process(counts, n_shar
 
 def test_a_sum_in_whole_units_is_the_same_in_any_order():
     parts = np.random.default_rng(0).standard_normal((50, 7)) * 10.0 ** np.arange(-20, 15, 5)
-    team = Team()
-    totals = [team.total(list(parts[order]), (7,)) for order in map(np.random.default_rng(1).permutation, [50] * 5)]
+    group = ProcessGroup()
+    totals = [group.total(list(parts[order]), (7,)) for order in map(np.random.default_rng(1).permutation, [50] * 5)]
     assert all(np.array_equal(total, totals[0]) for total in totals)
     np.testing.assert_allclose(totals[0], parts.sum(axis=0), rtol=1e-12)
 
 
 def test_a_sum_with_what_is_no_number_is_no_number():
-    total = Team().total([np.array([1.0, np.inf]), np.array([2.0, 1.0])], (2,))
+    total = ProcessGroup().total([np.array([1.0, np.inf]), np.array([2.0, 1.0])], (2,))
     assert total[0] == 3
     assert np.isnan(total[1])
 
@@ -93,7 +91,7 @@ def test_batches_have_all_rows_of_every_shard_once_and_are_of_nearly_one_size():
         assert max(own) - min(own) <= 8
 
 
-def work_on(n_shards, exact, dtype=torch.float32):
+def sharded_rows(n_shards, dtype=torch.float32):
     random = torch.Generator().manual_seed(0)
     x = torch.randn(203, 6, generator=random, dtype=dtype)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0.5)
@@ -104,37 +102,33 @@ def work_on(n_shards, exact, dtype=torch.float32):
         return Samples(ArrayRows(x[low:high]), y[low:high], weight[low:high], Classes(3))
 
     shards = [samples(*pair) for pair in pairwise(cuts)]
-    kind, random = kind_of("oblique", (6,)), torch.Generator().manual_seed(0)
-    return Work(None, kind, Classes(3), shards, samples(0, 0), 0, n_shards, Team(exact), random, None)
+    return ShardedRows(ProcessGroup(), shards, 0, n_shards, samples(0, 0))
 
 
-def trainee_of(work, what):
-    random = torch.Generator().manual_seed(1)
-    dtype = work.none.weight.dtype
+def trainee_of(rows, what):
+    random, kind, dtype = torch.Generator().manual_seed(1), kind_of("oblique", (6,)), rows.weight.dtype
     if what == "tree":
-        structure = TreeStructure.balanced(2)
-        splits = work.kind.initial(torch.zeros(3, 6, dtype=dtype), random)
-        return Whole(work, Tree(structure, splits, Classes(3).random_tables(4, random).to(dtype), "classes"))
-    own = [
-        Groups(torch.arange(len(shard)), torch.tensor([len(shard) // 3, len(shard) - len(shard) // 3]))
-        for shard in work.shards
-    ]
-    groups = ShardedGroups.of(own, 2, work.n_shards, 0, work.team)
+        splits = kind.initial(torch.zeros(3, 6, dtype=dtype), random)
+        return WholeTree(Tree(TreeStructure.balanced(2), splits, Classes(3).random_tables(4, random).to(dtype)), rows)
+    splits, tables = kind.initial(torch.zeros(1, 6, dtype=dtype), random), Classes(3).random_tables(2, random)
+    stump = Tree(TreeStructure.stump(), splits, tables.to(dtype))
+    left, right = rows.sides(Tree(TreeStructure.single_leaf(), splits.select([]), tables[:1].to(dtype)), [0], splits)
+    states = [side.leaf(0, rows.target, rows.weight) for side in (left, right)]
     tables = Classes(3).random_tables(4, random).reshape(2, -1).to(dtype)
-    return Level(work, groups, work.kind.candidates(torch.zeros(2, 6, dtype=dtype), random), tables)
+    at_leaves = kind.candidates(torch.zeros(2, 6, dtype=dtype), random)
+    return SummedLevel(rows, LeafGroups(stump, [0, 1], states), at_leaves, tables)
 
 
 @pytest.mark.parametrize("what", ["tree", "stumps"])
-@pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, exact, noise, monkeypatch):
+def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, noise, monkeypatch):
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
     for backend in (NativeGradients, BatchedGradients):
-        monkeypatch.setattr("crisptree.learning.sharded.steps.gradients_for", lambda *_, backend=backend: backend)
-        work = work_on(3, exact, torch.float64)
-        trainee = trainee_of(work, what)
-        steps = ShardedSteps(trainee, trainee.sharded, work.rows, plan, work.team, work.generator, fresh=False)
+        monkeypatch.setattr("crisptree.learning.engines.sharded.gradients_for", lambda *_, backend=backend: backend)
+        rows = sharded_rows(3, torch.float64)
+        trainee = trainee_of(rows, what)
+        steps = rows.steps(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
         results = [steps.epoch(Pace(1.5 + epoch, 0.05), None) for epoch in range(3)]
         found.append((trainee.splits.parameters["weight"].detach(), results[-1]))
     (native, one), (torchs, other) = found
@@ -143,25 +137,10 @@ def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, exact, no
     assert one.loss == pytest.approx(other.loss, rel=1e-6)
 
 
-def test_exact_and_plain_sums_of_one_shard_agree():
-    results = []
-    for exact in (True, False):
-        work = work_on(1, exact)
-        trainee = trainee_of(work, "tree")
-        plan = Plan(epochs=10, batch_size=64, mass_threshold=1e-3)
-        steps = ShardedSteps(trainee, trainee.sharded, work.rows, plan, work.team, work.generator, fresh=True)
-        for _ in range(3):
-            steps.epoch(Pace(2.0, 0.02), None)
-        results.append(trainee.splits.parameters["weight"].detach())
-    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
-
-
 def test_gradients_beyond_their_units_end_the_training():
-    work = work_on(2, exact=True)
-    trainee = trainee_of(work, "tree")
-    steps = ShardedSteps(
-        trainee, trainee.sharded, work.rows, Plan(batch_size=64), work.team, work.generator, fresh=True
-    )
+    rows = sharded_rows(2)
+    trainee = trainee_of(rows, "tree")
+    steps = rows.steps(trainee, Plan(batch_size=64), torch.Generator().manual_seed(0), fresh=True)
     trainee.splits.parameters["bias"].data[:] = torch.nan
     with pytest.raises(DivergenceError, match="must stay within"):
         steps.epoch(Pace(1.0, 0.02), None)
@@ -183,8 +162,8 @@ def test_what_processes_cannot_do_together_is_refused_by_name(name):
         CrispTreeClassifier(**QUICK | PLAIN | {name: REFUSED[name]}).fit(X, y)
 
 
-@pytest.mark.parametrize("given", [{"shards": 0}, {"shards": 5000}, {"shards": True}, {"sums": "fast"}])
-def test_shards_and_sums_must_be_what_they_can_be(given):
+@pytest.mark.parametrize("given", [{"shards": 0}, {"shards": 5000}, {"shards": True}])
+def test_shards_must_be_what_they_can_be(given):
     X, y, _ = rows("level by level")
     with pytest.raises(ValueError, match=f"`{next(iter(given))}` must be"):
         CrispTreeClassifier(**QUICK | PLAIN).fit(X, y, **given)
@@ -267,13 +246,13 @@ def test_the_number_of_shards_is_part_of_the_model():
 @pytest.fixture
 def talkative(monkeypatch):
     """A process that asks the group even where it is alone in it."""
-    begin = Team.__init__
+    begin = ProcessGroup.__init__
 
     def begun(self, *given, **named):
         begin(self, *given, **named)
         self.talks = True
 
-    monkeypatch.setattr(Team, "__init__", begun)
+    monkeypatch.setattr(ProcessGroup, "__init__", begun)
 
 
 def test_what_goes_through_the_group_comes_back_as_it_was(talkative, tmp_path):
@@ -295,8 +274,8 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
 
 
 def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
-    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")
     y = np.random.default_rng(0).integers(2, size=len(X))
     model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)

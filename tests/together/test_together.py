@@ -23,10 +23,6 @@ def test_two_processes_give_the_tree_of_one_to_the_bit(name, two, group_of_one):
     assert {found[name] for found in two} == {digest(fitted(name))}
 
 
-def test_plain_sums_give_all_processes_one_tree(two):
-    assert two[0]["plain"] == two[1]["plain"]
-
-
 ERRORS = {
     "other features": "as many features; got 4 in process 0, 5 in process 1",
     "not finite": "row 3 has inf",

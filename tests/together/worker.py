@@ -30,7 +30,6 @@ def told(function):
 def all_cases(rank, size, folder):
     """Every fit, then those that fail, and what each process does alone."""
     found = {name: digest(fitted(name, rank, size)) for name in CASES}
-    found["plain"] = digest(fitted("level by level", rank, size, sums="plain"))
     X, y, _ = rows("level by level", rank, size)
     model = CrispTreeClassifier(**QUICK_PLAIN)
     wide = np.concatenate([X, X[:, :rank]], axis=1)

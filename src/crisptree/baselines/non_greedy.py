@@ -18,13 +18,13 @@ from torch import Tensor
 from crisptree.baselines.bound import NUS, Paths, losses
 from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.native_leaves import best_entries
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
-from crisptree.learning.finetuning import Best, TrainedTree, WholeTree, hard_counts, hard_score
+from crisptree.learning.engines.native_engine import best_entries
+from crisptree.learning.finetuning import Best, TrainedTree, hard_score
 from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.plan import Plan
+from crisptree.learning.loop import Ends, EpochEnd
+from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.train import Ends, EpochEnd
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -107,7 +107,7 @@ class _Run:
         self.start, self.samples, self.plan, self.nu = tree, samples, plan, nu
         self.generator, self.validation = generator, validation
         self.first_epoch, self.n_epochs = first_epoch, n_epochs
-        self.groups = WholeTree(tree, samples).groups
+        self.groups = samples.everything()
         splits = tree.splits.trainable()
         assert isinstance(splits, ObliqueSplits)
         self.splits = splits
@@ -133,7 +133,7 @@ class _Run:
 
         for end in ends.ends:
             report(end)
-        tree, counts = self._settled() if progress.epochs else (self.start, hard_counts(self.start, self.samples))
+        tree, counts = self._settled() if progress.epochs else (self.start, self.samples.hard_counts(self.start))
         for epoch in range(progress.epochs, progress.epochs if progress.is_over else self.plan.epochs):
             self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
             bound = self._epoch()
@@ -151,7 +151,7 @@ class _Run:
     def _settled(self) -> tuple[Tree, Tensor]:
         """The tree as it stands with tables from the rows that reach its leaves, and their counts."""
         tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
-        counts = hard_counts(tree, self.samples)
+        counts = self.samples.hard_counts(tree)
         even = torch.full_like(counts, 1 / counts.shape[1])
         return replace(tree, leaves=self.samples.target.update(counts, even, self.plan.leaf_prior)), counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -91,14 +91,6 @@ def fit(
     shards: Annotated[
         int, option(min=1, help="Parts of the rows, under torchrun.", panel=TRAINING, show_default=True)
     ] = 8,
-    sums: Annotated[
-        Literal["exact", "plain"],
-        option(
-            help="How processes add up, under torchrun: to the same bits for any number of them, or plainly.",
-            panel=TRAINING,
-            show_default=True,
-        ),
-    ] = "exact",
     dialect: Dialect,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -137,7 +129,7 @@ def fit(
         rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
         more: dict[str, Any] = {"validation": rows}
         if is_together() and not trees:
-            more |= {"shards": shards, "sums": sums}
+            more |= {"shards": shards}
         if checkpoint is not None:
             more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
         return model, train_on(table, model, out, progress, crew, **more)

@@ -53,10 +53,14 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
     def _fitting(self) -> Iterator[Self]:
         """A twin to fit. What it has learned becomes this estimator's own in one moment, and nothing does if it fails.
 
-        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile.
+        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile. Every
+        public method that trains runs in here, and so does every call of torch that it makes: on one thread, see there.
         """
+        from crisptree.one_thread import one_thread
+
         twin = copy.copy(self)
-        yield twin
+        with one_thread():
+            yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
 

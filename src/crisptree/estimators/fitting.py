@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.rows import RawRows, learn_scaling
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
@@ -22,15 +26,13 @@ from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
+from crisptree.inference.statistics import SomeTree
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
-from crisptree.rows.base import RawRows, learned_scaling
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
 from crisptree.targets import Classes, SoftClasses, Target
 from crisptree.tree import Tree
 
@@ -49,44 +51,140 @@ class TrainedRows(NamedTuple):
     path: list[Trial]
 
 
+class Dataset(ABC):
+    """The checked rows of a fit, wherever they are: what differs between arrays, batches and process groups."""
+
+    target: Target
+    image_shape: tuple[int, ...] | None = None
+    y_scale: NumberScale | None = None
+    is_sparse = False
+    only_hyperplanes = True
+    """Whether axis-aligned splits, which are found by sorting whole columns, are out of the question."""
+    source: npt.NDArray[np.intp] | None = None
+    """Which row a row is a copy of, where there are copies."""
+
+    @abstractmethod
+    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        """How rows are scaled before training."""
+
+    @abstractmethod
+    def problem(self, scaling: Scaling, held: Any) -> Problem:
+        """The training on rows that are scaled so, with validation rows or None."""
+
+    @abstractmethod
+    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+        """Hold out a share of the rows for validation."""
+
+    def device(self, name: str) -> str:
+        """The device to train on, where a word like "auto" is to mean another than it would."""
+        return name
+
+    def selection_problem(self, problem: Problem, held: Any, seed: int) -> Problem | None:
+        """Rows on which candidates are compared; None where another process compares them."""
+        return problem
+
+    def validation_part(self, held: Any, seed: int) -> Part | None:
+        """Validation rows in memory; None where another process has them."""
+        return held
+
+    def with_ranges(self, tree: SomeTree, problem: Problem) -> SomeTree:
+        """The tree with the ranges of all features."""
+        return problem.with_ranges(tree)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayDataset(Dataset):
+    """Rows in memory."""
+
+    data: TrainingData
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        return self.data.target
+
+    @property
+    def image_shape(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        return self.data.image_shape
+
+    @property
+    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
+        return self.data.y_scale
+
+    @property
+    def source(self) -> npt.NDArray[np.intp] | None:  # type: ignore[override]
+        return self.data.source
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        return isinstance(self.data.X, SparseRows)
+
+    @property
+    def only_hyperplanes(self) -> bool:  # type: ignore[override]
+        return self.is_sparse or isinstance(self.target, SoftClasses)
+
+    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
+
+    def problem(self, scaling: Scaling, held: Part | None) -> Problem:
+        return problem_of(self.data, scaling, held)
+
+    def split_off(self, fraction: float, seed: int) -> tuple[Self, Part]:
+        """Hold out a share of the rows, stratified by class where that can be done."""
+        data = self.data
+        if len(data.y) < 2:
+            raise ValueError(
+                "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
+                "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
+            )
+        kept, held = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
+        source = None if data.source is None else data.source[kept]
+        rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
+        return replace(self, data=rest), Part(data.X[held], data.y[held], data.weight[held])
+
+    def selection_problem(self, problem: Problem, held: Any, seed: int) -> Problem:
+        return with_labels(problem)
+
+    def validation_part(self, held: Part, seed: int) -> Part:
+        return likeliest(held) if isinstance(self.target, Classes | SoftClasses) else held
+
+    def with_ranges(self, tree: SomeTree, problem: Problem) -> SomeTree:
+        return with_ranges(tree, self.data.X, self.data.holes)
+
+
 def fit_rows(
     parameters: Mapping[str, Any],
-    data: TrainingData,
-    validation: Part | None,
+    data: Dataset,
+    validation: Any,
     earlier: CrispTree | None,
     chosen: dict[str, Any],
     seed: int,
 ) -> TrainedRows:
-    """Train a tree on rows with an estimator's parameters, choosing first what they leave open.
+    """Train a tree on rows with an estimator's parameters, selecting first what they leave open.
 
     ``earlier`` is a tree to grow on from, and ``chosen`` what was chosen for it.
     """
     everything, given = data, validation
+    fraction = parameters["validation_fraction"]
     if validation is None and holds_out(parameters):
-        data, validation = split_off(data, parameters["validation_fraction"], seed)
+        data, validation = data.split_off(fraction, seed)
 
     def scaled(scale: str | None) -> Problem:
-        scaling = earlier.statistics.scaling if earlier else learned_scaling(data.X, data.weight, scale, n_jobs)
+        scaling = earlier.statistics.scaling if earlier else data.scaling(scale, parameters["n_jobs"])
         if parameters["shifts"] and earlier is None:
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
-        return problem_of(data, scaling, validation)
+        return data.problem(scaling, validation)
 
-    asks_for_planes = (
-        isinstance(data.target, SoftClasses) or isinstance(data.X, SparseRows) or are_constrained(parameters)
-    )
-    if parameters["split"] == "auto" and asks_for_planes:
-        # Thresholds are found by counting whole rows, column by column; constraints are those of hyperplanes.
+    if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
         parameters = {**parameters, "split": "oblique"}
-    is_sparse = isinstance(data.X, SparseRows)
-    n_jobs, scale = parameters["n_jobs"], scale_of(parameters, data.image_shape, is_sparse=is_sparse)
+    scale = scale_of(parameters, data.image_shape, is_sparse=data.is_sparse)
     path: list[Trial] = []
     if earlier is not None:
         chosen = still_open(chosen, parameters)
     problem = scaled(scale)
     if is_open(parameters) and earlier is None:
-        with hearing_trials(parameters["verbose"]) as on_trial:
-            chosen, path = choose(parameters, with_labels(problem), data.image_shape, seed, data.source, on_trial)
-    values = closed(parameters, chosen, data.image_shape, is_sparse=is_sparse)
+        chosen, path = _select(parameters, data, problem, validation, seed)
+    values = closed(parameters, chosen, data.image_shape, is_sparse=data.is_sparse)
+    values["device"] = data.device(values["device"])
     if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
         # No epoch is to be judged after all: the rows that were held out for it train too.
         data, validation = everything, None
@@ -95,14 +193,45 @@ def fit_rows(
         problem = scaled(values["scale"])
     if validation is None and is_judged(values):
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
-        rest, held = split_off(data, parameters["validation_fraction"], seed)
+        rest, held = data.split_off(fraction, seed)
         first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
-        values = judged(first.tree, values, labelled(held, data.target), float(rest.weight.mean()))
-    fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier)
+        unit = rest.problem(problem.scaling, None).mean_weight
+        values = _judged(first.tree, values, problem, rest.validation_part(held, seed), unit)
+    held = data.validation_part(validation, seed) if validation is not None and is_judged(values) else None
+    fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier, held)
     if data.image_shape is None:
-        tree = with_ranges(fitted.tree, everything.X, everything.holes)
+        tree = everything.with_ranges(fitted.tree, problem)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
     return TrainedRows(in_units_of_y(fitted, data.y_scale), history, chosen, path)
+
+
+def _select(
+    parameters: Mapping[str, Any], data: Dataset, problem: Problem, held: Any, seed: int
+) -> tuple[dict[str, Any], list[Trial]]:
+    """Choose what the parameters leave open, in one process for all."""
+    rows = data.selection_problem(problem, held, seed)
+
+    def select() -> tuple[dict[str, Any], list[Trial]]:
+        assert rows is not None
+        with hearing_trials(parameters["verbose"]) as on_trial:
+            return choose(parameters, rows, data.image_shape, seed, data.source, on_trial)
+
+    return problem.compute_once(select)
+
+
+def _judged(
+    tree: CrispTree, parameters: Mapping[str, Any], problem: Problem, held: Part | None, unit: float
+) -> dict[str, Any]:
+    """The parameters with numbers in the place of "auto", by rows that did not train the tree."""
+    if not is_judged(parameters):
+        return dict(parameters)
+    names = ("prune", "shrinkage")
+
+    def numbers() -> dict[str, Any]:
+        found = judged(tree, parameters, held, unit)
+        return {name: found[name] for name in names}
+
+    return {**parameters, **problem.compute_once(numbers)}
 
 
 def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
@@ -147,53 +276,33 @@ def fit_problem(
     image_shape: tuple[int, ...] | None,
     seed: int,
     earlier: CrispTree | None = None,
+    held: Part | None = None,
 ) -> Trained:
-    """Train a tree with an estimator's parameters, its progress shown and kept."""
+    """Train a tree with an estimator's parameters, its progress shown and kept. ``held`` are validation rows."""
     spec = spec_of(parameters, problem, image_shape, seed)
-    with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
+    listens = (parameters["verbose"], parameters["callbacks"]) if problem.is_first else (0, None)
+    with recording(*listens) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    held = problem.validation and labelled(problem.validation, problem.target)
-    numbers = judged(fitted.tree, parameters, held, float(problem.training.weight.mean()))
-    kept = iteration_of(fitted.soft.record, recorder.history) if parameters["early_stopping"] else None
-    return fitted._replace(tree=finished(fitted.tree, numbers), best_iteration=kept), recorder.history
+    numbers = _judged(fitted.tree, parameters, problem, held, problem.mean_weight)
+
+    def records() -> tuple[list[EpochRecord], int | None]:
+        history = recorder.history
+        return history, iteration_of(fitted.soft.record, history) if parameters["early_stopping"] else None
+
+    history, best_iteration = problem.compute_once(records)
+    return fitted._replace(tree=finished(fitted.tree, numbers), best_iteration=best_iteration), history
 
 
-def spec_of(
-    parameters: Mapping[str, Any],
-    problem: Problem,
-    image_shape: tuple[int, ...] | None,
-    seed: int,
-    n_rows: int | None = None,
-) -> Spec:
-    """The spec of an estimator's parameters for a problem; ``n_rows`` are all rows where it has only some of them."""
-    rows = problem.training
-    return Spec.of(
-        parameters,
-        reach=problem.reach,
-        mean_weight=float(rows.weight.mean()),
-        n_rows=len(rows.y) if n_rows is None else n_rows,
-        image_shape=image_shape,
-        seed=seed,
-    )
+def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:
+    """The spec of an estimator's parameters for a problem."""
+    rows: dict[str, Any] = {"reach": problem.reach, "mean_weight": problem.mean_weight, "n_rows": problem.n_rows}
+    return Spec.of(parameters, **rows, image_shape=image_shape, seed=seed)
 
 
-def device_text(parameters: Mapping[str, Any], problem: Problem, n_rows: int | None = None) -> str:
+def device_text(parameters: Mapping[str, Any], problem: Problem) -> str:
     """The device that a fit of a problem trains on, as a checkpoint knows it; all that "auto" may choose is linear."""
     split = "oblique" if parameters["split"] == "auto" else parameters["split"]
-    return str(device_of(parameters["device"], problem, split, n_rows))
-
-
-def split_off(data: TrainingData, fraction: float, seed: int) -> tuple[TrainingData, Part]:
-    """Hold out a share of the rows, of every class alike where that can be done."""
-    if len(data.y) < 2:
-        raise ValueError(
-            "a fit that holds rows out must have at least 2 rows; got n_samples = 1. "
-            "Switch early_stopping off, and give nu (for algorithm='non_greedy'), prune and shrinkage a number."
-        )
-    kept, held = hold_out(data.target.strata(data.y), fraction, seed, source=data.source)
-    source = None if data.source is None else data.source[kept]
-    rest = replace(data, X=data.X[kept], y=data.y[kept], weight=data.weight[kept], source=source)
-    return rest, Part(data.X[held], data.y[held], data.weight[held])
+    return str(device_of(parameters["device"], problem, split))
 
 
 @one_thread()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.learning.choosing import Trial
     from crisptree.learning.history import EpochRecord
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
     from crisptree.persistence.model_file import Sections
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.images import WindowView
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
@@ -31,7 +32,6 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
-from crisptree.images import WindowView
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
 from crisptree.labels import LABEL_TYPES, check_utf8, label_type

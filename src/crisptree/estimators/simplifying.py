@@ -12,19 +12,21 @@ from sklearn.utils.validation import check_random_state
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
-from crisptree.estimators.fitting import spec_of, split_off
+from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.simplifying import simplify
+from crisptree.learning.simplification import simplify
+from crisptree.learning.task import Part, Problem
+from crisptree.one_thread import one_thread
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
 
 
+@one_thread()
 def simplify_tree(
     estimator: Any,
     X: Any,
@@ -56,7 +58,8 @@ def simplify_tree(
     elif len(data.y) < 2:
         raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
-        data, held = split_off(data, estimator.validation_fraction, seed)
+        rest, held = ArrayDataset(data).split_off(estimator.validation_fraction, seed)
+        data = rest.data
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
@@ -64,7 +67,7 @@ def simplify_tree(
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.choices import choose, closed, is_open, scale_of
+from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.finishing import finished, is_judged
-from crisptree.estimators.fitting import TrainedRows, device_text, spec_of
-from crisptree.estimators.progress import hearing_trials, recording
+from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
+from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
-from crisptree.learning.fitting import Fitted
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.streaming import fit_stream
+from crisptree.learning.sources.batches import BatchedProblem
+from crisptree.learning.task import Part, Problem
 from crisptree.streams import Batches
+from crisptree.targets import Target
 
 ONLY = {
     "grow": ("greedy",),
-    "algorithm": ("likelihood", "em"),
+    "algorithm": ("likelihood",),
     "max_leaf_nodes": (None,),
     "leaves": ("constant",),
-    "reanneal": (0,),
     "shifts": (0,),
     "image_shape": (None,),
     "warm_start": (False,),
 }
 """What a fit on batches can do."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchDataset(Dataset):
+    """Rows that are read in batches, pass after pass."""
+
+    survey: Survey
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        return self.survey.target
+
+    @property
+    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
+        answers = self.survey.answers
+        return answers.scale if isinstance(answers, NumberAnswers) else None
+
+    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return self.survey.scaling(kind)
+
+    def problem(self, scaling: Scaling, held: Any) -> BatchedProblem:
+        survey = self.survey
+        return BatchedProblem(survey.sample, scaling, survey.target, held, totals=survey.totals, chunks=survey.chunks)
+
+    def selection_problem(self, problem: Problem, held: Any, seed: int) -> Problem:
+        return Problem(self.survey.sample, problem.scaling, self.target, held)
+
+    def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
+        raise ValueError("`prune` must be a number or None for a fit on batches; got 'auto'.")
 
 
 class Streamed(NamedTuple):
@@ -56,33 +85,15 @@ def fit_batches(
     _check(parameters, has_validation=check_validation is not None)
     answers: Answers = NumberAnswers() if has_numbers else ClassAnswers(parameters["class_weight"])
     survey = Survey.of(batches, answers, seed)
-    parameters = {**parameters, "split": "oblique"}
+    data = BatchDataset(survey)
     held = None if check_validation is None else check_validation(answers, survey.n_features)
     if held is not None and not has_numbers:
         held = likeliest(held)
-    scaling = survey.scaling(scale_of(parameters, None))
-    sample = Problem(survey.sample, scaling, survey.target, held)
-    chosen: dict[str, Any] = {}
-    path: list[Any] = []
-    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample}
-    known["validation"] = held
-    known["device"] = device_text(parameters, sample, survey.totals.n_rows)
+    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample, "validation": held}
+    known["device"] = device_text(parameters, data.problem(survey.scaling(scale_of(parameters, None)), None))
     with checkpoints.kept(parameters, known, seed) as seed:
-        if is_open(parameters):
-            with hearing_trials(parameters["verbose"]) as on_trial:
-                chosen, path = choose(parameters, sample, None, seed, None, on_trial)
-        values = closed(parameters, chosen, None)
-        if is_judged(values):
-            raise ValueError("`prune` must be a number or None for a fit on batches; got 'auto'.")
-        sample = Problem(survey.sample, survey.scaling(values["scale"]), survey.target, held)
-        spec = spec_of(values, sample, None, seed, survey.totals.n_rows)
-        with recording(parameters["verbose"], parameters["callbacks"]) as recorder:
-            greedy, tree, kept = fit_stream(spec, sample, survey.totals, survey.chunks, recorder.record)
-    best_iteration = kept if parameters["early_stopping"] else None
-    fitted = Fitted(greedy, finished(tree, values), None, None, best_iteration)  # type: ignore[arg-type]
-    if isinstance(answers, NumberAnswers):
-        fitted = fitted._replace(greedy=answers.scale.on(fitted.greedy), tree=answers.scale.on(fitted.tree))
-    return Streamed(TrainedRows(fitted, recorder.history, chosen, path), answers.labels, survey.n_features)
+        trained = fit_rows(parameters, data, held, None, {}, seed)
+    return Streamed(trained, answers.labels, survey.n_features)
 
 
 def is_for_batches(parameters: Mapping[str, Any]) -> bool:

@@ -5,40 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES
+from crisptree.blocks import n_threads
+from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.checkpoints import digest, told
-from crisptree.estimators.choices import choose, closed, is_open, scale_of
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
-from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
-from crisptree.estimators.fitting import TrainedRows
+from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
 from crisptree.estimators.images import image_shape_of
-from crisptree.estimators.numbers import check_unscaled_numbers, check_validation_numbers
-from crisptree.estimators.progress import hearing_trials, recording
+from crisptree.estimators.numbers import NumberScale, check_unscaled_numbers, check_validation_numbers
 from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
 from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
-from crisptree.estimators.validation import holds_out
 from crisptree.estimators.weights import check_total_weight, sum_weights
-from crisptree.inference import CrispTree
-from crisptree.learning.fitting import Fitted
-from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.sharded.fitting import fit_shards
-from crisptree.learning.sharded.journal import keeping_together
-from crisptree.learning.sharded.rows import Shards, joined
-from crisptree.learning.sharded.survey import Survey
-from crisptree.learning.sharded.team import Team
-from crisptree.learning.spec import Spec
+from crisptree.learning.distributed.group import ProcessGroup
+from crisptree.learning.distributed.journal import keeping_together
+from crisptree.learning.distributed.rows import Shards, Survey, joined
+from crisptree.learning.sources.shards import ShardedProblem
+from crisptree.learning.task import Part, Problem
+from crisptree.targets import Target
 from crisptree.tensors import detach
 
 ONLY: dict[str, tuple[Any, ...]] = {
@@ -64,8 +58,6 @@ BECAUSE = {
 OWN = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; the first one's seed, callbacks and line of progress count."""
 
-SUMS = ("exact", "plain")
-
 
 class Together(NamedTuple):
     """What a fit by several processes leaves behind, the same in each; ``labels`` are classes, or how many numbers."""
@@ -83,128 +75,92 @@ def fit_together(
     validation: Any,
     checkpoints: Checkpoints,
     n_shards: int,
-    sums: str,
     *,
     has_numbers: bool = False,
 ) -> Together:
     """Train one tree on the rows of all processes: (X, y, sample_weight), and rows that judge it."""
     parameters = estimator.get_params(deep=False)
-    team = Team(exact=sums != "plain")
-    team.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards, sums))
-    _check_same(team, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards, "sums": sums})
-    if parameters["n_jobs"] is None:  # processes of one machine share its cores
-        parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    seed = team.by_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
-    given = team.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
-    names, image_shape = _agree_on_columns(team, given)
+    group = ProcessGroup()
+    group.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards))
+    _check_same(group, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards})
+    # Processes of one machine share its cores.
+    parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    seed = group.from_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
+    given = group.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
+    names, image_shape = _agree_on_columns(group, given)
     estimator.n_features_in_, estimator.image_shape_ = given.X.shape[1], image_shape  # a process may have no rows
     parameters = by_number(parameters, estimator)
-    answers = (agreed_numbers if has_numbers else agreed_classes)(team, given, n_shards, parameters)
-    judges = _judges(team, estimator, validation, answers, given, n_shards)
-    known = _fingerprint(team, answers, judges, n_shards, sums, parameters["device"])
-    with _kept(team, checkpoints, parameters, known, seed) as seed:
-        trained = _trained(team, parameters, answers, judges, image_shape, seed)
+    answers = (agreed_numbers if has_numbers else agreed_classes)(group, given, n_shards, parameters)
+    judges = _judges(group, estimator, validation, answers, given, n_shards)
+    known = _fingerprint(group, answers, judges, n_shards, parameters["device"])
+    with _kept(group, checkpoints, parameters, known, seed) as seed:
+        data = ShardDataset(group, answers, seed, image_shape)
+        trained = fit_rows(parameters, data, judges, None, {}, seed)
     return Together(trained, answers.labels, given.X.shape[1], names, image_shape)
 
 
-def _trained(
-    team: Team,
-    parameters: dict[str, Any],
-    answers: Agreed,
-    judges: Shards | None,
-    image_shape: tuple[int, ...] | None,
-    seed: int,
-) -> TrainedRows:
-    """Choose what is open, then train."""
-    shards, target = answers.shards, answers.target
-    if judges is None and holds_out(parameters):
-        shards, judges = shards.divided(parameters["validation_fraction"], seed)
-    survey = Survey.of(team, shards)
-    parameters = {**parameters, "split": "oblique"}
-    chosen: dict[str, Any] = {}
-    path: list[Any] = []
-    if is_open(parameters):
-        scaling = survey.scaling(scale_of(parameters, image_shape))
-        sample = _at_first(team, shards, survey.n_rows, seed)
-        held = None if judges is None else _at_first(team, judges, survey.n_rows, seed)
+@dataclass(frozen=True, eq=False)
+class ShardDataset(Dataset):
+    """The rows of all processes of a group."""
 
-        def choice() -> tuple[dict[str, Any], list[Any]]:
-            assert sample is not None
-            with hearing_trials(parameters["verbose"]) as on_trial:
-                problem = Problem(sample, scaling, target, held)
-                return choose(parameters, problem, image_shape, seed, None, on_trial)
+    group: ProcessGroup
+    answers: Agreed
+    seed: int
+    image_shape: tuple[int, ...] | None
 
-        chosen, path = team.by_first(choice)
-    values = closed(parameters, chosen, image_shape)
-    if values["device"] == "auto":  # the native steps are quicker than torch's, which CUDA would take here
-        values["device"] = "cpu"
-    if judges is None and is_judged(values):
-        # As on arrays, a first tree tells how much to prune, and the rows that it was judged by train then too.
-        rest, held_out = shards.divided(parameters["validation_fraction"], seed)
-        first = _fitted(team, unfinished(values), replace(answers, shards=rest), None, image_shape, seed)
-        values = _judged(team, first.tree, values, held_out, Survey.of(team, rest), seed)
-    found = _fitted(team, values, replace(answers, shards=shards), judges, image_shape, seed)
-    if judges is not None:
-        values = _judged(team, found.tree, values, judges, survey, seed)
-    trees = (found.greedy, finished(found.tree, values))
-    greedy, tree = trees if answers.scale is None else map(answers.scale.on, trees)
-    kept = found.best_iteration if parameters["early_stopping"] else None
-    fitted = Fitted(greedy, tree, None, None, kept)  # type: ignore[arg-type]
-    return TrainedRows(fitted, found.history, chosen, path)
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        return self.answers.target
 
+    @property
+    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
+        return self.answers.scale
 
-class _Found(NamedTuple):
-    """A tree before it is finished, and how it came about."""
+    @cached_property
+    def survey(self) -> Survey:
+        """Statistics of the features of all rows."""
+        return Survey.of(self.group, self.answers.shards)
 
-    greedy: CrispTree
-    tree: CrispTree
-    history: list[EpochRecord]
-    best_iteration: int
+    def device(self, name: str) -> str:
+        """The native steps are quicker than torch's, which CUDA would take here."""
+        return "cpu" if name == "auto" else name
 
+    def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
+        return self.survey.scaling(kind)
 
-def _fitted(
-    team: Team,
-    values: dict[str, Any],
-    answers: Agreed,
-    judges: Shards | None,
-    image_shape: tuple[int, ...] | None,
-    seed: int,
-) -> _Found:
-    """A tree trained on some shards."""
-    shards, target, survey = answers.shards, answers.target, Survey.of(team, answers.shards)
-    spec = Spec.of(
-        values,
-        reach=survey.n_features,
-        mean_weight=survey.mean_weight,
-        n_rows=survey.n_rows,
-        image_shape=image_shape,
-        seed=seed,
-    )
-    nothing = Part(np.zeros((0, survey.n_features), np.float32), answers.no_labels, np.zeros(0))
-    # Every process looks at the same rows for where stumps of numbers may begin.
-    looked_at = _everywhere(team, shards, survey.n_rows, seed) if target.starts_at_node else nothing
-    problem = Problem(nothing, survey.scaling(values["scale"]), target)
-    listens = (values["verbose"], values["callbacks"]) if team.is_first else (0, None)
-    with recording(*listens) as recorder:
-        common = (spec, problem, shards, judges, survey.mean_weight, team)
-        greedy, tree, best_iteration = fit_shards(*common, recorder.record, looked_at)
-    return _Found(greedy, tree, team.by_first(lambda: recorder.history), best_iteration)
+    def problem(self, scaling: Scaling, held: Shards | None) -> ShardedProblem:
+        group, answers, survey = self.group, self.answers, self.survey
+        nothing = Part(np.zeros((0, survey.n_features), np.float32), answers.no_labels, np.zeros(0))
+        sample = nothing
+        if self.target.starts_at_node:
+            sample = _everywhere(group, answers.shards, survey.n_rows, self.seed)
+        return ShardedProblem(
+            nothing,
+            scaling,
+            self.target,
+            group=group,
+            shards=answers.shards,
+            held=held,
+            total_rows=survey.n_rows,
+            row_weight=survey.mean_weight,
+            sample=sample,
+        )
+
+    def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
+        rest, held = self.answers.shards.divided(fraction, seed)
+        return replace(self, answers=replace(self.answers, shards=rest)), held
+
+    def selection_problem(self, problem: Problem, held: Shards | None, seed: int) -> Problem | None:
+        sample = _at_first(self.group, self.answers.shards, self.survey.n_rows, seed)
+        validation = None if held is None else self.validation_part(held, seed)
+        return None if sample is None else Problem(sample, problem.scaling, self.target, validation)
+
+    def validation_part(self, held: Shards, seed: int) -> Part | None:
+        return _at_first(self.group, held, self.survey.n_rows, seed)
 
 
-def _judged(
-    team: Team, tree: CrispTree, values: dict[str, Any], judges: Shards, survey: Survey, seed: int
-) -> dict[str, Any]:
-    """The parameters with a price of a leaf, by some rows that did not train the tree."""
-    if not is_judged(values):
-        return values
-    held = _at_first(team, judges, survey.n_rows, seed)
-    return {**values, "prune": team.by_first(lambda: judged(tree, values, held, survey.mean_weight)["prune"])}
-
-
-def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: Any) -> None:
+def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any) -> None:
     check_parameters(declared, parameters)
-    if sums not in SUMS:
-        raise ValueError(f"`sums` must be 'exact' or 'plain'; got {sums!r}.")
     if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MOST_SHARDS:
         raise ValueError(f"`shards` must be a whole number from 1 to {MOST_SHARDS}; got {n_shards!r}.")
     for name, allowed in ONLY.items():
@@ -216,8 +172,8 @@ def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any, sums: An
             )
 
 
-def _check_same(team: Team, here: dict[str, Any]) -> None:
-    everywhere = team.each({name: value for name, value in here.items() if name not in OWN})
+def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
+    everywhere = group.gather({name: value for name, value in here.items() if name not in OWN})
     for rank, there in enumerate(everywhere):
         names = [name for name in there if there[name] != everywhere[0][name]]
         if names:
@@ -267,9 +223,9 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
     return Given(data.X, data.classes[data.y], data.weight, names, data.image_shape)
 
 
-def _agree_on_columns(team: Team, given: Given) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
+def _agree_on_columns(group: ProcessGroup, given: Given) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
     """Names of columns and the image that a row is, as those processes have them that have rows."""
-    everywhere = team.each((len(given.y), given.X.shape[1], given.names, given.image_shape))
+    everywhere = group.gather((len(given.y), given.X.shape[1], given.names, given.image_shape))
     widths = [width for _, width, _, _ in everywhere]
     if len(set(widths)) > 1:
         said = ", ".join(f"{width} in process {rank}" for rank, width in enumerate(widths[:8]))
@@ -288,9 +244,11 @@ def _more(values: list[Any]) -> str:
     return ", …" if len(values) > 8 else ""
 
 
-def _judges(team: Team, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int) -> Shards | None:
+def _judges(
+    group: ProcessGroup, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int
+) -> Shards | None:
     """The validation rows of all processes; some may have none."""
-    if not any(team.each(validation is not None)):
+    if not any(group.gather(validation is not None)):
         return None
 
     def own() -> Part:
@@ -300,44 +258,44 @@ def _judges(team: Team, estimator: Any, validation: Any, answers: Agreed, given:
             return check_validation_numbers(estimator, validation, answers.scale).part
         return checks.check_validation(estimator, validation, answers.labels).part
 
-    part = team.agreed(own)
-    if not team.total([float(len(part.y))]):
+    part = group.agreed(own)
+    if not group.total([float(len(part.y))]):
         raise ValueError("`validation` must have rows in some process; all are without.")
-    return Shards.of(part, team, n_shards)
+    return Shards.of(part, group, n_shards)
 
 
-def _at_first(team: Team, shards: Shards, n_rows: int, seed: int) -> Part | None:
+def _at_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part | None:
     """Some rows of all shards, for the first process."""
-    found = team.at_first(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather_first(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
     return None if found is None else joined([part for part in found if part is not None])
 
 
-def _everywhere(team: Team, shards: Shards, n_rows: int, seed: int) -> Part:
+def _everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part:
     """The same rows for every process."""
-    found = team.each(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
     return joined([part for part in found if part is not None])
 
 
 def _fingerprint(
-    team: Team, answers: Agreed, judges: Shards | None, n_shards: int, sums: str, device: str
+    group: ProcessGroup, answers: Agreed, judges: Shards | None, n_shards: int, device: str
 ) -> dict[str, Any]:
     """What a checkpoint is of: checksums of all shards, the same for any number of processes."""
 
     def of(some: Shards) -> list[str]:
-        return [text for texts in team.each([digest(part) for part in some.parts]) for text in texts]
+        return [text for texts in group.gather([digest(part) for part in some.parts]) for text in texts]
 
-    known = {"rows": of(answers.shards), "classes": answers.labels, "shards": n_shards, "sums": sums}
+    known = {"rows": of(answers.shards), "classes": answers.labels, "shards": n_shards}
     known["device"] = "cpu" if device == "auto" else device
     return known | {"validation": None if judges is None else of(judges)}
 
 
 @contextmanager
 def _kept(
-    team: Team, checkpoints: Checkpoints, parameters: Mapping[str, Any], known: dict[str, Any], seed: int
+    group: ProcessGroup, checkpoints: Checkpoints, parameters: Mapping[str, Any], known: dict[str, Any], seed: int
 ) -> Iterator[int]:
     """Inside, the first process keeps trainings, if it has a folder; the seed of the fit."""
     with ExitStack() as stack:
-        seed = team.by_first(lambda: stack.enter_context(checkpoints.kept(parameters, known, seed)))
-        if team.by_first(lambda: checkpoints.folder is not None):
-            stack.enter_context(keeping_together(team))
+        seed = group.from_first(lambda: stack.enter_context(checkpoints.kept(parameters, known, seed)))
+        if group.from_first(lambda: checkpoints.folder is not None):
+            stack.enter_context(keeping_together(group))
         yield seed

@@ -35,15 +35,15 @@ from crisptree.targets import Classes, Gaussians, SoftClasses, Target
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
+    from crisptree.data.sparse import SparseRows
     from crisptree.estimators.numbers import NumberScale
-    from crisptree.learning.problem import Part
-    from crisptree.rows.sparse import SparseRows
+    from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
 
-FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
+FOR_IMAGES = ("roughness", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
 
@@ -76,7 +76,7 @@ class TrainingData:
     @property
     def part(self) -> Part:
         """The rows as training takes them."""
-        from crisptree.learning.problem import Part
+        from crisptree.learning.task import Part
 
         return Part(self.X, self.y, self.weight)
 

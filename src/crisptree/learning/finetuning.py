@@ -1,30 +1,108 @@
-"""Finetuning: all splits and leaves of a tree trained jointly, every row routed probabilistically to all leaves."""
+"""Finetuning: all splits and leaves of a tree trained jointly, every row routed probabilistically to all leaves.
+
+Large trees on noisy rows are finetuned from above: first their upper levels, all that lies below each of them being one
+leaf, then twice as many, and in the end the whole tree. A soft tree of thousands of splits costs a row hundreds of
+them, and most of what it learns that way is where its upper splits should lie. Few levels learn that better, from few
+splits. What is left then lies along few paths of a row, and where splits separate single rows a coarser threshold on
+its mass loses nothing; see docs/results/training-speed.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends.base import Models
-from crisptree.learning.batches import Groups
+from crisptree.equations.noise import damped_steepness
 from crisptree.learning.checkpoint import array_of
+from crisptree.learning.engines.base import Models
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
 from crisptree.learning.journal import Arrays, Page
 from crisptree.learning.linear_leaves import LeafModels, can_train, linear_score
-from crisptree.learning.noise import Noise
-from crisptree.learning.plan import Plan
-from crisptree.learning.row_routing import leaves_of, reads_in_place
+from crisptree.learning.loop import reporting, train
+from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.train import EpochEnd, train
-from crisptree.learning.upper_levels import UpperLevels, stages
+from crisptree.learning.sources.base import SummedRows
 from crisptree.splits import AbstractSplits
+from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
+
+MANY_SPLITS = 1024
+"""A tree of so many splits, more than ten levels can have, is large; smaller ones are cheap while they are soft."""
+
+ROWS_PER_SPLIT = 4
+"""Large trees with more rows to a split part them by what they are, soon become steep, and are trained at once."""
+
+COARSER = 50.0
+"""What ``mass_threshold`` is multiplied by once the first upper levels are finetuned."""
+
+
+class Stage(NamedTuple):
+    """How many levels are finetuned, and how."""
+
+    levels: int
+    plan: Plan
+
+
+def stages(plan: Plan, structure: TreeStructure, n_rows: int) -> list[Stage]:
+    """What is finetuned one after the other, the whole tree last.
+
+    A tree that is not large, or that has parted its rows without splitting nearly all of them, has no other stage.
+
+    >>> [stage.levels for stage in stages(Plan(upper_levels=4), TreeStructure.balanced(11), n_rows=5_000)]
+    [4, 8, 11]
+    """
+    alone, depth, n_splits = replace(plan, upper_levels=None), structure.depth, structure.n_splits
+    if plan.upper_levels is None or n_splits < MANY_SPLITS or n_rows > ROWS_PER_SPLIT * n_splits:
+        return [Stage(depth, alone)]
+    coarse = replace(alone, mass_threshold=min(COARSER * plan.mass_threshold, 1.0))
+    found = [Stage(plan.upper_levels, alone)]
+    while found[-1].levels < depth:
+        found.append(Stage(min(2 * found[-1].levels, depth), coarse))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class UpperLevels:
+    """The upper levels of a tree as a tree of their own.
+
+    Parameters
+    ----------
+    whole : Tree
+        The large tree.
+    tree : Tree
+        Its upper levels; the tables of its leaves come from the rows that reach them.
+    splits : list of int
+        Which split of the whole each of its splits is.
+    """
+
+    whole: Tree
+    tree: Tree
+    splits: list[int]
+
+    @classmethod
+    def of(cls, whole: Tree, stage: Stage, count: Callable[[Tree], Tensor]) -> UpperLevels:
+        """Those of a stage. ``count`` gives what the rows that reach each leaf add up to.  (n_leaves, n_statistics)"""
+        structure, nodes = whole.structure.cut(stage.levels)
+        splits, ends = nodes[: structure.n_splits].tolist(), nodes[structure.n_splits :]
+        below = whole.structure.means_below(whole.leaves.detach().cpu().double().numpy(), np.ones(len(whole.leaves)))
+        tables = torch.from_numpy(below[ends]).to(whole.leaves)  # they stay where no row comes
+        tree = replace(whole, structure=structure, splits=whole.splits.select(splits), leaves=tables)
+        tables = tree.meaning.update(count(tree).to(tables), tables, stage.plan.leaf_prior)
+        return cls(whole, replace(tree, leaves=tables), splits)
+
+    def put_back(self, trained: Tree) -> Tree:
+        """The whole tree, with the upper splits as they were trained."""
+        order: npt.NDArray[np.int64] = np.arange(self.whole.structure.n_splits)
+        order[self.splits] = len(order) + np.arange(len(self.splits))
+        splits = AbstractSplits.concatenated([self.whole.splits, trained.splits])
+        return replace(self.whole, splits=splits.select(order.tolist()))
 
 
 class WholeTree:
@@ -36,7 +114,7 @@ class WholeTree:
     def __init__(
         self,
         tree: Tree,
-        samples: Samples,
+        samples: Samples | SummedRows,
         zeros: Tensor | None = None,
         signs: Tensor | None = None,
         leaf_penalty: float | None = None,
@@ -48,14 +126,15 @@ class WholeTree:
         self.splits = tree.splits.trainable()
         self.leaves = tree.leaves
         self.target = tree.target
-        self.groups = Groups.everything(len(samples), samples.device)
-        self.samples = self.rows = samples
+        self.groups = samples.everything()
+        self.samples = samples
+        self.rows: Samples | SummedRows = samples
         self.tables = tree.leaves  # where leaves are constant, or were before they had models
         if leaf_penalty is not None:
+            assert isinstance(samples, Samples)
             models = LeafModels(tree.structure, samples, leaf_penalty, row_weight)
-            pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
-            leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
-            self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf.cpu().numpy())
+            leaf = samples.all_leaves(tree).cpu().numpy()
+            self.models, self.rows, self.leaves = models, models.samples, models.begin(leaf)
 
     @cached_property
     def penalty_shares(self) -> Tensor:
@@ -64,7 +143,7 @@ class WholeTree:
         The loss is a mean over all rows, of which a deep split sees few; a penalty that did not shrink with them would
         count for more and more beside what they say.
         """
-        counts = self.structure.sums_below(self.hard_counts(self.samples).double().cpu().numpy())
+        counts = self.structure.sums_below(self.samples.hard_counts(self.tree()).double().cpu().numpy())
         visits = self.samples.target.weight(counts)
         shares = np.maximum(visits[: self.structure.n_splits] / visits[0], 1 / len(self.samples))
         return torch.from_numpy(shares).to(self.samples.device)
@@ -80,8 +159,8 @@ class WholeTree:
         leaves = self.leaves if self.models is None else self.tables
         return Tree(self.structure, self.splits.detached(), leaves.detach().clone(), self.target)
 
-    def hard_counts(self, samples: Samples) -> Tensor:
-        return hard_counts(self.tree(), samples)
+    def hard_counts(self, samples: Samples | SummedRows) -> Tensor:
+        return samples.hard_counts(self.tree()).to(self.leaves)
 
 
 class TrainedTree(NamedTuple):
@@ -94,15 +173,16 @@ class TrainedTree(NamedTuple):
     steepness: float
     record: EpochRecord | None = None
 
-    def damped(self, noise: Noise) -> Tree:
+    def damped(self, input_noise: float) -> Tree:
         """The tree whose turns at the plain steepness are those that it was trained with under noise on the inputs.
 
         Its hyperplanes are shorter, and where they lie the same.
         """
-        if not noise.width:
+        if not input_noise:
             return self.tree
         splits = self.tree.splits
-        factor = noise.damped(self.steepness, splits).detach() / self.steepness
+        damped = damped_steepness(self.steepness, input_noise, splits.squared_norms())
+        factor = damped.detach() / self.steepness
         shorter = {name: value.detach() for name, value in splits.parameters.items()}
         for name in ("weight", "bias"):
             shorter[name] = shorter[name] * factor.reshape(-1, *[1] * (shorter[name].dim() - 1))
@@ -111,12 +191,12 @@ class TrainedTree(NamedTuple):
 
 def finetune(
     tree: Tree,
-    samples: Samples,
+    samples: Samples | SummedRows,
     plan: Plan,
     *,
     generator: torch.Generator,
     on_epoch: Listener | None = None,
-    validation: Samples | None = None,
+    validation: Samples | SummedRows | None = None,
     patience: int | None = None,
     zeros: Tensor | None = None,
     signs: Tensor | None = None,
@@ -130,7 +210,7 @@ def finetune(
     ----------
     tree : Tree
         Usually the greedy tree; it is left as it is.
-    samples : Samples
+    samples : Samples or SummedRows
         The training rows.
     plan : Plan
         Every number of the phase.
@@ -159,7 +239,7 @@ def finetune(
         return start
     *upper_stages, (_, plan) = stages(plan, tree.structure, len(samples))
     for stage in upper_stages:
-        upper, ended = UpperLevels.of(tree, stage, partial(hard_counts, samples=samples)), Ending(on_epoch)
+        upper, ended = UpperLevels.of(tree, stage, samples.hard_counts), Ending(on_epoch)
         theirs = None if zeros is None else zeros[upper.splits]
         trained = finetune(
             upper.tree, samples, stage.plan, generator=generator, on_epoch=ended, zeros=theirs, signs=signs
@@ -168,7 +248,7 @@ def finetune(
         if ended:
             return TrainedTree(tree, trained.steepness)
     judge = judge_of(leaf_penalty, row_weight)
-    if leaf_penalty is not None and not can_train(tree.structure, samples):
+    if isinstance(samples, Samples) and leaf_penalty is not None and not can_train(tree.structure, samples):
         leaf_penalty = None  # the models come once the splits are trained
     trainee = WholeTree(tree, samples, zeros, signs, leaf_penalty, row_weight)
     best = None
@@ -176,22 +256,19 @@ def finetune(
         best = Best(start, trainee.tree, lambda tree: judge(tree, samples, validation), patience)
     records: list[EpochRecord] = []
 
-    def report(end: EpochEnd) -> None:
-        record = EpochRecord(
-            phase="finetune",
-            level=tree.structure.depth,
-            n_levels=tree.structure.depth,
-            n_splits=tree.structure.n_splits,
-            epoch=end.epoch + 1,
-            n_epochs=plan.epochs,
-            steepness=end.steepness,
-            loss=end.loss,
-            validation_score=end.score,
-        )
+    def listen(record: EpochRecord) -> None:
         records.append(record)
         if on_epoch is not None:
             on_epoch(record)
 
+    report = reporting(
+        listen,
+        phase="finetune",
+        level=tree.structure.depth,
+        n_levels=tree.structure.depth,
+        n_splits=tree.structure.n_splits,
+        n_epochs=plan.epochs,
+    )
     steepness = plan.final_steepness
     try:
         train(
@@ -211,7 +288,7 @@ def finetune(
     return TrainedTree(trainee.tree(), steepness, records[-1] if records else None)
 
 
-Judge = Callable[[Tree, Samples, Samples], float]
+Judge = Callable[[Tree, Any, Any], float]
 """How good a deterministic tree, whose leaves come from the first rows, is on the second."""
 
 
@@ -280,26 +357,6 @@ class Best:
         self.tree, self.score, self.best_epoch = TrainedTree(tree, steepness), score, int(epoch)
 
 
-def hard_counts(tree: Tree, samples: Samples) -> Tensor:
-    """What the rows that reach every leaf under deterministic routing add up to.  (n_leaves, n_statistics)"""
-    target, n_leaves = samples.target, tree.structure.n_leaves
-    counts = torch.zeros(n_leaves, target.n_statistics, dtype=tree.leaves.dtype, device=samples.device)
-    for rows in samples.pieces(in_place=reads_in_place(samples, tree.splits)):
-        leaf = leaves_of(tree, samples, rows)
-        counts += target.tally(samples.y[rows], samples.weight[rows].to(counts), leaf, n_leaves)
-    return counts
-
-
-def hard_score(tree: Tree, samples: Samples, validation: Samples) -> float:
+def hard_score(tree: Tree, samples: Samples | SummedRows, validation: Samples | SummedRows) -> float:
     """The weighted mean score on ``validation`` of the deterministic tree whose leaf tables come from ``samples``."""
-    return counted_score(tree, hard_counts(tree, samples), validation)
-
-
-def counted_score(tree: Tree, counts: Tensor, validation: Samples) -> float:
-    """The weighted mean score on ``validation`` of the deterministic tree with these counts in its leaves."""
-    tables = tree.hard_tables(counts)
-    total = torch.zeros((), dtype=torch.float64, device=validation.device)
-    for rows in validation.pieces(in_place=reads_in_place(validation, tree.splits)):
-        score = validation.target.score(tables, leaves_of(tree, validation, rows), validation.y[rows])
-        total += (validation.weight[rows] * score).sum()
-    return float(total / validation.weight.double().sum())
+    return validation.score(tree, tree.hard_tables(samples.hard_counts(tree).to(tree.leaves)))

@@ -1,4 +1,4 @@
-"""The only way to train a tree: grow, finetune, make it crisp, settle it on its rows."""
+"""The only way to train a tree: grow, finetune, make it deterministic, add leaf statistics; or update it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
-from crisptree.inference.statistics import settled
+from crisptree.inference.remembering import remembering
+from crisptree.inference.statistics import settled, settled_by
 from crisptree.learning.constraints import Held
-from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
-from crisptree.learning.growing import grow, grow_balanced, single_leaf
+from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.growth import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.linear_leaves import left_over, with_models
-from crisptree.learning.noise import Noise
-from crisptree.learning.problem import Problem, Shifts
+from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
-from crisptree.learning.spec import Spec
-from crisptree.one_thread import one_thread
+from crisptree.learning.sources.base import SummedRows
+from crisptree.learning.task import Problem, Shifts
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
@@ -42,6 +42,8 @@ SEARCHED = (*SEARCHES, "cart")
 FEW_VALUES = 200_000
 """Rows × features below which a fit of hyperplanes is sooner done on the CPU than on CUDA, its first one by far: there
 kernels are built for a device once, which takes seconds; see docs/results/training-speed.md."""
+
+Rows = Samples | SummedRows
 
 Start = CrispTree | TrainedTree | None
 """Where a training begins: an earlier fit, a tree that is still soft, or nothing."""
@@ -95,14 +97,14 @@ def fit_tree(
         shifts = Shifts(spec.shifts, spec.image_shape) if spec.shifts and spec.image_shape is not None else None
         samples, validation = problem.on(device, spec.n_jobs, shifts)
         generator = generator or torch.Generator().manual_seed(spec.seed)
-        ended = Ending(on_epoch)
+        ended = problem.listener(on_epoch)
         held = spec.constraints.on(problem.scaling, device)
         work = Work(spec, samples, kind, generator, ended, held)
         return completed(work, GROWERS[spec.grow](work, start), problem, validation, zeros)
 
 
 def completed(
-    work: Work, greedy: TrainedTree, problem: Problem, validation: Samples | None, zeros: Tensor | None = None
+    work: Work, greedy: TrainedTree, problem: Problem, validation: Rows | None, zeros: Tensor | None = None
 ) -> Fitted:
     """A grown tree finetuned, made crisp and settled."""
     spec = work.spec
@@ -113,7 +115,7 @@ def completed(
 
 
 def tuned_tree(
-    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None = None
+    work: Work, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
 ) -> tuple[TrainedTree, float | None]:
     """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
     spec = work.spec
@@ -122,9 +124,8 @@ def tuned_tree(
     return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
 
 
-@one_thread()
 def kind_for(spec: Spec, problem: Problem) -> SplitKind:
-    """The kind of splits that grow; modules are tried here, which asks torch for its threads the first time."""
+    """The kind of splits that grow; modules are tried here."""
     return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
@@ -139,14 +140,12 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
 
 def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     """The deterministic tree behind a soft one, before any row has been counted."""
-    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
-    return soft.damped(noise).crisp(problem.scaling, soft.steepness)
+    return soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
 
 
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
     """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
-    rows = problem.training
-    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    tree = settled_by(tree, problem.counted(tree, spec.n_jobs), spec.leaf_prior)
     dead, to_right = dead_splits(tree)
     left = None
     if len(dead):
@@ -161,11 +160,18 @@ class Work(NamedTuple):
     """What the phases of a training share."""
 
     spec: Spec
-    samples: Samples
+    source: Rows
     kind: SplitKind
     generator: torch.Generator
     on_epoch: Ending
     held: Held | None
+
+    @property
+    def samples(self) -> Samples:
+        """The rows in memory; some ways of growing need all of them at once."""
+        if not isinstance(self.source, Samples):
+            raise TypeError(f"grow={self.spec.grow!r} and algorithm={self.spec.algorithm!r} need all rows in memory.")
+        return self.source
 
     @property
     def signs(self) -> Tensor | None:
@@ -190,7 +196,7 @@ def _begin(work: Work, start: Start) -> Tree:
         return start.tree
     if start is not None:
         return _taken_up(start, work)
-    return single_leaf(work.samples, work.kind, work.generator)
+    return single_leaf(work.source, work.kind, work.generator)
 
 
 def _taken_up(earlier: CrispTree, work: Work) -> Tree:
@@ -215,7 +221,7 @@ def _greedily(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
     tree = grow(
         _begin(work, start),
-        work.samples if spec.leaf_penalty is None else left_over(work.samples, spec.row_weight),
+        work.source if spec.leaf_penalty is None else left_over(work.samples, spec.row_weight),
         plan,
         spec.limits,
         work.kind,
@@ -268,7 +274,7 @@ GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
 
 
 def _tuned(
-    work: Work, greedy: TrainedTree, validation: Samples | None, zeros: Tensor | None
+    work: Work, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None
 ) -> tuple[TrainedTree, float | None]:
     spec, plan, tree = work.spec, work.spec.finetuning, greedy.tree
     common: dict[str, Any] = {
@@ -280,61 +286,38 @@ def _tuned(
     if spec.algorithm != "non_greedy":
         common |= {"zeros": zeros, "signs": work.signs, "leaf_penalty": spec.leaf_penalty}
         common["row_weight"] = spec.row_weight
-        best = finetune(tree, work.samples, plan, **common)
+        best = finetune(tree, work.source, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
-            best, common["zeros"] = _thinned(work, best, common)
-        return _annealed_again(work, best, validation, common), None
+            best = _thinned(work, best, common)
+        return best, None
     if plan.epochs == 0:
         return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
     return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
 
 
-def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
-    """The tree with the weights that may stay, trained on, and which stay zero."""
+def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
+    """The tree with the weights that may stay, trained on."""
     assert work.held is not None
     splits, zeros = work.held.thinned(before.tree.splits, work.samples.mean())
     thinner = replace(before.tree, splits=splits)
     trained = finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros})
-    return trained._replace(record=trained.record or before.record), zeros
-
-
-def _annealed_again(work: Work, best: TrainedTree, validation: Samples | None, common: dict[str, Any]) -> TrainedTree:
-    """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
-
-    Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
-    Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
-    """
-    samples, plan = work.samples, work.spec.finetuning.later_half
-    judge = judge_of(work.spec.leaf_penalty, work.spec.row_weight)
-    for _ in range(work.spec.reanneal):
-        if work.on_epoch:  # a callback has asked to stop
-            break
-        again = finetune(best.tree, samples, plan, **common)
-        if again.tree is best.tree:
-            continue
-        now, before = (judge(one.tree, samples, validation or samples) for one in (again, best))
-        best = again if now >= before else best
-    return best
+    return trained._replace(record=trained.record or before.record)
 
 
 @contextmanager
-def training_on(spec: Spec, kind: SplitKind, problem: Problem, n_rows: int | None = None) -> Iterator[torch.device]:
-    """The device to train on; inside, torch is as training needs it, and afterwards as it was.
-
-    ``n_rows`` are all rows, where the problem has only some of them.
-    """
-    device = device_of(spec.device, problem, spec.split, n_rows, has_kernels=spec.has_kernels)
+def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch.device]:
+    """The device to train on; inside, torch is as training needs it, and afterwards as it was."""
+    device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
-        stack.enter_context(one_thread())
         if kind.draws:
             stack.enter_context(seeded(spec.seed, device))
         yield device
 
 
-def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None, has_kernels: bool) -> bool:
+def _gains_on_cuda(problem: Problem, split: Any, has_kernels: bool) -> bool:
     """Modules do; of hyperplanes those that have kernels there, and few rows are done sooner on the CPU.
 
     Without kernels numbers stay on the CPU, whose native steps know all of it; classes go there even so.
@@ -342,7 +325,7 @@ def _gains_on_cuda(problem: Problem, split: Any, n_rows: int | None, has_kernels
     X = problem.training.X
     if problem.is_sparse or native.training is None or str(split) not in LINEAR:
         return not problem.is_sparse
-    few = isinstance(X, np.ndarray) and (n_rows or len(X)) * X.shape[1] < FEW_VALUES
+    few = isinstance(X, np.ndarray) and problem.n_rows * X.shape[1] < FEW_VALUES
     return not few and (type(problem.target) is Classes or (type(problem.target) is Gaussians and has_kernels))
 
 
@@ -350,13 +333,12 @@ def device_of(
     name: str,
     problem: Problem | None = None,
     split: Any = "oblique",
-    n_rows: int | None = None,
     *,
     has_kernels: bool = True,
 ) -> torch.device:
     """The device behind a name, if it is there; "auto" is the one that is quicker for the problem."""
     if name == "auto":
-        gains = problem is None or _gains_on_cuda(problem, split, n_rows, has_kernels)
+        gains = problem is None or _gains_on_cuda(problem, split, has_kernels)
         return torch.device("cuda" if gains and torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
@@ -367,3 +349,57 @@ def device_of(
             "Use 'auto' to take CUDA only where it is present."
         ) from error
     return device
+
+
+def update_tree(
+    earlier: CrispTree, spec: Spec, problem: Problem, *, memory: float, grows: bool, on_epoch: Listener | None = None
+) -> CrispTree:
+    """The tree after some new rows.
+
+    All splits and leaves are finetuned on the new rows, from the middle γ on. What the leaves have counted before stays
+    with them: in every epoch it is added, times ``memory``, to what the new rows say. Of the splits no old row is left
+    to speak, so they move the slower the fewer the new rows are: by their share of all the learning rate is multiplied.
+
+    Parameters
+    ----------
+    earlier : CrispTree
+        Settled on its rows.
+    spec : Spec
+        How, with ``grow="keep"``.
+    problem : Problem
+        The new rows, on the scale of the earlier tree.
+    memory : float
+        What an old row counts beside a new one.
+    grows : bool
+        Whether leaves that the new rows show to be mixed may be split.
+    on_epoch : callable, optional
+        Called with a record of every epoch.
+    """
+    kind, rows = kind_for(spec, problem), problem.training
+    with training_on(spec, kind, problem) as device:
+        samples, _ = problem.on(device, spec.n_jobs)
+        held = spec.constraints.on(problem.scaling, device)
+        work = Work(spec, samples, kind, torch.Generator().manual_seed(spec.seed), Ending(on_epoch), held)
+        soft = GROWERS["keep"](work, earlier)
+        old = memory * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        before, now = problem.target.weight(old).sum(), rows.weight.sum()
+        plan = spec.finetuning.later_half
+        plan = replace(plan, learning_rate=plan.learning_rate * float(now / (before + now)))
+        zeros = soft.tree.splits.parameters["weight"] == 0 if work.holds_zeros else None
+        remembered = torch.from_numpy(old / rows.weight.mean()).to(soft.tree.leaves)
+        tuned = finetune(
+            soft.tree,
+            samples,
+            plan,
+            generator=work.generator,
+            on_epoch=work.on_epoch,
+            zeros=zeros,
+            signs=work.signs,
+            remembered=remembered,
+        )
+        tuned = soft._replace(steepness=earlier.statistics.steepness) if tuned.tree is soft.tree else tuned
+        if grows and not work.on_epoch:
+            tuned = tuned._replace(tree=GROWERS["greedy"](work, tuned).tree)
+        tree = unsettled_tree(tuned, spec, problem)
+    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    return remembering(tree, earlier, memory, spec.leaf_prior)

@@ -12,22 +12,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
 from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.row_routing import leaves_of, reads_in_place
 from crisptree.learning.samples import Samples
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians, Target
 from crisptree.tree import Tree
 
 Doubles = npt.NDArray[np.float64]
-
-PLAIN_PENALTY = 30.0
-"""λ where nothing chooses it, in rows."""
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0)
 """What is tried."""
@@ -237,9 +233,7 @@ def linear_score(
 def _scaled_leaf_rows(tree: Tree, samples: Samples) -> tuple[LeafRows, npt.NDArray[np.int64]]:
     """Scaled rows, and the leaf that each reaches."""
     scaled = samples.batch(torch.arange(len(samples), device=samples.device)).cpu().numpy()
-    pieces = samples.pieces(in_place=reads_in_place(samples, tree.splits))
-    leaf = torch.cat([leaves_of(tree, samples, rows) for rows in pieces])
-    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), leaf.cpu().numpy()
+    return LeafRows.of(scaled, samples.y.cpu().numpy(), samples.target), samples.all_leaves(tree).cpu().numpy()
 
 
 def can_train(structure: TreeStructure, samples: Samples) -> bool:

@@ -1,0 +1,180 @@
+"""The processes that fit a tree together: sums that no order changes, and errors that all of them hear of."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from crisptree.distributed import ProcessGroupError
+
+Doubles = npt.NDArray[np.float64]
+Result = TypeVar("Result")
+
+DIGITS = 50
+"""Bits of the largest part of a sum; up to 4096 of them fit into 63."""
+
+
+class ProcessGroup:
+    """The processes of a group, seen from one of them.
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+        None for the default one.
+    """
+
+    def __init__(self, group: Any = None) -> None:
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.talks = self.size > 1  # one process has nobody to ask
+        has_cpu = "cpu:" in str(dist.get_backend_config(group))
+        self.device = torch.device("cpu") if has_cpu else torch.device("cuda", torch.cuda.current_device())
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def reduce(self, values: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
+        """The sum (or what else) of all processes' values, in the place of this one's."""
+        if not self.talks:
+            return
+        with _telling():
+            there = values if values.is_cuda else values.to(self.device)
+            dist.all_reduce(there, how, group=self.group)
+            if there is not values:
+                values.copy_(there)
+
+    def reduce_rows(self, values: Tensor, index: Tensor | None) -> None:
+        """The same for some rows of a matrix, or for all."""
+        if not self.talks:
+            return
+        if index is None:
+            self.reduce(values)
+            return
+        some = values[index]
+        self.reduce(some)
+        values[index] = some
+
+    def total(self, parts: Sequence[Any], shape: tuple[int, ...] = ()) -> Doubles:
+        """The sum of arrays of some shape over the shards of all processes; ``parts`` are those of this one's.
+
+        The largest part that any shard has, number by number, says what the unit is: 2⁻⁵⁰ of it. In units the parts are
+        whole numbers, and their sum is the same in any order. Where a part is not finite the sum is no number.
+        """
+        own = np.zeros((len(parts), *shape))
+        for place, part in enumerate(parts):
+            own[place] = part.detach().cpu().numpy() if isinstance(part, Tensor) else part
+        sizes = np.where(np.isfinite(own), np.abs(own), np.inf)
+        largest = sizes.max(axis=0, initial=0.0)
+        self.reduce(torch.from_numpy(largest.reshape(-1)), dist.ReduceOp.MAX)
+        is_good = np.isfinite(largest)
+        _, exponent = np.frexp(np.where(is_good, largest, 0.0))
+        unit = np.ldexp(1.0, np.maximum(exponent - DIGITS, -1000))
+        whole = np.asarray(np.rint(np.where(is_good, own, 0.0) / unit).astype(np.int64).sum(axis=0))
+        self.reduce(torch.from_numpy(whole.reshape(-1)))
+        return np.where(is_good, whole * unit, np.nan)
+
+    def maximum(self, values: Doubles) -> Doubles:
+        """The largest of all processes, number by number."""
+        found = np.array(values, dtype=np.float64)
+        self.reduce(torch.from_numpy(found.reshape(-1)), dist.ReduceOp.MAX)
+        return found
+
+    def gather(self, mine: Any) -> list[Any]:
+        """What every process has, in their order."""
+        if not self.talks:
+            return [mine]
+        found: list[Any] = [None] * self.size
+        with _telling(), self._on_device():
+            dist.all_gather_object(found, mine, group=self.group)
+        return found
+
+    def gather_first(self, mine: Any) -> list[Any] | None:
+        """What every process has, for the first one alone."""
+        if not self.talks:
+            return [mine]
+        found: list[Any] | None = [None] * self.size if self.is_first else None
+        with _telling(), self._on_device():
+            dist.gather_object(mine, found, dst=0, group=self.group)
+        return found
+
+    def agreed(self, function: Callable[[], Result]) -> Result:
+        """What a function gives here; where it fails in any process, all of them raise the error of the first such."""
+        result, error = _tried(function)
+        for rank, other in enumerate(self.gather(error)):
+            if other is not None:
+                _raise(other, rank)
+        return result  # type: ignore[return-value]
+
+    def from_first(self, function: Callable[[], Result]) -> Result:
+        """What a function gives in the first process, for all; its error too."""
+        found: list[Any] = [_tried(function) if self.is_first else None]
+        if self.talks:
+            with _telling(), self._on_device():
+                dist.broadcast_object_list(found, src=0, group=self.group)
+        result, error = found[0]
+        if error is not None:
+            _raise(error, 0)
+        return result
+
+    def exchange(self, values: npt.NDArray[Any], to: Sequence[int], come: Sequence[int]) -> npt.NDArray[Any]:
+        """Rows given away and got: the first ``to[0]`` go to process 0, and so on; ``come`` says how many come."""
+        width = int(np.prod(values.shape[1:], dtype=np.int64)) * values.itemsize
+        flat = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        got = torch.empty(sum(come) * width, dtype=torch.uint8, device=self.device)
+        sizes = [n * width for n in come], [n * width for n in to]
+        with _telling():
+            dist.all_to_all_single(got, flat.to(self.device), *sizes, group=self.group)
+        return got.cpu().numpy().view(values.dtype).reshape(-1, *values.shape[1:])
+
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """Objects travel by way of the current device, which is the group's."""
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """What goes wrong between processes is told as that."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessGroupError(
+            "all processes of the group must answer; one has died or did not within the group's timeout, and this fit "
+            f"ends with it. Start all of them again; with `checkpoint` and `resume=True` they go on. ({error})"
+        ) from error
+
+
+def _tried(function: Callable[[], Result]) -> tuple[Result | None, Exception | None]:
+    try:
+        return function(), None
+    except ProcessGroupError:
+        raise
+    except Exception as error:
+        return None, _sendable(error)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error as other processes can get it."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error.with_traceback(None) if isinstance(again, type(error)) else RuntimeError(str(error))
+
+
+def _raise(error: Exception, rank: int) -> NoReturn:
+    error.add_note(f"(process {rank} of the group)")
+    raise error

@@ -1,0 +1,231 @@
+"""Rows that are not all in memory: what growth and finetuning may ask of them are sums over all rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.learning.engines.base import Models, Steps, Trainee
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples, group_rows
+from crisptree.splits import AbstractSplits, ObliqueSplits
+from crisptree.structure import TreeStructure
+from crisptree.targets import Target
+from crisptree.tree import Tree
+
+Doubles = npt.NDArray[np.float64]
+
+
+class LeafState(NamedTuple):
+    """A leaf that may be split: number of rows, their statistics, and the weighted mean of their scaled features."""
+
+    n_rows: int
+    statistics: Doubles
+    center: Tensor
+
+
+class Side(NamedTuple):
+    """Sums over the rows that m stumps send one way: statistics (m, s), number of rows (m,), features Σ w x (m, p)."""
+
+    statistics: Doubles
+    n_rows: Doubles
+    sums: Doubles
+
+    def where(self, takes: npt.NDArray[np.bool_], other: Side) -> Side:
+        """Those of another side at some stumps, and its own at the rest."""
+        pairs = zip(self, other, strict=True)
+        return Side(*(np.where(takes if one.ndim == 1 else takes[:, None], two, one) for one, two in pairs))
+
+    def leaf(self, number: int, target: Target, like: Tensor) -> LeafState:
+        """One of them as a leaf of its own."""
+        statistics = self.statistics[number]
+        weight = max(float(target.weight(statistics)), np.finfo(float).tiny)
+        center = torch.from_numpy(self.sums[number] / weight).to(like)
+        return LeafState(int(self.n_rows[number]), statistics, center)
+
+
+class LeafGroups(NamedTuple):
+    """The rows of some leaves of a tree, known by their sums only."""
+
+    tree: Tree
+    leaves: list[int]
+    states: list[LeafState]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows of every leaf."""
+        return [state.n_rows for state in self.states]
+
+    @property
+    def centers(self) -> Tensor:
+        """Weighted mean of the rows of every leaf.  (n_leaves, n_features)"""
+        return torch.stack([state.center for state in self.states])
+
+
+class SummedRows(ABC):
+    """Training rows that are summed over, never held as a whole.
+
+    Parameters
+    ----------
+    template : Samples
+        No rows; its device, precision and target are those of all rows.
+    sample : Samples or None
+        Some of all rows, on which the stumps of regression trees search for a start.
+    """
+
+    retries_later = False
+    """Whether a leaf whose stump failed waits for the next level, because every training costs passes of its own."""
+
+    def __init__(self, template: Samples, sample: Samples | None) -> None:
+        self.template, self.sample = template, sample
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def hard_counts(self, tree: Tree) -> Tensor:
+        """The statistics of the rows that reach every leaf.  (n_leaves, n_statistics), float64"""
+
+    @abstractmethod
+    def sides(self, tree: Tree, leaves: list[int], splits: AbstractSplits | None) -> tuple[Side, Side]:
+        """Sums over the rows of some leaves that their splits send left and right; all left without splits."""
+
+    @abstractmethod
+    def steps(self, trainee: Trainee, plan: Plan, generator: torch.Generator, *, fresh: bool) -> Steps:
+        """The optimiser steps of a training phase on all rows."""
+
+    @abstractmethod
+    def score(self, tree: Tree, tables: Tensor) -> float:
+        """The weighted mean score of all rows under a deterministic tree with such leaf tables."""
+
+    @property
+    def target(self) -> Target:
+        return self.template.target
+
+    @property
+    def device(self) -> torch.device:
+        return self.template.device
+
+    @property
+    def n_features(self) -> int:
+        return self.template.n_features
+
+    @property
+    def weight(self) -> Tensor:
+        """No weights, of the device and precision that training has."""
+        return self.template.weight
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @cached_property
+    def root(self) -> LeafState:
+        """All rows as one leaf."""
+        none = ObliqueSplits(self.weight.new_zeros(0, self.n_features), self.weight.new_zeros(0))
+        tree = Tree(TreeStructure.single_leaf(), none, self.weight, self.target.name)
+        return self.sides(tree, [0], None)[0].leaf(0, self.target, self.weight)
+
+    def everything(self) -> Groups:
+        """All rows as one group, whose row numbers nobody has."""
+        return Groups(torch.zeros(0, dtype=torch.long), torch.tensor([len(self)]))
+
+    def shifted(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """Rows stay as they are; see ``Samples.shifted``."""
+        return nullcontext()
+
+    def table(self) -> Tensor:
+        """The table of one leaf that holds all rows.  (1, n_values)"""
+        return torch.from_numpy(self.target.tables(self.root.statistics[None])).to(self.weight)
+
+
+class SummedLevel:
+    """The stumps of one level in training, on rows known by their sums only; see ``Trainee``."""
+
+    is_whole_tree = False
+    models: Models | None = None
+    structure = TreeStructure.stump()
+
+    def __init__(
+        self,
+        source: SummedRows,
+        open_leaves: LeafGroups,
+        splits: AbstractSplits,
+        leaves: Tensor,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
+        self.source, self.open, self.leaves = source, open_leaves, leaves
+        self.splits = splits.trainable()
+        self.zeros, self.signs = zeros, signs
+        self.groups = Groups(torch.zeros(0, dtype=torch.long), torch.tensor(open_leaves.sizes))
+
+    @property
+    def n_places(self) -> int:
+        return len(self.open.leaves)
+
+    @property
+    def penalty_shares(self) -> Tensor:
+        """All: the loss of a stump is a mean over its own rows."""
+        return torch.ones(self.splits.n_splits, dtype=torch.float64, device=self.leaves.device)
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return splits.at(x, group).reshape(-1, 1)
+
+    def places(self, group: Tensor) -> Tensor:
+        return group
+
+    def hard_counts(self, samples: Any) -> Tensor:
+        left, right = self.source.sides(self.open.tree, self.open.leaves, self.splits.detached())
+        counts = np.stack([left.statistics, right.statistics]).reshape(2, -1)
+        return torch.from_numpy(counts).to(self.leaves)
+
+
+def group_leaves(tree: Tree, samples: Samples, leaves: list[int]) -> Groups:
+    """The rows of some leaves of a tree; a leaf may have none."""
+    if not len(samples):
+        return Groups(
+            torch.zeros(0, dtype=torch.long, device=samples.device), torch.zeros(len(leaves), dtype=torch.long)
+        )
+    leaf = samples.all_leaves(tree)
+    wide = torch.cat([leaf, leaf.new_tensor([max(leaves)])])  # all of them must be there to be numbered
+    groups = group_rows(wide, leaves)
+    is_row = groups.rows < len(leaf)
+    sizes = groups.sizes.clone()
+    sizes[groups.group[~is_row]] -= 1
+    return Groups(groups.rows[is_row], sizes)
+
+
+def side_sums(samples: Samples, groups: Groups, splits: AbstractSplits | None) -> Doubles:
+    """Statistics, number and Σ w x of the rows that splits send left and right; all left without splits.
+
+    → (2, n_groups, n_statistics + 1 + n_features)
+    """
+    target, n_groups, n = samples.target, len(groups.sizes), samples.target.n_statistics
+    found = torch.zeros(2, n_groups, n + 1 + samples.n_features, dtype=torch.float64, device=samples.device)
+    for rows, group in zip(samples.pieces(groups.rows), samples.pieces(groups.group), strict=True):
+        turned = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        if splits is not None:
+            turned = samples.turns(splits, rows, group).reshape(-1)
+        weight, x = samples.weight[rows].double(), samples.batch(rows).double()
+        for side, index in enumerate((~turned, turned)):
+            g, w = group[index], weight[index]
+            found[side, :, :n] += target.tally(samples.y[rows][index], w, g, n_groups)
+            found[side, :, n] += torch.bincount(g, minlength=n_groups)
+            found[side, :, n + 1 :].index_add_(0, g, x[index] * w[:, None])
+    return found.cpu().numpy()
+
+
+def split_sides(sums: Doubles, n_statistics: int) -> tuple[Side, Side]:
+    """The two sides behind ``side_sums`` of all rows."""
+    n = n_statistics
+    left, right = (Side(side[:, :n], side[:, n].round(), side[:, n + 1 :]) for side in sums)
+    return left, right
