@@ -145,7 +145,9 @@ LIBRARIES = {
     "onnx": {"export/onnx_graph/building.py"},
     "onnxruntime": {"export/onnx_graph/running.py"},
     "PIL": {"datasets/image_files.py"},
-    "urllib": {"datasets/download.py", "cli/data.py"},
+    "urllib": {"datasets/download.py"},
+    "pooch": {"datasets/download.py"},
+    "requests": {"datasets/download.py"},
 }
 
 
