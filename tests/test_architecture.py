@@ -119,7 +119,7 @@ LIBRARIES = {
         "estimators/on_device.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
-        "cli/processes.py",
+        "cli/training.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {
@@ -133,10 +133,7 @@ LIBRARIES = {
         "libsvm",
         "metrics",
         "tables/table_encoder.py",
-        "cli/compare.py",
-        "cli/evaluate.py",
-        "cli/rivals.py",
-        "cli/rows.py",
+        "cli/evaluation.py",
     },
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
@@ -146,7 +143,7 @@ LIBRARIES = {
     "onnx": {"export/onnx_graph/building.py"},
     "onnxruntime": {"export/onnx_graph/running.py"},
     "PIL": {"datasets/image_files.py"},
-    "urllib": {"datasets/download.py", "cli/data.py"},
+    "urllib": {"datasets/download.py"},
 }
 
 

@@ -6,8 +6,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.cli.rivals import OURS, size
-from crisptree.cli.training import held_rows
+from crisptree.cli.evaluation import OURS, count_leaves_and_weights
+from crisptree.cli.training import draw_held_out
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from crisptree.tables.survey import Choices, survey
@@ -18,8 +18,8 @@ from tests.toys import clouds, plain_tree
 
 @pytest.fixture(autouse=True)
 def _short_times(monkeypatch):
-    monkeypatch.setattr("crisptree.cli.rivals.ROWS_TIMED", 10)
-    monkeypatch.setattr("crisptree.cli.rivals.REPEATS", 1)
+    monkeypatch.setattr("crisptree.cli.evaluation.ROWS_TIMED", 10)
+    monkeypatch.setattr("crisptree.cli.evaluation.TIMING_REPEATS", 1)
 
 
 NAMES = [OURS, "majority", "linear", "tree", "small tree", "forest"]
@@ -37,7 +37,7 @@ def test_all_models_are_judged_by_the_same_rows_that_none_of_them_saw(table):
     assert (said["rows"], said["judged"]) == (160, 40)
     source = open_table(table)
     y = np.array(customers(160)["buys"].to_pylist())
-    held = held_rows(y, 0.25, seed=0)
+    held = draw_held_out(y, 0.25, seed=0)
     preprocessing, _ = survey(source, source.features(["buys"]), Choices(), target="buys", rows=~held)
     X = Encoder(preprocessing, source, without=["buys"]).rows()
     twins = {
@@ -48,7 +48,7 @@ def test_all_models_are_judged_by_the_same_rows_that_none_of_them_saw(table):
     for name, twin in twins.items():
         found = said["models"][name]
         assert found["accuracy"] == twin.fit(X[~held], y[~held]).score(X[held], y[held])
-        assert [found["leaves"], found["weights"]] == list(size(twin))
+        assert [found["leaves"], found["weights"]] == list(count_leaves_and_weights(twin))
     ours = said["models"][OURS]
     assert said["models"]["small tree"]["leaves"] <= ours["leaves"]
     assert said["models"]["majority"]["accuracy"] == 0.5
@@ -64,7 +64,7 @@ def test_folds_judge_by_every_row_once(table):
 
 def test_people_see_a_table_with_ratios_and_sizes_and_what_they_mean(table):
     said = done("compare", table, "-t", "buys", *QUICK, *JUDGED).said
-    assert "160 rows · 8 features · judged by 40 rows held out" in said
+    assert "160 rows · 8 features · scored on 40 held-out rows" in said
     for word in (*NAMES, "log loss", "leaves", "weights", "Times are ratios"):
         assert word in said
     assert "│ crisptree │" in said
@@ -83,14 +83,14 @@ def test_weights_of_rows_reach_all_models(tmp_path):
 def test_sizes_count_what_decides():
     X, y = clouds(60)
     tree = DecisionTreeClassifier(max_leaf_nodes=3).fit(X, y)
-    assert size(tree) == (3, 2)
+    assert count_leaves_and_weights(tree) == (3, 2)
     forest = RandomForestClassifier(2, max_leaf_nodes=3).fit(X, y)
-    assert size(forest) == (6, 4)
+    assert count_leaves_and_weights(forest) == (6, 4)
     ours = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, random_state=0).fit(X, y)
-    assert size(ours) == (2, np.count_nonzero(ours.tree_.weight) + 1)
+    assert count_leaves_and_weights(ours) == (2, np.count_nonzero(ours.tree_.weight) + 1)
     from sklearn.pipeline import make_pipeline
 
-    assert size(make_pipeline(LogisticRegression()).fit(X, y)) == (None, 3 * X.shape[1] + 3)
+    assert count_leaves_and_weights(make_pipeline(LogisticRegression()).fit(X, y)) == (None, 3 * X.shape[1] + 3)
 
 
 @pytest.mark.parametrize(

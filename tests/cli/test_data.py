@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import crisptree.cli.data
+import crisptree.cli.datasets
 from crisptree.cli.app import app
 from crisptree.datasets import LOADERS, load_sensit
 from crisptree.datasets.catalog import CATALOG, Checksum
@@ -119,7 +119,7 @@ def test_an_interrupt_ends_the_command_and_leaves_nothing(site, tmp_path, monkey
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crisptree.cli.data, "fetch", interrupted)
+    monkeypatch.setattr(crisptree.cli.datasets, "fetch", interrupted)
     answer = run("fetch", "sensit")
     assert answer.code == 130
     assert "stopped; of combined.bz2 nothing was kept" in answer.said

@@ -38,7 +38,7 @@ def test_evaluation_for_people_shows_hard_and_soft_classes_and_culprits(shop):
         "calibration error hard 0.",
         "precision",
         "true \\ predicted",
-        "is to blame for",
+        "causes",
     ):
         assert words in answer.said
 
@@ -107,7 +107,7 @@ def test_evaluation_needs_a_target(shop, tmp_path):
     table = text(tmp_path / "u.csv", "a,b,y", "1,2,0")
     answer = run("evaluate", tmp_path / "m.crisp", table)
     assert answer.code == 1
-    assert "holds the classes with --target" in answer.notes
+    assert "with --target" in answer.notes
     assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").said
 
 

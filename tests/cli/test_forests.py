@@ -55,7 +55,7 @@ def test_what_forests_do_not_do_is_said(forest, shop, tmp_path):
         assert words in answer.said
     answer = run("predict", forest, shop.csv, "--interval", "0.9")
     assert answer.code != 0
-    assert "the model predicts classes" in answer.said
+    assert "the model is a classification" in answer.said
 
 
 def test_trees_of_numbers_are_fitted_predicted_judged_and_shown(tmp_path):

@@ -32,7 +32,7 @@ def test_inspection_tells_what_the_file_holds(shop):
         *("split", "algorithm", "l1", "input_noise", "shrinkage"),
     }
     people = done("inspect", shop.model).said
-    for words in ("format 1", "max_depth=2", "what it looks at", "own feature", "left out: 'id' (dropped)"):
+    for words in ("format 1", "max_depth=2", "share of the gain", "own feature", "left out: 'id' (dropped)"):
         assert words in people
 
 

@@ -54,7 +54,7 @@ def test_predictions_have_intervals_and_paths(shop, tmp_path):
     assert (found["low"] < found["prediction"]).all()
     assert (found["prediction"] < found["high"]).all()
     refused = run("predict", model, table, "--proba")
-    assert "--proba is for classes" in refused.said
+    assert "--proba is for classification" in refused.said
 
 
 def test_evaluate_tells_errors_and_how_often_intervals_hold(shop):
@@ -83,4 +83,4 @@ def test_inspect_report_and_plots_know_numbers(shop):
     done("plot", model, "-o", folder / "tree.svg")
     done("plot", model, "--kind", "residuals", "--data", table, "-o", folder / "residuals.svg")
     refused = run("plot", model, "--kind", "confusion", "--data", table, "-o", folder / "c.svg")
-    assert "is for classes" in refused.said
+    assert "is for classification" in refused.said

@@ -36,7 +36,7 @@ def test_wrong_use_of_plot_is_said(shop, tmp_path):
         (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
         (
             ("-o", tmp_path / "t.png", "--kind", "confusion"),
-            "--kind confusion and regions and residuals go with --data, and no others; got confusion",
+            "--data is for, and needed by, --kind confusion, regions, residuals; got confusion",
         ),
         (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
     ):

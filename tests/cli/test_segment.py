@@ -70,7 +70,7 @@ def test_labels_that_are_there_are_kept_unless_the_user_says_force(scans, tmp_pa
     command = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path)
     answer = run(*command)
     assert answer.code == 1
-    assert answer.notes == f"error: {tmp_path / 's1.png'} is there already, and is kept. Say --force to replace it.\n"
+    assert answer.notes == f"error: {tmp_path / 's1.png'} already exists and is kept. Use --force to replace it.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["s1.png"]
     done(*command, "--force")
     assert (tmp_path / "s1.png").read_bytes().startswith(b"\x89PNG")
@@ -93,7 +93,7 @@ def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
 def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
     answer = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
     assert answer.code == 1
-    assert "must hold a segmenter or a regressor of pixels; it holds a CrispTreeClassifier" in answer.notes
+    assert "must hold a segmenter or a pixel regressor; it holds a CrispTreeClassifier" in answer.notes
     assert not (tmp_path / "out").exists()
     answer = run("predict", scans / "m.crisp", shop.csv)
     assert answer.code == 1

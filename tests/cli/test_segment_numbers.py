@@ -32,7 +32,7 @@ def scans(tmp_path_factory):
 
 def test_fractions_are_recognised_as_numbers_and_that_is_said(scans):
     assert (
-        "holds numbers with fractions, so numbers are predicted (--task regression)"
+        "holds numbers with fractions, so this is a regression (--task regression)"
         in (scans / "notes.txt").read_text()
     )
     said = json.loads((scans / "said.json").read_text())
@@ -59,7 +59,7 @@ def test_numbers_spreads_and_leaves_are_written_under_the_names_of_the_images(sc
 def test_whole_numbers_are_classes_until_the_user_says_otherwise(scans, tmp_path):
     images = scans / "images"
     answer = done("segment", "fit", images, images, "-o", tmp_path / "c.crisp", *QUICK[:2], "--depth", "1")
-    assert "different values, each of them a class. If they are numbers, say --task regression." in answer.notes
+    assert "different values, each of them a class. If they are quantities, use --task regression." in answer.notes
     done("segment", "fit", images, images, "-o", tmp_path / "n.crisp", *QUICK, "--task", "regression")
     assert isinstance(crisptree.load(tmp_path / "n.crisp"), crisptree.CrispPixelRegressor)
     ignore = ("--task", "regression", "--ignore-label", "0")
@@ -84,9 +84,9 @@ def test_colours_are_three_numbers(tmp_path):
 
 def test_what_is_for_classes_and_what_is_for_rows_says_so(scans, shop, tmp_path):
     fit = ("segment", "fit", scans / "images", scans / "halves", "-o", tmp_path / "m.crisp", *QUICK)
-    assert "--balanced is for classes" in run(*fit, "--balanced").notes
+    assert "--balanced is for classification" in run(*fit, "--balanced").notes
     predict = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path / "out")
-    assert "--proba is for classes; this model predicts numbers" in run(*predict, "--proba").notes
+    assert "--proba is for classification; the model is a regression" in run(*predict, "--proba").notes
     answer = run("predict", scans / "m.crisp", shop.csv)
     assert "must hold a model of rows; it holds a CrispPixelRegressor. Use crisptree segment" in answer.notes
 

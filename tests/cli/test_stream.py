@@ -7,15 +7,18 @@ import pytest
 
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
-from crisptree.cli import spool
+from crisptree.cli import training
 from crisptree.streams import Batches
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 
 
+BATCHED = ("--algorithm", "likelihood")
+
+
 def fitted(shop, model, *more):
-    return done("fit", shop.csv, "-t", "buys", "--drop", "id", "-o", model, *QUICK, *more)
+    return done("fit", shop.csv, "-t", "buys", "--drop", "id", "-o", model, *QUICK, *BATCHED, *more)
 
 
 def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_path):
@@ -23,7 +26,7 @@ def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_pat
     model = crisptree.load(tmp_path / "m.crisp")
     X = Encoder(model.encoder_.preprocessing_, open_table(shop.csv)).rows()
     parameters = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
-    twin = CrispTreeClassifier(**parameters, algorithm="em", random_state=0)
+    twin = CrispTreeClassifier(**parameters, random_state=0)
     twin.fit(Batches.from_arrays(X, np.array(shop.table["buys"].to_pylist())))
     assert np.array_equal(twin.tree_.weight, model.tree_.weight)
     assert np.array_equal(twin.tree_.leaves, model.tree_.leaves)
@@ -32,19 +35,19 @@ def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_pat
 
 def test_rows_held_out_are_scored_from_disk_and_a_refit_takes_all(shop, tmp_path):
     answer = fitted(shop, tmp_path / "m.crisp", "--stream", "--holdout", "0.25", "--refit")
-    assert "without the 40 rows held out" in answer.said
+    assert "without the 40 held-out rows" in answer.said
     assert "then trained on all 160 rows" in answer.said
 
 
 def test_rows_go_to_disk_by_themselves_where_memory_is_short(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "usable_memory", lambda: 1000.0)
+    monkeypatch.setattr(training, "usable_memory", lambda: 1000.0)
     assert "they stay on disk and train in batches (--stream)" in fitted(shop, tmp_path / "a.crisp").notes
     assert "on disk" not in fitted(shop, tmp_path / "b.crisp", "--no-stream").notes
     assert (tmp_path / "a.crisp").read_bytes() != (tmp_path / "b.crisp").read_bytes()
 
 
 def test_nothing_is_left_behind(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(training.tempfile, "tempdir", str(tmp_path))
     fitted(shop, tmp_path / "m.crisp", "--stream", "--holdout", "0.25")
     assert [path.name for path in tmp_path.iterdir()] == ["m.crisp"]
 
@@ -53,11 +56,11 @@ def test_nothing_is_left_behind(shop, tmp_path, monkeypatch):
 def test_what_batches_cannot_do_is_refused_by_its_flag(flag, shop, tmp_path):
     answer = run("fit", shop.csv, "-t", "buys", "-o", tmp_path / "m.crisp", "--stream", *flag.split())
     assert answer.code == 2
-    assert f"leave {flag.split()[0]} away" in answer.said
+    assert f"leave out {flag.split()[0]}" in answer.said
 
 
 def test_numbers_train_from_disk_too(shop, tmp_path):
-    flags = [*QUICK, "--stream", "--holdout", "0.25", "--refit"]
+    flags = [*QUICK, *BATCHED, "--stream", "--holdout", "0.25", "--refit"]
     answer = done("fit", shop.csv, "-t", "income", "--drop", "id", "-o", tmp_path / "m.crisp", *flags)
     assert "then trained on all 160 rows" in answer.said
     model = crisptree.load(tmp_path / "m.crisp")
@@ -72,11 +75,11 @@ def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
     with pytest.raises(crisptree.tables.errors.TableError, match="TMPDIR"):
-        spool.Spool(tmp_path, always=True).written([kind()], held, 1)
+        training.DiskCache(tmp_path, always=True).write([kind()], held, 1)
 
 
 def test_what_cannot_train_in_batches_stays_in_memory_by_itself(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "usable_memory", lambda: 1000.0)
+    monkeypatch.setattr(training, "usable_memory", lambda: 1000.0)
     assert "on disk" not in fitted(shop, tmp_path / "m.crisp", "--early-stopping").notes
 
 
