@@ -6,8 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from crisptree.cli.evaluation import OURS, count_leaves_and_weights
-from crisptree.cli.training import draw_held_out
+from crisptree.cli.evaluation import OURS, count_leaves_and_weights, draw_held_out
 from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from crisptree.tables.survey import Choices, survey

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import typer
 
+from crisptree.cli.evaluation import draw_held_out
 from crisptree.cli.options import ColumnOptions, CsvFormat
 from crisptree.cli.output import Output
-from crisptree.cli.training import ProcessGroup, _select_gpu, open_training_table
+from crisptree.cli.training import Rank, _select_gpu, open_training_table
 
 
 def started(monkeypatch, here, rank=0):
@@ -45,10 +46,10 @@ def test_a_process_keeps_its_own_rows_and_the_first_one_those_held_out(size, sho
     out, everything = Output(False, silent=True), []
     with out.progress() as progress:
         rows = source.read(progress, out)
-        held = rows.draw_held_out(0.25, 0)
+        held = draw_held_out(rows.y, 0.25, 0)
         whole = rows.encode(held, out, progress)
         for rank in range(size):
-            table = rows.encode(held, out, progress, group=ProcessGroup(rank, size))
+            table = rows.encode(held, out, progress, rank=Rank(rank, size))
             everything.append(table.X)
             assert table.X.flags.owndata or table.X.base.shape == table.X.shape  # nothing larger is held
             assert (table.held_out is None) == (rank > 0)

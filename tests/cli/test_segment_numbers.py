@@ -32,8 +32,7 @@ def scans(tmp_path_factory):
 
 def test_fractions_are_recognised_as_numbers_and_that_is_said(scans):
     assert (
-        "holds numbers with fractions, so this is a regression (--task regression)"
-        in (scans / "notes.txt").read_text()
+        "holds numbers with fractions, so this is a regression (--task regression)" in (scans / "notes.txt").read_text()
     )
     said = json.loads((scans / "said.json").read_text())
     assert (said["task"], said["outputs"], said["images"]) == ("regression", 1, 2)

@@ -13,7 +13,6 @@ from crisptree.tables.encoding import Encoder
 from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 
-
 BATCHED = ("--algorithm", "likelihood")
 
 

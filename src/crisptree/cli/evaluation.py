@@ -30,9 +30,11 @@ from crisptree.cli.tables import (
 from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
+from crisptree.holdout import hold_out
 from crisptree.inference import FlatTree
 from crisptree.labels import class_numbers
 from crisptree.tables.errors import TableError, counted
+from crisptree.targets import Gaussians
 
 Array = npt.NDArray[Any]
 Scores = dict[str, dict[str, Any]]
@@ -84,6 +86,21 @@ def select_holdout(requested: float | None, n_rows: int, has_validation: bool) -
     if requested is not None:
         return requested
     return 0.0 if has_validation or n_rows < MIN_ROWS_FOR_HOLDOUT else DEFAULT_HOLDOUT
+
+
+def draw_held_out(
+    y: npt.NDArray[Any], fraction: float, seed: int, *, is_regression: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Draw a stratified fraction of the rows, never all of a class.  (n,)"""
+    held_out = np.zeros(len(y), dtype=bool)
+    if fraction:
+        strata = Gaussians(2).strata(y[:, None]) if is_regression else y
+        held_out[hold_out(strata, fraction, seed, keep_classes=not is_regression)[1]] = True
+        if not held_out.any():
+            raise TableError(
+                f"--holdout {fraction:g} must hold out at least one row; of {len(y)} rows it holds out none."
+            )
+    return held_out
 
 
 def predict_hard_and_soft(model: Any, X: npt.NDArray[np.float32], classes: Array | None) -> tuple[Array, Array]:
@@ -404,7 +421,7 @@ def compare(
 def _split(rows: LabelledTable, fraction: float, folds: int | None, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
     """Yield masks of the held-out rows: one of a fraction of them, or one for every fold.  (n,)"""
     if folds is None:
-        yield rows.draw_held_out(fraction, seed)
+        yield draw_held_out(rows.y, fraction, seed, is_regression=rows.is_regression)
         return
     from sklearn.model_selection import KFold, StratifiedKFold
 

@@ -15,6 +15,7 @@ from crisptree.cli.evaluation import (
     MIN_ROWS_FOR_HOLDOUT,
     Scores,
     diagnose,
+    draw_held_out,
     name_baseline,
     predict_hard_and_soft,
     score_fit,
@@ -26,10 +27,11 @@ from crisptree.cli.options import TABLE, TRAINING, ColumnOptions, CsvFormat, opt
 from crisptree.cli.output import Output
 from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
+    DiskCache,
     LabelledTable,
-    ProcessGroup,
+    Rank,
     TrainingTable,
-    find_process_group,
+    find_rank,
     join_process_group,
     open_disk_cache,
     open_training_table,
@@ -97,10 +99,17 @@ class FitOptions:
                 f"--trees must be a whole number from 1 to {MOST_TREES:,}, or auto; got {self.trees!r}."
             )
 
+    def select_holdout(self, n_rows: int) -> float:
+        """Return the fraction of rows to hold out."""
+        fraction = select_holdout(self.holdout, n_rows, self.validation is not None)
+        if self.refit and not fraction:
+            raise typer.BadParameter("--refit follows the score of held-out rows: it needs --holdout.")
+        return fraction
+
     def select_stream(self, parameters: dict[str, Any]) -> bool | None:
         """Decide whether rows train in batches: True, False, or None for only if memory is short."""
         excluded = {"--trees": self.trees, "--validation": self.validation, "--paper": self.paper}
-        excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_process_group() is not None}
+        excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
         given = [flag for flag, value in excluded.items() if value]
         if self.stream and given:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {given[0]}.")
@@ -114,37 +123,45 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class FitRun:
-    """Everything that the fit and the refit of one command share."""
+    """What the fit and the refit of one command share."""
 
     rows: LabelledTable
+    cache: DiskCache | None
     parameters: dict[str, Any]
     settings: FitOptions
-    group: ProcessGroup
+    rank: Rank
     out: Output
     progress: ProgressDisplay
 
+    def encode(self, fraction: float) -> TrainingTable:
+        """Hold out a fraction of the rows and encode all of them."""
+        held_out = draw_held_out(
+            self.rows.y, fraction, self.parameters["random_state"], is_regression=self.rows.is_regression
+        )
+        return self.rows.encode(held_out, self.out, self.progress, self.cache, self.rank)
+
     def fit(self, table: TrainingTable, name: str) -> tuple[Any, dict[str, Any], float]:
         """Train a model; return it, the rows to score it on, and the seconds. Checkpoints go to the folder ``name``."""
-        settings, group = self.settings, self.group
+        settings, rank = self.settings, self.rank
         validation = None
         if settings.validation is not None:
             validation = table.read_validation(settings.validation, self.rows.source, self.out)
         model = table.make_model(self.parameters, trees=settings.trees, paper=settings.paper)
         more: dict[str, Any] = {"validation": None}
         if validation is not None:
-            more["validation"] = (group.shard(validation.X), table.decode_labels(group.shard(validation.y)))
+            more["validation"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
         if is_together() and not settings.trees:
             more["shards"] = settings.shards
         if settings.checkpoint is not None:
             more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
             more["resume"] = settings.resume
-        seconds = table.fit(model, self.out, self.progress, group, **more)
+        seconds = table.fit(model, self.out, self.progress, rank, **more)
         return model, {"validation": validation, "held out": table.held_out}, seconds
 
     def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:
         """Score a model on rank 0, and print notes about the scores."""
-        predictions = self.group.gather(*predict_hard_and_soft(model, table.X, table.classes))
-        if not self.group.is_first:
+        predictions = self.rank.gather(*predict_hard_and_soft(model, table.X, table.classes))
+        if not self.rank.is_first:
             return {}
         scores = score_fit(model, table, others, predictions)
         self.out.note_all(diagnose(scores, name_baseline(table)))
@@ -184,13 +201,9 @@ def fit(
       torchrun --nproc-per-node 4 -m crisptree fit train.parquet -t label -o model.crisp
     """
     options.check_output(output, (".crisp",))
-    out, stream, seed = (
-        Output(as_json, silent=is_silent()),
-        settings.select_stream(parameters),
-        parameters["random_state"],
-    )
+    out, stream = Output(as_json, silent=is_silent()), settings.select_stream(parameters)
     with (
-        join_process_group(parameters.get("device", "auto"), data) as group,
+        join_process_group(parameters.get("device", "auto"), data) as rank,
         out.progress() as progress,
         stdin_as_file(data) as path,
         open_disk_cache(stream) as cache,
@@ -198,22 +211,18 @@ def fit(
         source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)
         rows = source.read(progress, out)
-        if source.source.image_shape:
-            if stream:
-                raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
-            cache = None
-        fraction = select_holdout(settings.holdout, len(rows.y), settings.validation is not None)
-        if settings.refit and not fraction:
-            raise typer.BadParameter("--refit follows the score of held-out rows: it needs --holdout.")
-        run = FitRun(rows, parameters, settings, group, out, progress)
-        table = rows.encode(rows.draw_held_out(fraction, seed), out, progress, cache, group)
+        is_image = bool(source.source.image_shape)
+        if is_image and stream:
+            raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
+        run = FitRun(rows, None if is_image else cache, parameters, settings, rank, out, progress)
+        table = run.encode(settings.select_holdout(len(rows.y)))
         model, others, seconds = run.fit(table, "fit")
         scores = run.score(model, table, others)
         if settings.refit:
-            table = rows.encode(rows.draw_held_out(0, seed), out, progress, cache, group)
+            table = run.encode(0)
             model, _, more_seconds = run.fit(table, "refit")
             seconds += more_seconds
-    if not group.is_first:
+    if not rank.is_first:
         return
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)

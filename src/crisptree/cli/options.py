@@ -269,7 +269,7 @@ def with_options(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)
-        groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+        groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
         @wraps(command)
         def run(**arguments: Any) -> None:

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -41,8 +41,8 @@ MAX_CONTRIBUTIONS = 12
 
 
 @dataclass
-class PredictionColumns:
-    """Flags that add columns to the predictions."""
+class PredictionOptions:
+    """Flags about the columns of the output."""
 
     proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False
     interval: Annotated[
@@ -52,6 +52,12 @@ class PredictionColumns:
     leaf: Annotated[bool, option("--leaf", help="Add the index of the leaf.", panel=OUTPUT)] = False
     explain: Annotated[
         bool, option("--explain", help="Add the decision path and its largest contributions.", panel=OUTPUT)
+    ] = False
+    keep: Annotated[list[str], option(help="Columns to copy from the table: a,b. Repeatable.", panel=OUTPUT)] = field(
+        default_factory=list
+    )
+    csv_guard: Annotated[
+        bool, option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT)
     ] = False
 
     def check(self, model: Any) -> None:
@@ -128,14 +134,9 @@ def predict(
     output: Annotated[
         str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
-    added: PredictionColumns,
+    settings: PredictionOptions,
     id_name: options.Id = None,
-    keep: Annotated[list[str], option(help="Columns of the table to copy: a,b. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
-    csv_guard: Annotated[
-        bool,
-        option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT),
-    ] = False,
-    drop: options.Drop = [],  # noqa: B006
+    drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
     csv: CsvFormat,
     force: options.Force = False,
     jobs: options.Jobs = None,
@@ -158,26 +159,26 @@ def predict(
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
-    if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
+    if settings.csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
     estimator = load_table_model(model)
-    added.check(estimator)
-    empty = added.predict(estimator, np.zeros((0, estimator.n_features_in_), np.float32), jobs)
+    settings.check(estimator)
+    empty = settings.predict(estimator, np.zeros((0, estimator.n_features_in_), np.float32), jobs)
     n_rows = 0
     with stdin_as_file(data) as file, out.progress() as progress:
         source = open_for_model(estimator, file, csv, out)
         id_column = find_id_column(estimator, source, id_name)
         ids = [] if id_column is None else [id_column]
-        copied = [*ids, *(name for name in source.columns(keep, "--keep") if name != id_column)]
+        copied = [*ids, *(name for name in source.columns(settings.keep, "--keep") if name != id_column)]
         encoder = make_encoder(estimator, source, out, missing=csv.missing, drop=drop, without=ids)
         if path is not None:
             options.check_free([path], force)
         if taken := sorted(set(copied) & set(empty)):
             raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
-        with _open_writer(path, csv_guard) as writer:
+        with _open_writer(path, settings.csv_guard) as writer:
             for batch in source.batches({*encoder.names, *copied}):
                 X = encoder.encode(batch, n_rows)
-                writer.write({**{name: batch.column(name) for name in copied}, **added.predict(estimator, X, jobs)})
+                writer.write({**{name: batch.column(name) for name in copied}, **settings.predict(estimator, X, jobs)})
                 n_rows += len(X)
                 progress.update(f"predicting {file.name}", source.fraction_read())
             if not n_rows:

@@ -71,18 +71,18 @@ def fit_images(
     options.check_output(output, (".crisp",))
     options.check_free([output], force)
     out = Output(as_json)
-    truths, is_regression = _read_labels(labels, task, out)
-    pictures, truth = _pair(read_images(images), truths, images, labels)
-    n_kept = len(pictures) - holdout
+    label_images, is_regression = _read_labels(labels, task, out)
+    X, y = _pair(read_images(images), label_images, images, labels)
+    n_kept = len(X) - holdout
     if n_kept < 1:
-        raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(pictures)}.")
+        raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(X)}.")
     model = _make_model(is_regression, parameters, balanced)
     with out.progress() as progress:
-        seconds = train(model, out, progress, pictures[:n_kept], truth[:n_kept])
+        seconds = train(model, out, progress, X[:n_kept], y[:n_kept])
     model.save(output)
-    scores = {"training": model.score(pictures[:n_kept], truth[:n_kept])}
+    scores = {"training": model.score(X[:n_kept], y[:n_kept])}
     if holdout:
-        scores["held out"] = model.score(pictures[n_kept:], truth[n_kept:])
+        scores["held out"] = model.score(X[n_kept:], y[n_kept:])
     texts = " · ".join(f"{name} {score:.4f}" for name, score in scores.items())
     outputs = counted(model.n_outputs_, "output") if is_regression else f"{len(model.classes_)} classes"
     out.show(f"{counted(n_kept, 'image')} · {outputs} · trained in {seconds:.1f} s")
@@ -100,17 +100,17 @@ def _read_labels(path: Path, task: str, out: Output) -> tuple[list[NamedImage], 
     """Read the label images, and decide whether they are a regression."""
     if task == "regression":
         return read_images(path), True
-    truths = read_images(path, labels=True, floats=task == "auto")
-    if any(truth.array.dtype.kind == "f" for truth in truths):
+    label_images = read_images(path, labels=True, floats=task == "auto")
+    if any(label_image.array.dtype.kind == "f" for label_image in label_images):
         out.note(f"{path} holds numbers with fractions, so this is a regression (--task regression).")
-        return truths, True
-    n_values = len(np.unique(np.concatenate([np.unique(truth.array) for truth in truths])))
+        return label_images, True
+    n_values = len(np.unique(np.concatenate([np.unique(label_image.array) for label_image in label_images])))
     if task == "auto" and n_values > MAX_CLASSES_WITHOUT_NOTE:
         out.note(
             f"{path} has {n_values:,} different values, each of them a class. If they are quantities, use --task "
             "regression."
         )
-    return truths, False
+    return label_images, False
 
 
 def _make_model(is_regression: bool, parameters: dict[str, Any], balanced: bool) -> Any:
@@ -160,16 +160,7 @@ def predict_images(
             "crisptree predict for rows of a table."
         )
     estimator.n_jobs = jobs
-    is_regression = isinstance(estimator, crisptree.CrispPixelRegressor)
-    if proba and is_regression:
-        raise typer.BadParameter("--proba is for classification; the model is a regression. Use --std.")
-    if std and not is_regression:
-        raise typer.BadParameter("--std is for regression; the model is a classification. Use --proba.")
-    leaf_values = _regression_values(estimator, std) if is_regression else _class_values(estimator, proba, out)
-    if leaf:
-        from crisptree.estimators.pixels import leaf_greys
-
-        leaf_values[".leaf.png"] = np.round(255 * leaf_greys(estimator.tree_)).astype(np.uint8)
+    leaf_values = _collect_leaf_values(estimator, proba, std, leaf, out)
     pictures = read_images(images)
     options.check_free((output / f"{picture.name}{ending}" for picture in pictures for ending in leaf_values), force)
     output.mkdir(parents=True, exist_ok=True)
@@ -186,7 +177,7 @@ def predict_images(
                 written.append(name)
     out.show(f"{counted(len(pictures), 'image')} → {output}")
     document: dict[str, Any] = {"model": str(model), "images": len(pictures), "output": str(output), "files": written}
-    if not is_regression:
+    if isinstance(estimator, crisptree.CrispSegmenter):
         classes = map(str, estimator.classes_.tolist())
         document["values"] = dict(zip(classes, _grey_values(estimator.classes_).tolist(), strict=True))
     out.finish(document)
@@ -195,25 +186,30 @@ def predict_images(
 WRITERS: dict[str, Any] = {".png": write_png, ".tif": write_tif, ".npy": np.save}
 
 
-def _class_values(model: Any, proba: bool, out: Output) -> dict[str, npt.NDArray[Any]]:
-    """Return what is written for each leaf, by the ending of its file."""
-    values = _grey_values(model.classes_)
-    if not np.array_equal(values, model.classes_):
-        out.note(f"classes are written as 0 … {len(values) - 1}, in the order {model.classes_.tolist()}.")
-    parts = {".png": values[model.tree_.labels()]}
-    if proba:
-        parts[".proba.npy"] = model.tree_.leaf_values().astype(np.float32)
-    return parts
+def _collect_leaf_values(model: Any, proba: bool, std: bool, leaf: bool, out: Output) -> dict[str, npt.NDArray[Any]]:
+    """Return what is written for each leaf, by the ending of its file; .tif holds one output, .npy several."""
+    values = model.tree_.leaf_values()
+    if isinstance(model, crisptree.CrispPixelRegressor):
+        if proba:
+            raise typer.BadParameter("--proba is for classification; the model is a regression. Use --std.")
+        n = model.n_outputs_
+        mean, deviation = values[:, :n].astype(np.float32), np.sqrt(values[:, n:]).astype(np.float32)
+        parts = {".tif": mean[:, 0]} if n == 1 else {".npy": mean}
+        if std:
+            parts |= {".std.tif": deviation[:, 0]} if n == 1 else {".std.npy": deviation}
+    else:
+        if std:
+            raise typer.BadParameter("--std is for regression; the model is a classification. Use --proba.")
+        greys = _grey_values(model.classes_)
+        if not np.array_equal(greys, model.classes_):
+            out.note(f"classes are written as 0 … {len(greys) - 1}, in the order {model.classes_.tolist()}.")
+        parts = {".png": greys[model.tree_.labels()]}
+        if proba:
+            parts[".proba.npy"] = values.astype(np.float32)
+    if leaf:
+        from crisptree.estimators.pixels import leaf_greys
 
-
-def _regression_values(model: Any, std: bool) -> dict[str, npt.NDArray[Any]]:
-    """Return what is written for each leaf, by the ending of its file: .tif for one output, .npy for several."""
-    n = model.n_outputs_
-    table = model.tree_.leaf_values()
-    mean, spread = table[:, :n].astype(np.float32), np.sqrt(table[:, n:]).astype(np.float32)
-    parts = {".tif": mean[:, 0]} if n == 1 else {".npy": mean}
-    if std:
-        parts |= {".std.tif": spread[:, 0]} if n == 1 else {".std.npy": spread}
+        parts[".leaf.png"] = np.round(255 * leaf_greys(model.tree_)).astype(np.uint8)
     return parts
 
 
@@ -225,20 +221,20 @@ def _grey_values(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _pair(
-    pictures: list[NamedImage], truths: list[NamedImage], images: Path, labels: Path
+    pictures: list[NamedImage], label_images: list[NamedImage], images: Path, labels: Path
 ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
     """Pair images and labels by name if all names agree, else in order."""
-    if len(pictures) != len(truths):
-        counts = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(truths)}"
+    if len(pictures) != len(label_images):
+        counts = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(label_images)}"
         raise TableError(f"there must be as many labels as images; {counts}.")
-    by_name = {truth.name: truth for truth in truths}
+    by_name = {label_image.name: label_image for label_image in label_images}
     if {picture.name for picture in pictures} == set(by_name):
-        truths = [by_name[picture.name] for picture in pictures]
-    for picture, truth in zip(pictures, truths, strict=True):
-        if picture.array.shape[:2] != truth.array.shape[:2]:
-            size, other = (" × ".join(map(str, image.array.shape[:2])) for image in (picture, truth))
+        label_images = [by_name[picture.name] for picture in pictures]
+    for picture, label_image in zip(pictures, label_images, strict=True):
+        if picture.array.shape[:2] != label_image.array.shape[:2]:
+            size, other = (" × ".join(map(str, image.array.shape[:2])) for image in (picture, label_image))
             raise TableError(
                 f"an image and its labels must have the same size; image {picture.name} is {size}, "
-                f"labels {truth.name} are {other}."
+                f"labels {label_image.name} are {other}."
             )
-    return [picture.array for picture in pictures], [truth.array for truth in truths]
+    return [picture.array for picture in pictures], [label_image.array for label_image in label_images]

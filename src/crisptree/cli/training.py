@@ -22,7 +22,6 @@ from crisptree.cli.options import ColumnOptions, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.holdout import hold_out
 from crisptree.memory import usable_memory
 from crisptree.streams import Batches
 from crisptree.tables.encoding import Encoder
@@ -31,7 +30,6 @@ from crisptree.tables.labels import are_numbers, classes_of, read_labels, read_n
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
 from crisptree.tables.survey import Choices, survey
-from crisptree.targets import Gaussians
 
 Rows = npt.NDArray[np.float32]
 
@@ -43,23 +41,23 @@ MAX_MEMORY_FRACTION = 0.25
 
 
 @dataclass(frozen=True)
-class ProcessGroup:
-    """The rank of this process, and the number of processes."""
+class Rank:
+    """The index of this process in its process group, and the number of processes."""
 
-    rank: int = 0
+    index: int = 0
     world_size: int = 1
 
     @property
     def is_first(self) -> bool:
         """True for the rank that prints and writes."""
-        return self.rank == 0
+        return self.index == 0
 
     def shard(self, rows: Any) -> Any:
         """Return the slice of the rows that this process trains on; None stays None."""
         if rows is None:
             return None
         n = len(rows)
-        return rows[n * self.rank // self.world_size : n * (self.rank + 1) // self.world_size]
+        return rows[n * self.index // self.world_size : n * (self.index + 1) // self.world_size]
 
     def gather(self, *arrays: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Concatenate the arrays of all processes on rank 0; other ranks keep their own."""
@@ -72,24 +70,24 @@ class ProcessGroup:
         return arrays if gathered is None else tuple(np.concatenate(parts) for parts in zip(*gathered, strict=True))
 
 
-SINGLE_PROCESS = ProcessGroup()
+SINGLE_PROCESS = Rank()
 
 
-def find_process_group() -> ProcessGroup | None:
+def find_rank() -> Rank | None:
     """Read rank and world size from the environment; None without torchrun."""
     if not all(name in os.environ for name in TORCHRUN_VARIABLES):
         return None
-    return ProcessGroup(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    return Rank(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
 @contextmanager
-def join_process_group(device: str, data: Path) -> Iterator[ProcessGroup]:
+def join_process_group(device: str, data: Path) -> Iterator[Rank]:
     """Initialise the process group: NCCL between GPUs, else Gloo."""
-    group = find_process_group()
-    if group is None:
+    rank = find_rank()
+    if rank is None:
         yield SINGLE_PROCESS
         return
-    if str(data) == "-" and group.world_size > 1:
+    if str(data) == "-" and rank.world_size > 1:
         raise typer.BadParameter("several processes cannot read one stdin; name a file.")
     import torch
     import torch.distributed as dist
@@ -99,9 +97,9 @@ def join_process_group(device: str, data: Path) -> Iterator[ProcessGroup]:
         torch.cuda.set_device(_select_gpu(device, torch.cuda.device_count()))
     dist.init_process_group("nccl" if on_gpus else "gloo")
     try:
-        yield group
+        yield rank
     except Exception:
-        if not group.is_first:
+        if not rank.is_first:
             time.sleep(SECONDS_BEFORE_FAILING)
         raise
     finally:
@@ -219,11 +217,11 @@ class TrainingTable:
         return tree.paper(**parameters) if paper else tree(**parameters)
 
     def fit(
-        self, model: Any, out: Output, progress: ProgressDisplay, group: ProcessGroup = SINGLE_PROCESS, **more: Any
+        self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
     ) -> float:
         """Fit a model to this process's shard of the rows and attach the preprocessing; return the seconds it took."""
         model.__dict__["preprocessing_"] = self.preprocessing  # which features belong together
-        rows = (self.X, group.shard(self.y), group.shard(self.weight))
+        rows = (self.X, rank.shard(self.y), rank.shard(self.weight))
         seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if self.on_disk else rows), **more)
         model.__dict__["preprocessing_"] = self.preprocessing  # fit discards attributes that it does not learn
         return seconds
@@ -260,7 +258,7 @@ class LabelledTable:
         out: Output,
         progress: ProgressDisplay,
         cache: DiskCache | None = None,
-        group: ProcessGroup = SINGLE_PROCESS,
+        rank: Rank = SINGLE_PROCESS,
     ) -> TrainingTable:
         """Profile the columns of the training rows and encode all rows, on disk where a cache takes them.
 
@@ -291,8 +289,8 @@ class LabelledTable:
             X, X_held_out = cache.write(encoder.blocks(show_reading), held_out, width)
         else:
             own = np.zeros_like(held_out)
-            own[group.shard(np.flatnonzero(training))] = True
-            wanted = own | held_out if group.is_first else own
+            own[rank.shard(np.flatnonzero(training))] = True
+            wanted = own | held_out if rank.is_first else own
             X = rows = encoder.rows(show_reading, None if wanted.all() else wanted)
             X_held_out = rows[:0]
             if not np.array_equal(wanted, own):
@@ -300,17 +298,13 @@ class LabelledTable:
         out.note_all(encoder.notes())
         classes = None if self.is_regression else np.unique(self.y[training])
         scored = None
-        if held_out.any() and group.is_first:
+        if held_out.any() and rank.is_first:
             y = self.y[held_out]
             scored = LabelledRows(X_held_out, y if classes is None else np.searchsorted(classes, y))
         weight = None if self.weight is None else self.weight[training]
         return TrainingTable(
             preprocessing, X, self.y[training], weight, classes, scored, source.image_shape, on_disk=on_disk
         )
-
-    def draw_held_out(self, fraction: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Draw the rows to hold out, never all of a class.  (n,)"""
-        return draw_held_out(self.y, fraction, seed, is_regression=self.is_regression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,9 +349,9 @@ def open_training_table(
     if name is None:
         raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
-    named = {"drop": columns.drop, "categorical": columns.categorical, "numeric": columns.numeric}
-    for flag, names in {**named, "id": id}.items():
-        if names and source.matrix:
+    named: dict[str, list[str]] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
+    for flag, value in {**named, "id": id}.items():
+        if value and source.matrix:
             raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")
     named = {flag: source.columns(names, f"--{flag}") for flag, names in named.items()}
     id = None if id is None else source.column(id, "--id")
@@ -375,21 +369,6 @@ def open_training_table(
         keep_constant=keep_constant or bool(source.matrix),
     )
     return TrainingSource(source, csv, target, columns.target, weights, columns.task, choices)
-
-
-def draw_held_out(
-    y: npt.NDArray[Any], fraction: float, seed: int, *, is_regression: bool = False
-) -> npt.NDArray[np.bool_]:
-    """Draw a stratified fraction of the rows, never all of a class.  (n,)"""
-    held_out = np.zeros(len(y), dtype=bool)
-    if fraction:
-        strata = Gaussians(2).strata(y[:, None]) if is_regression else y
-        held_out[hold_out(strata, fraction, seed, keep_classes=not is_regression)[1]] = True
-        if not held_out.any():
-            raise TableError(
-                f"--holdout {fraction:g} must hold out at least one row; of {len(y)} rows it holds out none."
-            )
-    return held_out
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
