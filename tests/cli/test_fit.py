@@ -297,7 +297,7 @@ def test_every_command_has_help_with_examples(command):
     assert f"crisptree {command} " in answer.said.split("Example")[1]
 
 
-def test_what_stands_in_for_holes_is_no_value_that_training_has_seen(tmp_path):
+def test_imputed_values_do_not_count_as_values_of_training(tmp_path):
     frame = pd.DataFrame(make_churn(120)).drop(columns=["customer_id", "joined"])
     frame.to_csv(tmp_path / "t.csv", index=False)
     done("fit", tmp_path / "t.csv", "--target", "churned", "-o", tmp_path / "m.crisp", *QUICK)

@@ -1,4 +1,4 @@
-"""Tables from stdin, and files that are there."""
+"""Tables from stdin and in other formats, and existing files."""
 
 import gzip
 

@@ -1,3 +1,5 @@
+"""Flags made from the table of parameters."""
+
 import json
 
 import pytest
