@@ -11,13 +11,13 @@ import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.cli import training
 from crisptree.cli.evaluation import draw_held_out
-from crisptree.cli.options import ColumnOptions, CsvFormat
+from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.training import Rank, _select_gpu, open_training_table
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
 from crisptree.learning.journal import Journal
 from crisptree.streams import Batches
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 from tests.cli.test_fit import small
 
@@ -31,7 +31,7 @@ def fitted(shop, model, *more):
 def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_path):
     fitted(shop, tmp_path / "m.crisp", "--stream")
     model = crisptree.load(tmp_path / "m.crisp")
-    X = Encoder(model.encoder_.preprocessing_, open_table(shop.csv)).rows()
+    X = RowEncoder(model.encoder_.preprocessing_, open_table(shop.csv)).encode_all()
     parameters = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
     twin = CrispTreeClassifier(**parameters, random_state=0)
     twin.fit(Batches.from_arrays(X, np.array(shop.table["buys"].to_pylist())))
@@ -81,7 +81,7 @@ def test_a_full_disk_is_an_error_that_names_tmpdir(shop, tmp_path, monkeypatch):
 
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
-    with pytest.raises(crisptree.tables.errors.TableError, match="TMPDIR"):
+    with pytest.raises(crisptree.encoding.errors.TableError, match="TMPDIR"):
         training.DiskCache(tmp_path, always=True).write([kind()], held, 1)
 
 
@@ -129,7 +129,7 @@ def test_more_processes_than_gpus_are_refused_by_all(monkeypatch, rank, device, 
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_rank_keeps_its_shard_and_rank_0_the_held_out_rows(size, shop):
-    source = open_training_table(shop.csv, ColumnOptions(target="buys", drop=["id"]), CsvFormat())
+    source = open_training_table(shop.csv, ColumnRoles(target="buys", drop=["id"]), CsvFormat())
     out, everything = Output(False, silent=True), []
     with out.progress() as progress:
         rows = source.read(progress, out)

@@ -6,6 +6,7 @@ import errno
 import sys
 from typing import Annotated, Any
 
+import joblib
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -20,7 +21,7 @@ from crisptree.cli.interrupts import STOPPED, interruptible, is_silent
 from crisptree.cli.output import PLAIN, with_flags
 from crisptree.cli.predict import predict
 from crisptree.distributed import ProcessGroupError
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 EXPECTED_ERRORS = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)
 """Raised for wrong data or files and for lack of memory; any other error is a bug and shows its traceback."""
@@ -55,7 +56,7 @@ class CommandGroup(TyperGroup):
 
 def _print_error(text: str) -> None:
     if not is_silent():
-        Console(stderr=True).print(visible(text), style="red", **PLAIN)
+        Console(stderr=True).print(sanitize(text), style="red", **PLAIN)
 
 
 def _error_message(error: BaseException) -> str:
@@ -93,8 +94,11 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Decision trees that are soft while they train and crisp when they predict."""
+    # A command has the machine to itself: unless --jobs says otherwise, n_jobs=None is all available cores here.
+    context.with_resource(joblib.parallel_config(backend="threading", n_jobs=-1))

@@ -16,7 +16,7 @@ import typer
 import crisptree
 from crisptree.blocks import row_blocks
 from crisptree.cli import options
-from crisptree.cli.options import TABLE, ColumnOptions, CsvFormat, option, with_options
+from crisptree.cli.options import TABLE, ColumnRoles, CsvFormat, option, with_options
 from crisptree.cli.output import Output, make_table
 from crisptree.cli.tables import (
     LabelledRows,
@@ -28,12 +28,12 @@ from crisptree.cli.tables import (
     stdin_as_file,
 )
 from crisptree.cli.training import LabelledTable, TrainingTable, open_training_table
+from crisptree.encoding.errors import TableError, counted
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
 from crisptree.inference import FlatTree
 from crisptree.labels import class_numbers
-from crisptree.tables.errors import TableError, counted
 from crisptree.targets import Gaussians
 
 Array = npt.NDArray[Any]
@@ -313,11 +313,11 @@ def _score_classes(y: Array, predicted: Array, labels: list[Any]) -> list[dict[s
 
 
 def _attribute_errors(model: Any, rows: LabelledRows) -> list[dict[str, Any]]:
-    from crisptree.explain import blame
+    from crisptree.explain import attribute_errors
 
     if is_forest(model) or model.tree_.is_linear:
         return []  # an error of many trees, or of a linear model in a leaf, is not that of one split
-    table = blame(model, *rows.of_known_classes(model.classes_)).table()
+    table = attribute_errors(model, *rows.of_known_classes(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 
@@ -374,7 +374,7 @@ class Measurement:
 def compare(
     data: options.Data,
     *,
-    columns: ColumnOptions,
+    columns: ColumnRoles,
     parameters: dict[str, Any],
     holdout: Annotated[float, option(help="The fraction of rows to score on.", panel=TABLE, show_default=True)] = (
         DEFAULT_HOLDOUT
@@ -484,7 +484,7 @@ def make_baselines(
         "linear": make_pipeline(StandardScaler(), linear),
         "tree": tree(**shared),
         "small tree": tree(**shared, max_leaf_nodes=max(2, n_leaves)),
-        "forest": forest(**shared, n_jobs=n_jobs or -1),
+        "forest": forest(**shared, n_jobs=n_jobs),
     }
 
 

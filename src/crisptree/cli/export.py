@@ -13,14 +13,13 @@ from crisptree.cli import options
 from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
 from crisptree.cli.tables import load_table_model, make_encoder, open_for_model, stdin_as_file
+from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
 from crisptree.export.agreement import Agreement, Rows
 from crisptree.export.checking import check_written
 from crisptree.export.escaping import identifier
 from crisptree.export.support import TARGETS
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError
-from crisptree.tables.plain_columns import plain_columns
 
 LIMITS = "Limits"
 
@@ -114,8 +113,7 @@ def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out:
         for batch in source.batches(encoder.names):
             blocks.append(encoder.encode(batch, n_rows))
             n_rows += batch.num_rows
-            plain = plain_columns(preprocessing, encoder.names, batch, encoder.missing, source.written)
-            for name, values in plain.items():
+            for name, values in encoder.extract_columns(batch).items():
                 columns[name] += values
             progress.update(f"reading {file.name}", source.fraction_read())
     out.note_all(encoder.notes())

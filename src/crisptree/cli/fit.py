@@ -23,7 +23,7 @@ from crisptree.cli.evaluation import (
     show_scores,
 )
 from crisptree.cli.interrupts import is_silent
-from crisptree.cli.options import TABLE, TRAINING, ColumnOptions, CsvFormat, option, output_option, with_options
+from crisptree.cli.options import TABLE, TRAINING, ColumnRoles, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
 from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
@@ -37,10 +37,10 @@ from crisptree.cli.training import (
     open_training_table,
 )
 from crisptree.distributed import is_together
+from crisptree.encoding.errors import counted
 from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.tables.errors import counted
 
 
 @dataclass
@@ -173,7 +173,7 @@ def fit(
     data: options.Data,
     output: Annotated[Path, output_option("The model file to write (.crisp).")],
     *,
-    columns: ColumnOptions,
+    columns: ColumnRoles,
     parameters: dict[str, Any],
     settings: FitOptions,
     id_name: options.Id = None,

@@ -24,12 +24,12 @@ from crisptree.cli.tables import (
     load_table_model,
     read_labelled_rows,
 )
+from crisptree.encoding.errors import TableError, counted, listed
+from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.encoding.preprocessing import VERSION, Preprocessing
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.number_texts import PLAIN, NumberTexts
-from crisptree.tables.preprocessing import VERSION, Preprocessing
 
 MAX_COLUMNS_SHOWN = 30
 
@@ -58,7 +58,7 @@ def inspect(
 
 
 def _describe_forest(model: Any, top: int) -> dict[str, Any]:
-    from crisptree.view.names import feature_names
+    from crisptree.inspection.names import resolve_feature_names
 
     trees, classes = list(model.forest_), model.__dict__.get("classes_")
     shares = np.asarray(model.feature_importances_) if hasattr(model, "feature_importances_") else np.zeros(0)
@@ -71,13 +71,13 @@ def _describe_forest(model: Any, top: int) -> dict[str, Any]:
         "leaves": model.get_n_leaves(),
         "oob_score": model.__dict__.get("oob_score_"),
         "chosen": model.__dict__.get("chosen_", {}),
-        "importances": _rank_columns(model, shares, feature_names(model.tree(0)), top),
+        "importances": _rank_columns(model, shares, resolve_feature_names(model.tree(0)), top),
     }
 
 
 def _describe_tree(model: Any, top: int) -> dict[str, Any]:
     from crisptree.explain import feature_importances
-    from crisptree.view.names import feature_names
+    from crisptree.inspection.names import resolve_feature_names
 
     tree: CrispTree = model.tree_
     parameters, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
@@ -102,7 +102,7 @@ def _describe_tree(model: Any, top: int) -> dict[str, Any]:
     if isinstance(tree, FlatTree):
         document["weights"] = tree.weight.size
         document["density"] = 1 - int((tree.weight == 0).sum()) / tree.weight.size if tree.weight.size else None
-        ranked = _rank_columns(model, feature_importances(tree), feature_names(model), top)
+        ranked = _rank_columns(model, feature_importances(tree), resolve_feature_names(model), top)
         document["importances"] = [entry for entry in ranked if entry["share"] > 0]
     if is_image_model(model):
         document["channels"], document["stages"] = model.channels_, 1 + len(model.earlier_trees_)
@@ -150,7 +150,7 @@ def _describe_preprocessing(preprocessing: Preprocessing) -> dict[str, Any]:
         "by_name": preprocessing.named,
         "missing": list(preprocessing.missing),
         "id": preprocessing.id,
-        "written": asdict(preprocessing.written),
+        "written": asdict(preprocessing.number_format),
         "columns": columns,
         "left_out": dict(preprocessing.left_out),
     }
@@ -201,9 +201,9 @@ def _show_model(out: Output, document: dict[str, Any]) -> None:
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
     by = "name" if preprocessing["by_name"] else "position"
     out.show(f"preprocessing: columns matched by {by}, target {preprocessing['target']!r}")
-    written = NumberTexts(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
-    if written != PLAIN:
-        out.show(f"numbers in text are written with {with_flags(written.said)}")
+    written = NumberFormat(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
+    if written != DEFAULT_FORMAT:
+        out.show(f"numbers in text are written with {with_flags(written.describe())}")
     rows = []
     for column in preprocessing["columns"][:MAX_COLUMNS_SHOWN]:
         values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"

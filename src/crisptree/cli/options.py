@@ -16,14 +16,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
+from crisptree.encoding.column_profile import MAX_CATEGORIES
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.number_format import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
 from crisptree.estimators.parameters import Declared, Parameter, TreeParameters
 from crisptree.estimators.rules import Rule, is_whole, whole
-from crisptree.tables.errors import TableError
-from crisptree.tables.number_texts import PLAIN, THOUSANDS, NumberTexts
-from crisptree.tables.reading import open_table
-from crisptree.tables.source import Source
-from crisptree.tables.survey import MAX_CATEGORIES
-from crisptree.tables.transcoding import text_encoding
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
@@ -57,6 +55,15 @@ def column_option(*names: str, help: str) -> Any:
     return option(*names, help=help, panel=TABLE, autocompletion=complete_columns)
 
 
+def check_jobs(jobs: int | None) -> int | None:
+    """Check the number of threads with the rule of the estimators."""
+    rule = TreeParameters.PARAMETERS["n_jobs"].rule
+    assert rule is not None
+    if not rule.holds(jobs):
+        raise typer.BadParameter(f"must be {rule.sentence}; got {jobs}.")
+    return jobs
+
+
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
 Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
 Target = Annotated[
@@ -69,12 +76,12 @@ Id = Annotated[
     column_option("--id", help="A column that identifies the rows: not a feature, but shown beside them."),
 ]
 Force = Annotated[bool, option("--force", help="Replace existing files.", panel=OUTPUT)]
-Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
+Jobs = Annotated[int | None, option("--jobs", "-j", callback=check_jobs, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
 @dataclass
-class ColumnOptions:
+class ColumnRoles:
     """Flags that assign roles to the columns of a training table."""
 
     target: Annotated[
@@ -129,22 +136,22 @@ class CsvFormat:
         if self.delimiter is not None and len(self.delimiter.encode()) != 1:
             raise typer.BadParameter(f"--delimiter must be one character; got {self.delimiter!r}.")
         with _csv_flags_in_errors():
-            encoding = None if self.encoding is None else text_encoding(self.encoding)
+            encoding = None if self.encoding is None else resolve_encoding(self.encoding)
         self.encoding = None if encoding == "utf-8" else encoding
-        self.number_format(NumberTexts(",") if self.thousands == "." else PLAIN)
+        self.number_format(NumberFormat(",") if self.thousands == "." else DEFAULT_FORMAT)
 
-    def open(self, path: Path, n_features: int | None = None, default: NumberTexts = PLAIN) -> Source:
+    def open(self, path: Path, n_features: int | None = None, default: NumberFormat = DEFAULT_FORMAT) -> TableFile:
         """Open a table; what the flags do not say about its numbers is taken from ``default``."""
         how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding}
-        return open_table(path, **how, written=self.number_format(default), n_features=n_features)
+        return open_table(path, **how, number_format=self.number_format(default), n_features=n_features)
 
-    def number_format(self, default: NumberTexts = PLAIN) -> NumberTexts:
+    def number_format(self, default: NumberFormat = DEFAULT_FORMAT) -> NumberFormat:
         """Return how numbers are written."""
         decimal = self.decimal or default.decimal
         # A default thousands separator that is now the decimal mark cannot be meant any more.
         thousands = self.thousands or (default.thousands if default.thousands != decimal else None)
         with _csv_flags_in_errors():
-            return NumberTexts(decimal, thousands, tuple(self.unit) or default.units)
+            return NumberFormat(decimal, thousands, tuple(self.unit) or default.units)
 
 
 @contextmanager

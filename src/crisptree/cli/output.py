@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.visible import visible, visible_json
+from crisptree.sanitization import sanitize, sanitize_json
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """Arguments of ``Console.print`` for text without markup."""
@@ -42,7 +42,7 @@ class Output:
         if text in self.notes:
             return
         self.notes.append(text)
-        self.stderr.print(f"note: {visible(text)}", **PLAIN)
+        self.stderr.print(f"note: {sanitize(text)}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
         """Print several notes."""
@@ -57,7 +57,7 @@ class Output:
         """Print a part of the result, unless JSON is wanted."""
         if not self.as_json:
             if isinstance(result, str):
-                self.stdout.print(visible(result), **PLAIN)
+                self.stdout.print(sanitize(result), **PLAIN)
             else:
                 self.stdout.print(result, highlight=False)
 
@@ -66,7 +66,7 @@ class Output:
         if self.as_json:
             escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
             whole = {**document, "notes": self.notes}
-            print(visible_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_to_json)))
+            print(sanitize_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_to_json)))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: C
 
 def make_text(text: str, style: str = "") -> Text:
     """Make a text without control sequences."""
-    return Text(visible(text), style=style)
+    return Text(sanitize(text), style=style)
 
 
 def make_grid(lines: dict[str, str]) -> Table:

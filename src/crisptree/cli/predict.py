@@ -29,12 +29,11 @@ from crisptree.cli.tables import (
     open_for_model,
     stdin_as_file,
 )
+from crisptree.encoding.errors import TableError, counted
+from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError, counted
-from crisptree.tables.named_columns import DELIMITERS
-from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 MAX_CONTRIBUTIONS = 12
 """Contributions that are searched for one to the side that the row takes."""
@@ -212,5 +211,5 @@ class _SanitizedTerminal(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self.stream.write(visible(self.decoder.decode(bytes(data))).encode())
+        self.stream.write(sanitize(self.decoder.decode(bytes(data))).encode())
         return len(data)

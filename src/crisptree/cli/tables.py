@@ -19,13 +19,12 @@ import crisptree
 from crisptree import limits
 from crisptree.cli.options import CsvFormat
 from crisptree.cli.output import Output, with_flags
+from crisptree.encoding.errors import TableError, counted, listed
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
+from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
 from crisptree.files import PIECE
-from crisptree.tables.encoding import Encoder, unused
-from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.source import Source
-from crisptree.view.model import without_encoder
+from crisptree.inspection.model_view import strip_encoder
 
 STDIN = Path("-")
 MAGIC_BYTES = {
@@ -140,24 +139,24 @@ def detach_encoder(model: Any) -> Any:
     """Return the model that takes encoded rows: the commands encode tables in blocks."""
     if "encoder_" not in model.__dict__:
         return model
-    model = without_encoder(model)
+    model = strip_encoder(model)
     preprocessing: Preprocessing = model.preprocessing_
     if preprocessing.named:
         model.feature_names_in_ = np.array(preprocessing.feature_names, dtype=object)
     return model
 
 
-def open_for_model(model: Any, data: Path, csv: CsvFormat, out: Output) -> Source:
+def open_for_model(model: Any, data: Path, csv: CsvFormat, out: Output) -> TableFile:
     """Open a table whose numbers are written as in training, unless the flags say otherwise."""
     preprocessing: Preprocessing = model.preprocessing_
-    source = csv.open(data, len(preprocessing.columns), preprocessing.written)
-    if source.written != preprocessing.written:
-        how, before = (with_flags(written.said) for written in (source.written, preprocessing.written))
+    source = csv.open(data, len(preprocessing.columns), preprocessing.number_format)
+    if source.number_format != preprocessing.number_format:
+        how, before = (with_flags(style.describe()) for style in (source.number_format, preprocessing.number_format))
         out.note(f"numbers are read with {how}; the training table was written with {before}.")
     return source
 
 
-def find_id_column(model: Any, source: Source, name: str | None) -> str | None:
+def find_id_column(model: Any, source: TableFile, name: str | None) -> str | None:
     """Return the column that identifies the rows: the one of the flag, or that of training if the table has it."""
     if name is not None:
         return source.column(name, "--id")
@@ -167,13 +166,13 @@ def find_id_column(model: Any, source: Source, name: str | None) -> str | None:
 
 def make_encoder(
     model: Any,
-    source: Source,
+    source: TableFile,
     out: Output,
     *,
     missing: Sequence[str],
     drop: Sequence[str],
     without: Sequence[str] = (),
-) -> Encoder:
+) -> RowEncoder:
     """Make the encoder of a table by the model's preprocessing; ``without`` are columns that are not features."""
     preprocessing: Preprocessing = model.preprocessing_
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
@@ -181,22 +180,22 @@ def make_encoder(
     for name in drop:
         if name in needed:
             raise TableError(f"--drop cannot leave out {name!r}: the model was trained on that column.")
-    encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
-    ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
+    encoder = RowEncoder(preprocessing, source, without=[*drop, *without], missing=missing)
+    ignored = [name for name in find_unknown_columns(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
         out.note(f"columns that the model does not use: {listed(ignored)}.")
     return encoder
 
 
 def read_target(
-    source: Source, name: str, missing: Sequence[str], classes: npt.NDArray[Any] | None
+    source: TableFile, name: str, missing: Sequence[str], classes: npt.NDArray[Any] | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Read the target as it is written and as class indices, −1 for unknown; in regression both are values.  (n,)"""
     if classes is None:
         values = read_numbers(source, name, missing)
         return values, values
     labels = read_labels(source, name, missing)
-    return labels, numbers_of(labels, classes)
+    return labels, encode_class_labels(labels, classes)
 
 
 def read_labelled_rows(model: Any, data: Path, out: Output, **how: Any) -> LabelledRows:
@@ -230,7 +229,7 @@ def _read_rows(
     without = [name] if id_column is None else [name, id_column]
     encoder = make_encoder(model, source, out, missing=csv.missing, drop=drop, without=without)
     with out.progress() as progress:
-        X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
+        X = encoder.encode_all(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
     ids = None if id_column is None else read_texts(source, id_column)
     if classes is not None and (y < 0).any():

@@ -18,18 +18,23 @@ import typer
 
 import crisptree
 from crisptree.cli.interrupts import TORCHRUN_VARIABLES
-from crisptree.cli.options import ColumnOptions, CsvFormat
+from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
 from crisptree.cli.tables import LabelledRows, read_target
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.target_column import (
+    is_regression_target,
+    parse_class_labels,
+    read_labels,
+    read_numbers,
+    read_weights,
+)
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.memory import usable_memory
 from crisptree.streams import Batches
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError, listed, meant
-from crisptree.tables.labels import are_numbers, classes_of, read_labels, read_numbers, read_weights
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.source import Source
-from crisptree.tables.survey import Choices, survey
 
 Rows = npt.NDArray[np.float32]
 
@@ -237,8 +242,8 @@ class TrainingTable:
         if not len(y) or (not self.is_regression and y.min() < 0):
             found = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
             raise TableError(f"{path} must hold rows of the training classes; it has {found}. Leave such rows out.")
-        encoder = Encoder(self.preprocessing, other, without=[target, *other.columns(source.choices.drop, "--drop")])
-        X = encoder.rows()
+        encoder = RowEncoder(self.preprocessing, other, without=[target, *other.columns(source.choices.drop, "--drop")])
+        X = encoder.encode_all()
         out.note_all(encoder.notes())
         return LabelledRows(X, y)
 
@@ -270,7 +275,7 @@ class LabelledTable:
             progress.update(f"reading {source.path.name}", source.fraction_read())
 
         training = ~held_out
-        preprocessing, notes = survey(
+        preprocessing, notes = profile_table(
             source,
             source.features(without),
             self.source.choices,
@@ -280,18 +285,18 @@ class LabelledTable:
             on_batch=show_reading,
         )
         out.note_all(notes)
-        encoder, width = Encoder(preprocessing, source, without=without), preprocessing.n_features
+        encoder, width = RowEncoder(preprocessing, source, without=without), preprocessing.n_features
         on_disk = cache is not None and cache.is_needed(len(self.y), width)
         if cache is not None and on_disk:
             if not cache.always:
                 size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
-            X, X_held_out = cache.write(encoder.blocks(show_reading), held_out, width)
+            X, X_held_out = cache.write(encoder.encode_batches(show_reading), held_out, width)
         else:
             own = np.zeros_like(held_out)
             own[rank.shard(np.flatnonzero(training))] = True
             wanted = own | held_out if rank.is_first else own
-            X = rows = encoder.rows(show_reading, None if wanted.all() else wanted)
+            X = rows = encoder.encode_all(show_reading, None if wanted.all() else wanted)
             X_held_out = rows[:0]
             if not np.array_equal(wanted, own):
                 X, X_held_out = rows[own[wanted]], rows[held_out[wanted]]
@@ -311,13 +316,13 @@ class LabelledTable:
 class TrainingSource:
     """An open training table, whose columns have one role each."""
 
-    source: Source
+    source: TableFile
     csv: CsvFormat
     target: str
     requested_target: str | None
     weights: str | None
     task: str
-    choices: Choices
+    choices: ColumnOptions
 
     @property
     def without(self) -> set[str]:
@@ -330,8 +335,8 @@ class TrainingSource:
         source, target, missing = self.source, self.target, self.csv.missing
         progress.update(f"reading {source.path.name}", source.fraction_read())
         labels = read_labels(source, target, missing)
-        is_regression = self.task == "regression" or (self.task == "auto" and are_numbers(labels))
-        y = read_numbers(source, target, missing) if is_regression else classes_of(labels, source.path, target)
+        is_regression = self.task == "regression" or (self.task == "auto" and is_regression_target(labels))
+        y = read_numbers(source, target, missing) if is_regression else parse_class_labels(labels, source.path, target)
         if not len(y):
             raise TableError(f"{source.path} must have rows; it has none.")
         weight = None if self.weights is None else read_weights(source, self.weights, missing)
@@ -341,7 +346,7 @@ class TrainingSource:
 
 
 def open_training_table(
-    path: Path, columns: ColumnOptions, csv: CsvFormat, *, id: str | None = None, keep_constant: bool = False
+    path: Path, columns: ColumnRoles, csv: CsvFormat, *, id: str | None = None, keep_constant: bool = False
 ) -> TrainingSource:
     """Open a table and check that the flags name columns of it, each for one role; only its head is read."""
     source = csv.open(path)
@@ -361,7 +366,7 @@ def open_training_table(
         for name in names:
             if name is not None and roles.setdefault(name, flag) != flag:
                 raise typer.BadParameter(f"--{flag} {name} is also what --{roles[name]} names; a column has one role.")
-    choices = Choices(
+    choices = ColumnOptions(
         **named,
         missing=csv.missing,
         max_categories=columns.max_categories,

@@ -24,7 +24,7 @@ from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 

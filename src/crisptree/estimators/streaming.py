@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
@@ -13,9 +14,8 @@ from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_
 from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
-from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.streams import Batches
 from crisptree.targets import Target
 
@@ -24,7 +24,6 @@ ONLY = {
     "algorithm": ("likelihood",),
     "max_leaf_nodes": (None,),
     "leaves": ("constant",),
-    "reanneal": (0,),
     "shifts": (0,),
     "image_shape": (None,),
     "warm_start": (False,),

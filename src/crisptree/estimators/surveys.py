@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.numbers import SAME, NumberScale, check_numbers
 from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
-from crisptree.learning.problem import Part
 from crisptree.learning.sources.batches import Totals
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
+from crisptree.learning.task import Part
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target
 

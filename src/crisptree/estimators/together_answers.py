@@ -18,7 +18,7 @@ from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.problem import Part
+from crisptree.learning.task import Part
 from crisptree.targets import Classes, Gaussians, Target
 
 
