@@ -190,12 +190,12 @@ def _get_http(sink: Sink, by_hand: str) -> None:
     try:
         download(sink.url, sink, None)
     except HTTPError as error:
-        reason = visible(str(error.response.reason))[:200]
+        reason = sanitize(str(error.response.reason))[:200]
         raise DownloadError(
             f"the server answered {error.response.status_code} ({reason}) for {sink.url}. {by_hand}"
         ) from error
     except (RequestException, ValueError) as error:
-        reason = visible(str(_find_cause(error)))[:200]
+        reason = sanitize(str(_find_cause(error)))[:200]
         if sink.is_connected:
             raise DownloadError(f"the connection to {sink.url} broke ({reason}). Try again.") from error
         raise DownloadError(f"{sink.url} cannot be reached ({reason}). Is this machine connected? {by_hand}") from error
