@@ -362,7 +362,8 @@ def open_training_table(
     id = None if id is None else source.column(id, "--id")
     weights = None if columns.weights is None else source.column(columns.weights, "--weights")
     roles: dict[str, str] = {}
-    for flag, names in {"target": [target], "weights": [weights], "id": [id], **named}.items():
+    by_flag: dict[str, list[Any]] = {"target": [target], "weights": [weights], "id": [id], **named}
+    for flag, names in by_flag.items():
         for name in names:
             if name is not None and roles.setdefault(name, flag) != flag:
                 raise typer.BadParameter(f"--{flag} {name} is also what --{roles[name]} names; a column has one role.")

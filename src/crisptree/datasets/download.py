@@ -22,6 +22,7 @@ from crisptree import limits
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.files import checked_size
 from crisptree.persistence.writing import written_whole
+from crisptree.sanitization import sanitize
 
 TIMEOUT = 30.0
 """Seconds without a byte after which the connection is closed."""
