@@ -47,7 +47,9 @@ ALLOWED = {
     "export": {"structure", "inference", "inspection", "labels", "persistence"},
     "plots": {"structure", "inference", "inspection", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "inspection", "export"},
+    "selection": {"inference", "learning", "targets", "data", "holdout"},
     "estimators": {
+        "selection",
         *("structure", "data", "inference", "blocks", "labels", "holdout"),
         *(
             "persistence",
@@ -78,8 +80,6 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
-    "estimators/choices.py": {"learning"},
-    "estimators/folds.py": {"learning"},
     "estimators/fitting.py": {
         "learning",
         "tree",
@@ -87,7 +87,6 @@ EXCEPTIONS = {
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
-    "estimators/forest_choices.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"one_thread"},  # inside the guard of every fit
     "estimators/simplifying.py": {"learning", "one_thread"},
@@ -118,7 +117,7 @@ LIBRARIES = {
         "estimators/fitting_images.py",
         "estimators/simplifying.py",
         "persistence/modules.py",
-        "cli/processes.py",
+        "cli/training.py",
     },
     "matplotlib": {"plots"},
     "sklearn": {
@@ -126,15 +125,13 @@ LIBRARIES = {
         "baselines",
         "datasets",
         "inspection",
+        "selection/folds.py",
         "export/sklearn_tree.py",
         "holdout",
         "metrics",
         "encoding/array_files.py",
         "encoding/table_encoder.py",
-        "cli/compare.py",
-        "cli/evaluate.py",
-        "cli/rivals.py",
-        "cli/rows.py",
+        "cli/evaluation.py",
     },
     "rich": {"cli", "estimators/progress.py"},
     "typer": {"cli"},
@@ -144,7 +141,9 @@ LIBRARIES = {
     "onnx": {"export/onnx_graph.py"},
     "onnxruntime": {"export/onnx_graph.py"},
     "PIL": {"datasets/image_files.py"},
-    "urllib": {"datasets/download.py", "cli/data.py"},
+    "urllib": {"datasets/download.py"},
+    "pooch": {"datasets/download.py"},
+    "requests": {"datasets/download.py"},
 }
 
 

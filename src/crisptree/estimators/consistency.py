@@ -7,11 +7,9 @@ from typing import Any
 
 from crisptree.estimators.constraints import check_constraints
 from crisptree.estimators.parameters import RIVALS, Parameter
+from crisptree.selection.parameters import MIXED
 
 MODULE_FREE = ("auto", "oblique", "axis")
-
-MIXED = "mixed"
-"""Of forests of numbers: hyperplanes and thresholds in turn."""
 
 DEEPEST_BALANCED = 16
 

@@ -27,8 +27,8 @@ from crisptree.structure import TreeStructure
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.choosing import Trial
     from crisptree.learning.task import Part
+    from crisptree.selection.trials import Trial
 
 
 class RowEstimator(RowParameters, TreeEstimator):

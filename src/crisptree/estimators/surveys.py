@@ -17,6 +17,7 @@ from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.sources.batches import Totals
 from crisptree.learning.task import Part
+from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target
 
@@ -24,8 +25,6 @@ Doubles = npt.NDArray[np.float64]
 
 VALUES_AT_ONCE = 2**24
 """Values of a chunk, and of the buffer in which rows are shuffled: 64 MB of each."""
-
-ROWS_TO_CHOOSE_BY = 20_000
 
 
 class Answers(ABC):
@@ -191,7 +190,7 @@ class Survey:
     def of(cls, batches: Batches, answers: Answers, seed: int) -> Survey:
         """The first pass: what y is, how many rows, mean and spread, and some rows to choose by."""
         moments: _Moments | None = None
-        drawn = _Reservoir(ROWS_TO_CHOOSE_BY, np.random.default_rng(seed))
+        drawn = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
         for number, (X, y, weight) in enumerate(batches.one_pass()):
             counted = answers.add(y, weight, f"batch {number} of {batches.name}")
             moments = moments or _Moments(X)
