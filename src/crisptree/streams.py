@@ -153,7 +153,7 @@ class Batches:
                 f"batch {number} of {self.name} must be (X, y) or (X, y, weight); got {type(given).__name__}."
             )
         try:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 X = np.ascontiguousarray(given[0], dtype=np.float32)
             y = np.asarray(given[1])
             weight = np.ones(len(y)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)

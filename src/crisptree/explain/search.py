@@ -143,7 +143,7 @@ class Search:
         if parts is not None:
             yield from parts
             return
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             landed = x.astype(np.float32)
         if not np.isfinite(landed).all():
             return

@@ -33,7 +33,7 @@ def many_rows(estimator: Any, earlier: Sequence[Any], X: Any) -> Singles:
             shape = estimator.image_shape_
             or_images = "" if shape is None else f", or images of shape {shape}"
             raise ValueError(f"X must be rows of {n_features} features{or_images}; got an array of shape {X.shape}.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=False)
 
 
@@ -70,7 +70,7 @@ def one_row(estimator: Any, earlier: Sequence[Any], x: Any, name: str) -> Single
                 f"X[{':1' if earlier else '0'}]."
             )
         if not earlier:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 return check_array(x.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
         x = x[None] if x.ndim == 1 else x
     rows = many_rows(estimator, earlier, x)
