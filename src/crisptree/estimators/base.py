@@ -59,7 +59,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         from crisptree.one_thread import one_thread
 
         twin = copy.copy(self)
-        # In training a number that underflows is 0, as it should be: probabilities far below the largest, and scaled values.
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
         with one_thread(), np.errstate(under="ignore"):
             yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
