@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -59,7 +60,8 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         from crisptree.one_thread import one_thread
 
         twin = copy.copy(self)
-        with one_thread():
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
+        with one_thread(), np.errstate(under="ignore"):
             yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}

@@ -27,6 +27,7 @@ TOLERANCE = 0.01
 
 
 @one_thread()
+@np.errstate(under="ignore")  # as in every fit
 def simplify_tree(
     estimator: Any,
     X: Any,

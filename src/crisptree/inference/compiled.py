@@ -136,7 +136,7 @@ _said: set[str] = set()
 
 def _by_reference(tree: FlatTree, X: npt.NDArray[Any], check_finite: bool) -> npt.NDArray[np.int64] | None:
     _say_once()
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rows = np.asarray(X, dtype=np.float32)
     if check_finite and not np.isfinite(rows).all():
         return None

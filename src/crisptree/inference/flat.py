@@ -249,5 +249,6 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
         scores[rows] = x @ weight[node].T + bias[node]
     if variance is not None:
         return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):  # a class far less likely than the likeliest has probability 0
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))

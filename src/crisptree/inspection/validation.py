@@ -72,7 +72,7 @@ def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str)
                 f"X[{':1' if transformers else '0'}]."
             )
         if not transformers:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 return check_array(x.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
         x = x[None] if x.ndim == 1 else x
     rows = validate_rows(estimator, transformers, x)
