@@ -11,7 +11,7 @@ from crisptree.cli import numbers, options
 from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.output import Output, table_of
 from crisptree.cli.rows import Labelled, accuracies, load_model, predicts_numbers, read_labelled
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 
 Numbers = npt.NDArray[np.int64]
 MOST_CLASSES_SHOWN = 20

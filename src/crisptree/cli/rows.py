@@ -14,12 +14,12 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
-from crisptree.labels import class_numbers
 from crisptree.tables.encoding import Encoder, unused
 from crisptree.tables.errors import TableError, counted, listed
 from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
 from crisptree.tables.preprocessing import Preprocessing
 from crisptree.tables.source import Source
+from crisptree.targets.labels import class_numbers
 from crisptree.view.model import without_encoder
 
 ROWS_AT_ONCE = 65_536

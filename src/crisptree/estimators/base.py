@@ -18,6 +18,7 @@ from crisptree.inference.cutting import cut
 from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
 from crisptree.tables.containers import materialize
 from crisptree.tables.table import by_label
+from crisptree.targets.encoding import TargetEncoding
 
 if TYPE_CHECKING:
     from crisptree.learning.history import EpochRecord
@@ -26,7 +27,17 @@ if TYPE_CHECKING:
 
 
 class KnowsColumns:
-    """An estimator that remembers what the columns of its training were called."""
+    """An estimator that remembers what the columns of its training were called, and what y was."""
+
+    ENCODING: ClassVar[type[TargetEncoding]]
+    """What y is; nothing else in an estimator depends on it."""
+
+    def _fitted_encoding(self, tree: CrispTree) -> TargetEncoding:
+        """The encoding of y that a tree of this estimator was trained with."""
+        return self.ENCODING.of_fitted(self.__dict__, tree)
+
+    def _keep_encoding(self, encoding: TargetEncoding) -> None:
+        self.__dict__.update(encoding.attributes)
 
     def in_training_order(self, X: Any) -> Any:
         """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""

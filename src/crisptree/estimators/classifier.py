@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,9 @@ from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator, is_cuda
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
-from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree
 from crisptree.streams import as_batches
+from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
-
-if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
 
 
 class CrispTreeClassifier(
@@ -240,6 +236,7 @@ class CrispTreeClassifier(
     (3, True)
     """
 
+    ENCODING = ClassEncoding
     FITTED = (*RowEstimator.FITTED, "nu_", "simplification_")
 
     classes_: npt.NDArray[Any]
@@ -313,21 +310,6 @@ class CrispTreeClassifier(
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
-
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
-        assert data.classes is not None
-        if earlier is not None:
-            checks.check_same_classes(self.classes_, data.classes)
-        return data
-
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        assert data.classes is not None
-        return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-
-    def _take_up(self, data: TrainingData) -> None:
-        assert data.classes is not None
-        self.classes_ = data.classes
 
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)

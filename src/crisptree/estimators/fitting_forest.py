@@ -18,7 +18,7 @@ from crisptree.estimators.choices import THRESHOLDS, closed, is_open, scale_of
 from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished
-from crisptree.estimators.fitting import labelled, problem_of, spec_of, with_labels
+from crisptree.estimators.fitting import problem_of, spec_of, with_labels
 from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
@@ -31,7 +31,7 @@ from crisptree.learning.problem import Part, Problem
 from crisptree.learning.spec import Spec
 from crisptree.rows.base import learned_scaling
 from crisptree.rows.sparse import SparseRows
-from crisptree.targets import SoftClasses, Target
+from crisptree.targets import Target
 
 Doubles = npt.NDArray[np.float64]
 Finetunings = list[tuple[list[EpochRecord], int]]
@@ -72,7 +72,7 @@ class OutOfBag:
         """How good the answer is for every row; not a number where all trees have seen it.  (n,)"""
         found, known = np.full(len(self.trees), np.nan), np.flatnonzero(self.trees)
         if len(known):
-            labels = labelled(self.data.part, self.data.target).y[known]
+            labels = self.data.target.hard.conform(self.data.y[known])
             found[known] = row_scores(self.data, self.values[known], labels)
         return found
 
@@ -85,10 +85,8 @@ class OutOfBag:
 
 def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
     """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n, …) → (n,)"""
-    answers = data.target.answers(values)
-    if data.y_scale is not None:
-        answers = data.y_scale.scaled(answers)
-    return np.asarray(data.target.agreement(answers, y), dtype=np.float64)
+    predictions = data.encoding.scale_predictions(data.target.answers(values))
+    return np.asarray(data.target.agreement(predictions, y), dtype=np.float64)
 
 
 class TrainedForest(NamedTuple):
@@ -120,7 +118,7 @@ def fit_forest_rows(
     from crisptree.estimators.forest_choices import choose_for_forest
 
     is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
-    asks_for_planes = isinstance(data.target, SoftClasses) or is_sparse or are_constrained(parameters)
+    asks_for_planes = not data.target.has_axis_splits or is_sparse or are_constrained(parameters)
     split = parameters["split"]
     if split == MIXED or (split == "auto" and asks_for_planes):
         parameters = {**parameters, "split": "oblique"}
@@ -222,8 +220,7 @@ class ForestTask:
             if data.image_shape is None:
                 seen = with_ranges(tree, data.X, data.holes) if first is None else first
                 first, tree = seen, seen if first is None else carried_over(tree, seen)
-            if data.y_scale is not None:
-                tree = data.y_scale.on(tree)
+            tree = data.encoding.restore_units(tree)
             if judge is not None:
                 judge.add(tree, bag.times)
             history.append((records, best_iteration))

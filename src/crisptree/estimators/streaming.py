@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
-from crisptree.estimators.numbers import NumberScale
-from crisptree.estimators.soft_labels import likeliest
-from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
+from crisptree.estimators.surveys import Survey
 from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
 from crisptree.scaling import Scaling
 from crisptree.streams import Batches
 from crisptree.targets import Target
+from crisptree.targets.encoding import TargetEncoding
 
 ONLY = {
     "grow": ("greedy",),
@@ -43,9 +42,8 @@ class BatchDataset(Dataset):
         return self.survey.target
 
     @property
-    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
-        answers = self.survey.answers
-        return answers.scale if isinstance(answers, NumberAnswers) else None
+    def encoding(self) -> TargetEncoding:  # type: ignore[override]
+        return self.survey.encoding
 
     def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return self.survey.scaling(kind)
@@ -62,10 +60,10 @@ class BatchDataset(Dataset):
 
 
 class Streamed(NamedTuple):
-    """What a fit on batches leaves behind; ``labels`` are the classes, or how many numbers a row has."""
+    """What a fit on batches has learned."""
 
     trained: TrainedRows
-    labels: Any
+    encoding: TargetEncoding
     n_features: int
 
 
@@ -74,9 +72,8 @@ def fit_batches(
     batches: Batches,
     seed: int,
     checkpoints: Checkpoints,
-    check_validation: Callable[[Answers, int], Part] | None = None,
-    *,
-    has_numbers: bool = False,
+    encoding: type[TargetEncoding],
+    check_validation: Callable[[TargetEncoding, int], Part] | None = None,
 ) -> Streamed:
     """Train a tree on batches: one pass to learn what y is and the scale, one for every epoch, and one to count.
 
@@ -84,17 +81,20 @@ def fit_batches(
     are; None where there are none.
     """
     _check(parameters, has_validation=check_validation is not None)
-    answers: Answers = NumberAnswers() if has_numbers else ClassAnswers(parameters["class_weight"])
-    survey = Survey.of(batches, answers, seed)
+    survey = Survey.of(batches, encoding.statistics(parameters), seed)
     data = BatchDataset(survey)
-    held = None if check_validation is None else check_validation(answers, survey.n_features)
-    if held is not None and not has_numbers:
-        held = likeliest(held)
-    known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample, "validation": held}
+    held = None if check_validation is None else check_validation(survey.encoding, survey.n_features)
+    held = held and replace(held, y=survey.target.conform(held.y))
+    known: dict[str, Any] = {
+        "rows": survey.totals,
+        "classes": survey.encoding.classes,
+        "sample of the rows": survey.sample,
+        "validation": held,
+    }
     known["device"] = device_text(parameters, data.problem(survey.scaling(scale_of(parameters, None)), None))
     with checkpoints.kept(parameters, known, seed) as seed:
         trained = fit_rows(parameters, data, held, None, {}, seed)
-    return Streamed(trained, answers.labels, survey.n_features)
+    return Streamed(trained, survey.encoding, survey.n_features)
 
 
 def is_for_batches(parameters: Mapping[str, Any]) -> bool:

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from crisptree.estimators.weights import rescale_weights
 from crisptree.tables.containers import is_arrow, is_pandas, is_polars
 from crisptree.tables.errors import RefusedColumns, TableError
 from crisptree.tables.table import columns_of_records, table_of
 from crisptree.tables.table_encoder import TableEncoder
 from crisptree.tables.values import values_of
+from crisptree.targets.weights import rescale_weights
 
 LARGEST = float(np.finfo(np.float32).max)
 

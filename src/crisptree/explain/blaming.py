@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from crisptree.inference import CrispTree
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 from crisptree.view import html, view_of
 
 Integers = npt.NDArray[np.int64]

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
-from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
+from crisptree.targets.labels import label_type
 from crisptree.view import ModelView
 from crisptree.view.columns import preprocessing_of
 from crisptree.view.names import feature_names
@@ -181,7 +181,7 @@ class Portable:
     classes : tuple
         The class labels as Python's values: text, whole numbers, floats or booleans. None for a regression.
     class_type : str
-        The name of their type in ``crisptree.labels``.
+        The name of their type in ``crisptree.targets.labels``.
     inputs : tuple of Input
         The columns of a table, and how they become features.
     feature_names : tuple of str

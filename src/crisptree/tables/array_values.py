@@ -19,6 +19,7 @@ import numpy.typing as npt
 from crisptree.tables.errors import TableError
 from crisptree.tables.number_texts import PLAIN, NumberTexts
 from crisptree.tables.values import BOOLEANS, NUMBER, Doubles, Integers, Mask, Values, number_text, plain_text
+from crisptree.targets.labels import is_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +167,7 @@ def _of_array(array: npt.NDArray[Any], name: str, missing: Collection[str], *, i
 
 def _of_different(different: list[Any], numbers: Integers, name: str, missing: Collection[str]) -> ArrayValues:
     """What a column of Python's objects holds, by the types of its different values; −1 stands for none."""
-    known = [not is_hole(value) for value in different]
+    known = [not is_missing(value) for value in different]
     if not all(known):
         numbers = np.array([number if fits else -1 for number, fits in enumerate(known)] + [-1])[numbers]
     values = [value for value, fits in zip(different, known, strict=True) if fits]
@@ -233,13 +234,6 @@ def _is_date(value: Any) -> bool:
     return isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64) or (
         type(value).__name__ == "Period"
     )
-
-
-def is_hole(value: Any) -> bool:
-    """None, NaN, NaT and pandas' NA, which is not equal to itself either but will not say so."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
 
 
 def _as_text(value: Any, name: str) -> str:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crisptree.files import reading
-from crisptree.labels import class_numbers
 from crisptree.tables.arrow_values import ArrowValues, values_of
 from crisptree.tables.errors import TableError, listed
 from crisptree.tables.preprocessing import MISSING
 from crisptree.tables.source import Source
 from crisptree.tables.values import WHOLE
+from crisptree.targets.labels import class_numbers
 
 Labels = npt.NDArray[np.object_]
 

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
-from crisptree.labels import check_utf8
 from crisptree.tables.errors import TableError
 from crisptree.tables.number_texts import PLAIN, NumberTexts
+from crisptree.targets.labels import check_utf8
 
 VERSION = 1
 KINDS = ("number", "boolean", "category")

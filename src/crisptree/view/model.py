@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.statistics import node_tables
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 from crisptree.view import names, rows
 from crisptree.view.names import Names
 
