@@ -105,13 +105,13 @@ def test_correlated_noise_changes_the_tree_and_smooth_noise_leaves_smooth_weight
 def test_what_is_for_images_needs_images(digits, name):
     X, y = digits
     value = {"noise_correlation": 0.5, "shifts": 1}[name]
-    with pytest.raises(ValueError, match=f"`{name}` must come with `image_shape`"):
+    with pytest.raises(ValueError, match=f"`{name}` must be 0 for rows that are no images"):
         plain_tree(**{**QUICK, "scale": "global", name: value}).fit(X, y)
 
 
 def test_only_hyperplanes_have_correlated_noise(digits):
     X, y = digits
-    with pytest.raises(ValueError, match="`noise_correlation` must be 0 unless split='oblique'"):
+    with pytest.raises(ValueError, match="`noise_correlation` must be 0 for split='axis'"):
         plain_tree(**{**QUICK, "split": "axis", "image_shape": (8, 8), "noise_correlation": 0.5}).fit(X, y)
     with pytest.raises(ValueError, match=r"`noise_correlation` must be a number at least -0\.5 and below 1"):
         plain_tree(**QUICK, noise_correlation=1.0).fit(X, y)

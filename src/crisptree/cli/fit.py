@@ -138,10 +138,11 @@ def fit(
     not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started() is not None}
     forbids = [flag for flag, given in not_in_batches.items() if given]
     if stream is None and not forbids:
-        from crisptree.estimators.streaming import is_for_batches
+        from crisptree.estimators.capabilities import violations
 
         # What was never asked to train in batches must not fail in them.
-        stream = None if is_for_batches(crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)) else False
+        given = crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)
+        stream = False if any(violations(given, rows="batches", has_validation=False)) else None
     if stream and forbids:
         raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
 

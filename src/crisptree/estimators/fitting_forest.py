@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
 from crisptree.estimators.bags import Bagging, number_of
+from crisptree.estimators.capabilities import MIXED
 from crisptree.estimators.choices import THRESHOLDS, closed, is_open, scale_of
-from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished
 from crisptree.estimators.fitting import problem_of, spec_of, with_labels

@@ -16,12 +16,11 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
-from crisptree.estimators.consistency import MIXED
+from crisptree.estimators.capabilities import MIXED, check_parameters, violations
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
     check_bags,
-    check_forest,
     check_more_trees,
     check_same_rows,
     check_tree_number,
@@ -29,7 +28,6 @@ from crisptree.estimators.forest_checks import (
 )
 from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
-from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.inference.forest import CrispForest
 from crisptree.typing import ArrayLike, MatrixLike
 
@@ -111,7 +109,7 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         check_alone("a forest")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
-            check_forest(self.PARAMETERS, parameters, has_validation=validation is not None)
+            check_parameters(self.PARAMETERS, parameters, is_forest=True, has_validation=validation is not None)
             earlier = self.__dict__.get("forest_") if self.warm_start else None
             encoding = None if earlier is None else self._fitted_encoding(earlier.trees[0])
             data = checks.check_training_data(twin, X, y, sample_weight, encoding, reset=earlier is None)
@@ -226,5 +224,5 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        tags.input_tags.sparse = not any(violations(self.get_params(deep=False), rows="sparse"))
         return tags

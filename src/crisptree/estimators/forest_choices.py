@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.estimators.bags import Bagging
+from crisptree.estimators.capabilities import MIXED
 from crisptree.estimators.choices import LARGE_STEP, THRESHOLDS, Search, is_chosen_for
-from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.fitting_forest import as_in_forest, with_depth
 from crisptree.estimators.folds import ROWS_FOR_ONE_FOLD, folds_of
 from crisptree.estimators.validation import TrainingData

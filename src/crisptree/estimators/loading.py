@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.classifier import CrispTreeClassifier
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.forest import CrispForestClassifier
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import MOST_TREES

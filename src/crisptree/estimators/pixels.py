@@ -16,7 +16,7 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import image_validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints, TreeEstimator
-from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.parameters import PixelParameters
 from crisptree.estimators.pixel_targets import PixelTargets
 from crisptree.estimators.stages import leaf_numbers, n_told, seen_by_last

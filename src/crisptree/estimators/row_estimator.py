@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, TreeEstimator
-from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.capabilities import check_capabilities, check_parameters, violations
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.images import as_rows
 from crisptree.estimators.parameters import RowParameters
-from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import route_rows
 from crisptree.streams import Batches
@@ -93,8 +92,9 @@ class RowEstimator(RowParameters, TreeEstimator):
 
     def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows that the fitted tree is to be trained on further."""
-        encoding = self._fitted_encoding(self.tree_)
-        return checks.check_training_data(copy.copy(self), X, y, sample_weight, encoding, reset=False, is_part=True)
+        twin, encoding = copy.copy(self), self._fitted_encoding(self.tree_)
+        twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
+        return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
 
     def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit on rows that are read in batches, pass after pass."""
@@ -106,6 +106,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
+            check_capabilities(parameters, rows="batches", has_validation=validation is not None)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
@@ -171,7 +172,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        tags.input_tags.sparse = not any(violations(self.get_params(deep=False), rows="sparse"))
         return tags
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:

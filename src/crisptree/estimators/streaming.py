@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import scale_of
-from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.estimators.surveys import Survey
 from crisptree.learning.problem import Part, Problem
@@ -17,18 +16,6 @@ from crisptree.scaling import Scaling
 from crisptree.streams import Batches
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
-
-ONLY = {
-    "grow": ("greedy",),
-    "algorithm": ("likelihood",),
-    "max_leaf_nodes": (None,),
-    "leaves": ("constant",),
-    "reanneal": (0,),
-    "shifts": (0,),
-    "image_shape": (None,),
-    "warm_start": (False,),
-}
-"""What a fit on batches can do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +43,7 @@ class BatchDataset(Dataset):
         return Problem(self.survey.sample, problem.scaling, self.target, held)
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Any]:
-        raise ValueError("`prune` must be a number or None for a fit on batches; got 'auto'.")
+        raise ValueError("`validation` rows must be given for a fit on batches with prune or shrinkage 'auto'.")
 
 
 class Streamed(NamedTuple):
@@ -80,7 +67,6 @@ def fit_batches(
     ``check_validation`` gives the validation rows, once the first pass has found what y is and how many features there
     are; None where there are none.
     """
-    _check(parameters, has_validation=check_validation is not None)
     survey = Survey.of(batches, encoding.statistics(parameters), seed)
     data = BatchDataset(survey)
     held = None if check_validation is None else check_validation(survey.encoding, survey.n_features)
@@ -95,28 +81,3 @@ def fit_batches(
     with checkpoints.kept(parameters, known, seed) as seed:
         trained = fit_rows(parameters, data, held, None, {}, seed)
     return Streamed(trained, survey.encoding, survey.n_features)
-
-
-def is_for_batches(parameters: Mapping[str, Any]) -> bool:
-    """Whether a fit with these parameters can be one on batches."""
-    try:
-        _check(parameters, has_validation=False)
-    except ValueError:
-        return False
-    return bool(parameters["prune"] != "auto")
-
-
-def _check(parameters: Mapping[str, Any], *, has_validation: bool) -> None:
-    if parameters["split"] not in ("auto", "oblique"):
-        raise ValueError(f"`split` must be 'auto' or 'oblique' for a fit on batches; got {parameters['split']!r}.")
-    for name, allowed in ONLY.items():
-        if parameters[name] not in allowed:
-            words = " or ".join(map(repr, allowed))
-            raise ValueError(f"`{name}` must be {words} for a fit on batches; got {parameters[name]!r}.")
-    if parameters["early_stopping"] and not has_validation:
-        raise ValueError(
-            "`early_stopping` must come with `validation` rows for a fit on batches, of which none are held out; got "
-            "none. Give fit validation=(X, y), arrays in memory, or set early_stopping=False."
-        )
-    if are_constrained(parameters):
-        raise ValueError("`signs`, `max_features_per_split` and `apart` must be None for a fit on batches.")

@@ -17,8 +17,8 @@ from crisptree.blocks import CORES
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.checkpoints import digest, told
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
 from crisptree.estimators.images import image_shape_of
@@ -34,26 +34,6 @@ from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.targets.weights import check_sample_weight, check_total_weight, sum_weights
 from crisptree.tensors import detach
-
-ONLY: dict[str, tuple[Any, ...]] = {
-    "split": ("auto", "oblique"),
-    "grow": ("greedy",),
-    "algorithm": ("likelihood", "em", "alternating"),
-    "leaves": ("constant",),
-    "shifts": (0,),
-    "warm_start": (False,),
-}
-"""What several processes can do together."""
-
-BECAUSE = {
-    "split": "thresholds are found by sorting whole columns, and gradients of modules have no units known before",
-    "grow": "other trees are found by looking at all rows at once",
-    "algorithm": "the rivals' steps look at all rows at once",
-    "leaves": "the model of a leaf is fitted to all of its rows at once",
-    "shifts": "no process knows how the others have shifted their images",
-    "warm_start": "processes might go on from different trees",
-}
-"""Why they cannot do more."""
 
 OWN = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; the first one's seed, callbacks and line of progress count."""
@@ -165,16 +145,9 @@ class ShardDataset(Dataset):
 
 
 def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any) -> None:
-    check_parameters(declared, parameters)
+    check_parameters(declared, parameters, rows="process group")
     if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MOST_SHARDS:
         raise ValueError(f"`shards` must be a whole number from 1 to {MOST_SHARDS}; got {n_shards!r}.")
-    for name, allowed in ONLY.items():
-        if callable(parameters[name]) or parameters[name] not in allowed:
-            words = " or ".join(map(repr, allowed))
-            raise ValueError(
-                f"`{name}` must be {words} for a fit by several processes, because {BECAUSE[name]}; got "
-                f"{parameters[name]!r}."
-            )
 
 
 def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from crisptree.estimators.capabilities import check_capabilities
 from crisptree.estimators.constraints import preprocessing_of_rows
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
-from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
+from crisptree.estimators.sparse_rows import as_sparse_rows, is_sparse
 from crisptree.estimators.table_rows import (
     check_columns,
     check_no_dates,
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
-
-FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
-"""Parameters that mean nothing where a row is no image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,17 +138,10 @@ def check_fit_rows(
 ) -> CheckedRows:
     """The rows of a fit: finite float32 numbers, encoded where they must be, with as many y."""
     X = materialize(X)
-    image_shape = image_shape_of(X, estimator.image_shape if reset else estimator.image_shape_)
+    image_shape = image_shape_of(X, estimator.image_shape)
     sparse = is_sparse(X)
-    if sparse:
-        check_sparse_fit(estimator.get_params(deep=False))
-    for name in FOR_IMAGES:
-        value = getattr(estimator, name)
-        if value != 0 and image_shape is None:
-            raise ValueError(
-                f"`{name}` must come with `image_shape`; got {name}={value!r} and no image_shape. Say how a row is an "
-                f"image, e.g. image_shape=(28, 28), give X as (n, height, width), or set {name}=0."
-            )
+    rows = "sparse" if sparse else "array"
+    check_capabilities(estimator.get_params(deep=False), rows=rows, is_image=image_shape is not None)
     if image_shape is not None and estimator.shifts >= min(image_shape[:2]):
         raise ValueError(
             f"`shifts` must be below the sides of an image; got shifts={estimator.shifts} for images of {image_shape}."
@@ -185,12 +176,11 @@ def check_fit_rows(
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
-    if estimator.leaves == "linear" and (sparse or X.shape[1] > MOST_FOR_LINEAR_LEAVES):
-        came = "sparse rows" if sparse else f"{X.shape[1]:,} features"
+    if estimator.leaves == "linear" and X.shape[1] > MOST_FOR_LINEAR_LEAVES:
         raise ValueError(
-            f"X must be dense and have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a "
-            f"regression of all features in every node; got {came}. Take leaves='constant', or fewer features, such as "
-            "those of a PCA or, of sparse rows, a TruncatedSVD."
+            f"X must have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a regression of "
+            f"all features in every node; got {X.shape[1]:,} features. Take leaves='constant', or fewer features, such "
+            "as those of a PCA."
         )
     return CheckedRows(X, y, image_shape, holes)
 
