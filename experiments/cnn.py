@@ -117,14 +117,14 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
     X, y = (rows[: DRAWN_IMAGES if name == DRAWN else None] for rows in data.all_but_test())
     images, test = (rows.astype(np.float32).reshape(-1, 28, 28) for rows in (X, data.X_test))
     training = prepared(images, seed)
-    model = CrispTreeClassifier(**COMMON | parameters, random_state=seed, device=device)
+    model = CrispTreeClassifier(**COMMON | parameters, random_state=seed, device=device, n_jobs=-1)
     started = time.perf_counter()
     model.fit(training, np.tile(y, len(training) // len(images)))
     seconds = time.perf_counter() - started
     if name == DRAWN:
         draw(model)
     soft = model.classes_[model.soft_predict_proba(test).argmax(axis=1)]
-    blamed = explain.blame(model, test, data.y_test)
+    blamed = explain.attribute_errors(model, test, data.y_test)
     return {
         "row": name,
         "seed": seed,

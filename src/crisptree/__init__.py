@@ -42,8 +42,8 @@ _HOMES = {
     "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispPixelRegressor": "crisptree.estimators.pixel_regressor",
-    "TableEncoder": "crisptree.tables.table_encoder",
-    "CrispTreeWarning": "crisptree.warning",
+    "TableEncoder": "crisptree.encoding.table_encoder",
+    "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
     "CheckpointError": "crisptree.learning.journal",
     "ModelFileError": "crisptree.persistence.errors",
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     __version__: str
 
     from crisptree import distributed, explain, export, limits, metrics, streams
+    from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor
@@ -66,11 +67,10 @@ if TYPE_CHECKING:
     from crisptree.estimators.pixel_regressor import CrispPixelRegressor
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
+    from crisptree.exceptions import CrispTreeWarning
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
-    from crisptree.tables.table_encoder import TableEncoder
-    from crisptree.warning import CrispTreeWarning
 
 
 def __getattr__(name: str) -> Any:

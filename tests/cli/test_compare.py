@@ -8,11 +8,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.cli.rivals import OURS, size
 from crisptree.cli.training import held_rows
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.reading import open_table
-from crisptree.tables.survey import Choices, survey
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import customers, text, write
+from tests.encoding.writers import customers, text, write
 from tests.toys import clouds, plain_tree
 
 
@@ -38,8 +38,8 @@ def test_all_models_are_judged_by_the_same_rows_that_none_of_them_saw(table):
     source = open_table(table)
     y = np.array(customers(160)["buys"].to_pylist())
     held = held_rows(y, 0.25, seed=0)
-    preprocessing, _ = survey(source, source.features(["buys"]), Choices(), target="buys", rows=~held)
-    X = Encoder(preprocessing, source, without=["buys"]).rows()
+    preprocessing, _ = profile_table(source, source.features(["buys"]), ColumnOptions(), target="buys", rows=~held)
+    X = RowEncoder(preprocessing, source, without=["buys"]).encode_all()
     twins = {
         OURS: plain_tree(max_depth=2, epochs=2, finetune_epochs=2, random_state=0),
         "tree": DecisionTreeClassifier(random_state=0),

@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import load, metrics
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text, write
+from tests.encoding.writers import text, write
 from tests.toys import clouds, plain_tree
 
 

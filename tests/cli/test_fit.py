@@ -12,17 +12,17 @@ import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.cli.app import app
 from crisptree.datasets import make_churn
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.reading import open_table
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text, write
+from tests.encoding.writers import text, write
 from tests.toys import clouds, plain_tree
 
 PARAMETERS = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
 
 
 def rows_of(model, path):
-    return Encoder(model.encoder_.preprocessing_, open_table(path)).rows()
+    return RowEncoder(model.encoder_.preprocessing_, open_table(path)).encode_all()
 
 
 def small(path, *, n=40, header="a,b,y"):

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from crisptree.cli.output import with_flags
-from crisptree.tables.errors import TableError
+from crisptree.encoding.errors import TableError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, load
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text
+from tests.encoding.writers import text
 
 
 @pytest.fixture(scope="module")

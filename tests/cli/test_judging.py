@@ -7,7 +7,7 @@ import numpy as np
 import crisptree
 from crisptree.cli.judging import remarks, share_to_hold_out
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import customers, text, write
+from tests.encoding.writers import customers, text, write
 
 QUICK_WITHOUT = QUICK[: QUICK.index("--holdout")]
 

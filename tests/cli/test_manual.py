@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import QUICK, run
-from tests.tables.writers import customers, write
+from tests.encoding.writers import customers, write
 
 ROOT = Path(__file__).parents[2]
 MANUAL = ROOT / "docs" / "command-line.md"

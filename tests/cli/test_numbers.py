@@ -7,7 +7,7 @@ import pytest
 
 import crisptree
 from tests.cli.running import done, run
-from tests.tables.writers import text
+from tests.encoding.writers import text
 
 QUICK = ("--epochs", 2, "--finetune-epochs", 2, "--depth", 2, "--split", "oblique", "--input-noise", 0, "--l1", 0)
 QUICK = (*QUICK, "--shrinkage", 0)

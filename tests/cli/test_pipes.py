@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import customers, text, write
+from tests.encoding.writers import customers, text, write
 
 
 @pytest.mark.parametrize("form", ["csv", "gz", "parquet"])

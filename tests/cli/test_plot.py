@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import write
 from tests.report.conftest import data_of, unpacked
-from tests.tables.writers import write
 from tests.toys import clouds
 
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import crisptree
-from crisptree.tables import source as source_module
+from crisptree.encoding import containers
 from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import text, write
 from tests.report.conftest import data_of
-from tests.tables.writers import text, write
 from tests.toys import clouds, plain_tree
 
 
@@ -74,8 +74,8 @@ def test_pieces_of_three_rows_give_the_same_file(shop, tmp_path, monkeypatch):
     arguments = ("predict", shop.model, shop.csv, "--proba", "--explain", "-o")
     done(*arguments, tmp_path / "whole.csv")
     done(*arguments, tmp_path / "whole.parquet")
-    monkeypatch.setattr(source_module, "MOST_ROWS", 3)
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 3)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 3)
     done(*arguments, tmp_path / "pieces.csv")
     done(*arguments, tmp_path / "pieces.parquet")
     assert (tmp_path / "pieces.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
@@ -140,8 +140,8 @@ def test_tables_that_do_not_fit_the_model_are_refused_and_leave_no_file(shop, tm
 
 
 def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(source_module, "MOST_ROWS", 2)
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 2)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
     rows = text(tmp_path / "t.csv", "age,income,color,member", *["30,2e4,rot,true"] * 5, "x,2e4,rot,true")
     (tmp_path / "out.csv").write_text("precious")
     answer = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cli.running import done, with_path
-from tests.tables.writers import write
+from tests.encoding.writers import write
 
 COMMAND = [sys.executable, "-m", "crisptree"]
 

@@ -8,7 +8,7 @@ from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
 from crisptree.cli.processes import Processes, _own_gpu
 from crisptree.cli.training import Request, check_columns, held_rows, read_training
-from crisptree.tables.survey import Choices
+from crisptree.encoding.column_profile import ColumnOptions
 
 
 def started(monkeypatch, here, rank=0):
@@ -43,7 +43,7 @@ def test_more_processes_than_gpus_are_refused_by_all(monkeypatch, rank, device, 
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_process_keeps_its_own_rows_and_the_first_one_those_held_out(size, shop):
-    request = Request(shop.csv, "buys", None, Choices(drop=["id"]), Dialect(), 0)
+    request = Request(shop.csv, "buys", None, ColumnOptions(drop=["id"]), Dialect(), 0)
     out, everything = Output(False, silent=True), []
     with out.progress() as progress:
         rows = read_training(check_columns(request), progress)

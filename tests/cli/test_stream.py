@@ -8,9 +8,9 @@ import pytest
 import crisptree
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
 from crisptree.cli import spool
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
 from crisptree.streams import Batches
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.reading import open_table
 from tests.cli.running import QUICK, done, run
 
 
@@ -21,7 +21,7 @@ def fitted(shop, model, *more):
 def test_the_streamed_model_is_that_of_batches_of_the_encoded_rows(shop, tmp_path):
     fitted(shop, tmp_path / "m.crisp", "--stream")
     model = crisptree.load(tmp_path / "m.crisp")
-    X = Encoder(model.encoder_.preprocessing_, open_table(shop.csv)).rows()
+    X = RowEncoder(model.encoder_.preprocessing_, open_table(shop.csv)).encode_all()
     parameters = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "l1": 0.0, "input_noise": 0.0, "shrinkage": 0.0}
     twin = CrispTreeClassifier(**parameters, algorithm="em", random_state=0)
     twin.fit(Batches.from_arrays(X, np.array(shop.table["buys"].to_pylist())))
@@ -71,7 +71,7 @@ def test_a_full_disk_is_told(shop, tmp_path, monkeypatch):
 
     held = np.zeros(1, dtype=bool)
     kind = type("Block", (), {"__len__": lambda self: 1, "__getitem__": lambda self, key: self, "tofile": full})
-    with pytest.raises(crisptree.tables.errors.TableError, match="TMPDIR"):
+    with pytest.raises(crisptree.encoding.errors.TableError, match="TMPDIR"):
         spool.Spool(tmp_path, always=True).written([kind()], held, 1)
 
 

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pytest
 
 from crisptree import export, plots
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text
+from tests.encoding.writers import text
 from tests.toys import clouds, plain_tree
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
@@ -100,7 +100,7 @@ def test_text_and_dot_of_strange_names_send_nothing():
 
 def test_other_languages_and_signs_stay_as_they_are():
     for plain in ("Grün, größer", "日本語", "👩\u200d🔬", "a\tb\nc", "−1\u00a0m²"):
-        assert visible(plain) == plain
+        assert sanitize(plain) == plain
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from crisptree import CrispTreeClassifier
 from crisptree.estimators.choices import closed, is_open
 from crisptree.learning.choosing import Trial, _shorter, simplest_of_the_best
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from tests.toys import clouds
 
 QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}

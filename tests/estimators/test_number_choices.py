@@ -8,14 +8,14 @@ from sklearn.datasets import make_friedman3
 
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
+from crisptree.data.rows import learn_scaling
 from crisptree.estimators import choices
 from crisptree.estimators.choices import Search
 from crisptree.estimators.folds import folds_of
 from crisptree.estimators.forest_choices import Answers
 from crisptree.learning.choosing import Trial
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
-from crisptree.learning.problem import Part, Problem
-from crisptree.rows.base import learned_scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor
 from tests.toys import plain_regressor
@@ -99,7 +99,7 @@ def test_a_forest_of_numbers_tries_the_sharp_mixture_and_the_best_one():
 def problem():
     scaled = (y - y.mean()) / y.std()
     part = Part(X.astype(np.float32), scaled[:, None], np.ones(len(y)))
-    return Problem(part, learned_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
+    return Problem(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
 
 
 def test_kinds_that_are_close_are_tried_once_more_on_more_folds(monkeypatch):
@@ -177,7 +177,7 @@ def test_few_rows_draw_the_models_of_leaves_together():
         own = Part(part.X[:80], part.y[:80], part.weight[:80])
         held = Part(part.X[80:], part.y[80:], part.weight[80:])
         return best_penalty(
-            [tree], [Problem(own, learned_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
+            [tree], [Problem(own, learn_scaling(rows, part.weight, "feature", 1), Gaussians(1))], [held], 1
         )
 
     assert penalty(numbers) == PENALTIES[-1]

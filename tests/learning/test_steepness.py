@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
 from crisptree.learning.choosing import shortened
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 3, "random_state": 0, "device": "cpu"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import joblib
 import typer
 
 import crisptree
@@ -43,8 +44,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Decision trees that are soft while they train and crisp when they predict."""
+    # A command has the machine to itself: unless --jobs says otherwise, n_jobs=None is all available cores here.
+    context.with_resource(joblib.parallel_config(backend="threading", n_jobs=-1))

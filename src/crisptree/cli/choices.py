@@ -9,7 +9,7 @@ import typer
 from crisptree.cli import options
 from crisptree.cli.options import TABLE, column_option
 from crisptree.cli.signatures import made_of
-from crisptree.tables.survey import MAX_CATEGORIES, Choices
+from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions
 
 Numeric = Annotated[
     list[str],
@@ -24,8 +24,8 @@ def _made(
     numeric: Numeric,
     missing: options.Missing,
     max_categories: MaxCategories,
-) -> Choices:
-    return Choices(drop, categorical, numeric, missing, max_categories)
+) -> ColumnOptions:
+    return ColumnOptions(drop, categorical, numeric, missing, max_categories)
 
 
 with_choices = made_of(

@@ -41,10 +41,10 @@ from crisptree.cli.training import (
     says_task,
     train_on,
 )
+from crisptree.encoding.column_profile import ColumnOptions
+from crisptree.encoding.errors import TableError, counted
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.tables.errors import TableError, counted
-from crisptree.tables.survey import Choices
 
 Results = dict[str, list[Measured]]
 
@@ -67,7 +67,7 @@ def compare(
         int | None, option(min=2, help="Judge by every row once, in so many folds, instead.", panel=TABLE)
     ] = None,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
-    choices: Choices,
+    choices: ColumnOptions,
     dialect: Dialect,
     as_json: options.Json = False,
 ) -> None:

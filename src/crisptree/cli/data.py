@@ -14,7 +14,7 @@ from crisptree.cli.output import PLAIN, table_of, with_flags
 from crisptree.datasets.catalog import CATALOG, Checksum, Publication, PublishedFile
 from crisptree.datasets.download import DownloadError, Receipt, fetch
 from crisptree.datasets.places import folders, homes, look_for
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 app = typer.Typer(name="data", help="See which data sets are here, and download others.", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def list_data(
     ]
     columns = ("name", "what it is", "rows", "download", "here")
     console.print(table_of(columns, rows, left=("what it is", "here")))
-    console.print(visible(f"Looked for in {', then '.join(map(str, homes(data_home)))}"), **PLAIN)
+    console.print(sanitize(f"Looked for in {', then '.join(map(str, homes(data_home)))}"), **PLAIN)
 
 
 @app.command("fetch")
@@ -78,14 +78,14 @@ def fetch_data(
             try:
                 receipt = _with_progress(file, folder, address, unverified, replace)
             except DownloadError as error:
-                errors.print(f"{name}: {visible(with_flags(str(error)))}", style="red", **PLAIN)
+                errors.print(f"{name}: {sanitize(with_flags(str(error)))}", style="red", **PLAIN)
                 failed = True
             except KeyboardInterrupt:
                 errors.print(f"{name}: stopped; of {file.name} nothing was kept.", **PLAIN)
                 raise typer.Exit(130) from None
             else:
                 verb = "fetched" if receipt.fresh else "already here"
-                console.print(f"{name}: {verb}, {_proof(file, receipt)}: {visible(str(receipt.path))}", **PLAIN)
+                console.print(f"{name}: {verb}, {_proof(file, receipt)}: {sanitize(str(receipt.path))}", **PLAIN)
     if failed:
         raise typer.Exit(1)
 

@@ -10,11 +10,9 @@ import typer
 
 from crisptree.cli.options import TABLE, option
 from crisptree.cli.signatures import made_of
-from crisptree.tables.errors import TableError
-from crisptree.tables.number_texts import PLAIN, THOUSANDS, NumberTexts
-from crisptree.tables.reading import open_table
-from crisptree.tables.source import Source
-from crisptree.tables.transcoding import text_encoding
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.number_format import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
 
 
 @dataclass(frozen=True)
@@ -27,18 +25,22 @@ class Dialect:
     thousands: str | None = None
     units: tuple[str, ...] = ()
 
-    def open(self, path: Path, n_features: int | None = None, like: NumberTexts = PLAIN) -> Source:
+    def open(self, path: Path, n_features: int | None = None, like: NumberFormat = DEFAULT_FORMAT) -> TableFile:
         """A table, ready to be read; what the user does not say of its numbers is ``like`` that of another."""
-        how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "written": self.written(like)}
+        how: dict[str, Any] = {
+            "delimiter": self.delimiter,
+            "encoding": self.encoding,
+            "number_format": self.written(like),
+        }
         return open_table(path, **how, n_features=n_features)
 
-    def written(self, like: NumberTexts = PLAIN) -> NumberTexts:
+    def written(self, like: NumberFormat = DEFAULT_FORMAT) -> NumberFormat:
         """How its numbers are written."""
         decimal = self.decimal or like.decimal
         # A mark of thousands that now begins fractions cannot be meant any more.
         thousands = self.thousands or (like.thousands if like.thousands != decimal else None)
         try:
-            return NumberTexts(decimal, thousands, self.units or like.units)
+            return NumberFormat(decimal, thousands, self.units or like.units)
         except TableError as error:
             raise _naming_flags(error) from None
 
@@ -71,11 +73,11 @@ def _made(
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise typer.BadParameter(f"--delimiter must be one character; got {delimiter!r}.")
     try:
-        found = None if encoding is None else text_encoding(encoding)
+        found = None if encoding is None else resolve_encoding(encoding)
     except TableError as error:
         raise _naming_flags(error) from None
     dialect = Dialect(delimiter, None if found == "utf-8" else found, decimal, thousands, tuple(unit))
-    dialect.written(NumberTexts(",") if thousands == "." else PLAIN)  # what no table could be written like
+    dialect.written(NumberFormat(",") if thousands == "." else DEFAULT_FORMAT)  # what no table could be written like
     return dialect
 
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from crisptree.cli.interrupts import STOPPED, interruptible, is_silent
 from crisptree.cli.output import PLAIN, with_flags
 from crisptree.distributed import ProcessGroupError
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 EXPECTED = (ValueError, OSError, ModuleNotFoundError, MemoryError, ProcessGroupError)
 """What bad data, bad files and small machines raise; anything else is a fault of the program and is shown whole."""
@@ -49,7 +49,7 @@ class CommandGroup(TyperGroup):
 def _print(text: str) -> None:
     if is_silent():
         return
-    Console(stderr=True).print(visible(text), style="red", **PLAIN)
+    Console(stderr=True).print(sanitize(text), style="red", **PLAIN)
 
 
 def _sentence(error: BaseException) -> str:

@@ -102,11 +102,11 @@ def _by_class(truth: Numbers, predicted: Numbers, labels: list[Any]) -> list[dic
 
 
 def _blamed(model: Any, rows: Labelled) -> list[dict[str, Any]]:
-    from crisptree.explain import blame
+    from crisptree.explain import attribute_errors
 
     if hasattr(model, "forest_") or model.tree_.is_linear:
         return []  # an error of many trees, or of a model in a leaf, has no one split behind it
-    table = blame(model, *rows.known(model.classes_)).table()
+    table = attribute_errors(model, *rows.known(model.classes_)).table()
     return [{"split": None if split < 0 else split, "errors": errors, "share": share} for split, errors, share in table]
 
 

@@ -15,14 +15,13 @@ from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import encoder_of, load_model, open_like_training
 from crisptree.cli.stdin import on_disk
+from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
 from crisptree.export.agreement import Rows
 from crisptree.export.checking import check_written
 from crisptree.export.escaping import identifier
 from crisptree.export.support import TARGETS
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError
-from crisptree.tables.plain_columns import plain_columns
 
 LIMITS = "Limits"
 
@@ -113,7 +112,7 @@ def _rows(estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop
         for batch in source.batches(encoder.names):
             blocks.append(encoder.encode(batch, n_rows))
             n_rows += batch.num_rows
-            plain = plain_columns(preprocessing, encoder.names, batch, encoder.missing, source.written)
+            plain = encoder.extract_columns(batch)
             for name, values in plain.items():
                 columns[name] += values
             progress.update(f"reading {file.name}", source.fraction_read())

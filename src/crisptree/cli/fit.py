@@ -36,10 +36,10 @@ from crisptree.cli.training import (
     train_on,
 )
 from crisptree.distributed import is_together
+from crisptree.encoding.column_profile import ColumnOptions
+from crisptree.encoding.errors import counted
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.tables.errors import counted
-from crisptree.tables.survey import Choices
 
 
 @with_parameters(ClassifierParameters)
@@ -70,7 +70,7 @@ def fit(
     ] = False,
     weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
     id_name: options.Id = None,
-    choices: Choices,
+    choices: ColumnOptions,
     stream: Annotated[
         bool | None,
         option(

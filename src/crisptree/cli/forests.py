@@ -15,9 +15,9 @@ import crisptree
 from crisptree.cli.output import Output, shown, table_of
 from crisptree.cli.rows import predicts_numbers
 from crisptree.cli.training import TrainingTable
+from crisptree.encoding.errors import listed
 from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.persistence.model_file import FORMAT
-from crisptree.tables.errors import listed
 
 
 def check_trees(trees: str | None, paper: bool) -> None:
@@ -81,12 +81,12 @@ def _numbers(
 
 def described_forest(model: Any, path: Path, top: int) -> dict[str, Any]:
     """What a file of a forest holds, as plain values."""
-    from crisptree.view.names import feature_names
+    from crisptree.inspection.names import resolve_feature_names
 
     trees = list(model.forest_)
     shares = np.asarray(model.feature_importances_) if hasattr(model, "feature_importances_") else np.zeros(0)
     one = model.tree(0)
-    names, stored = feature_names(one), model.__dict__.get("preprocessing_")
+    names, stored = resolve_feature_names(one), model.__dict__.get("preprocessing_")
     if stored is not None and len(shares):
         names = [column.name for column in stored.columns]
         shares = np.bincount(stored.origin, weights=shares, minlength=len(names)).astype(np.float64)

@@ -15,11 +15,11 @@ from crisptree.cli import options
 from crisptree.cli.forests import described_forest, show_forest
 from crisptree.cli.output import Output, shown, table_of, with_flags
 from crisptree.cli.rows import takes_images, taking_rows
+from crisptree.encoding.errors import counted, listed
+from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.encoding.preprocessing import VERSION, Preprocessing
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
-from crisptree.tables.errors import counted, listed
-from crisptree.tables.number_texts import PLAIN, NumberTexts
-from crisptree.tables.preprocessing import VERSION, Preprocessing
 
 MOST_COLUMNS_SHOWN = 30
 
@@ -104,9 +104,9 @@ def _is_plain(value: Any) -> bool:
 def _importances(model: Any, top: int) -> list[dict[str, Any]]:
     """The columns of the table with the largest shares of the gain; a category's features are added up."""
     from crisptree.explain import feature_importances
-    from crisptree.view.names import feature_names
+    from crisptree.inspection.names import resolve_feature_names
 
-    shares, names = feature_importances(model.tree_), feature_names(model)
+    shares, names = feature_importances(model.tree_), resolve_feature_names(model)
     stored: Preprocessing | None = model.__dict__.get("preprocessing_")
     if stored is not None:
         names = [column.name for column in stored.columns]
@@ -126,7 +126,7 @@ def _preprocessing(stored: Preprocessing) -> dict[str, Any]:
         "by_name": stored.named,
         "missing": list(stored.missing),
     }
-    document |= {"id": stored.id, "written": asdict(stored.written)}
+    document |= {"id": stored.id, "written": asdict(stored.number_format)}
     return {**document, "columns": columns, "left_out": dict(stored.left_out)}
 
 
@@ -172,9 +172,9 @@ def _said_of_answers(document: dict[str, Any]) -> dict[str, str]:
 def _show_preprocessing(out: Output, preprocessing: dict[str, Any]) -> None:
     where = "by name" if preprocessing["by_name"] else "by place"
     out.show(f"preprocessing: columns found {where}, target {preprocessing['target']!r}")
-    written = NumberTexts(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
-    if written != PLAIN:
-        out.show(f"numbers of text are written with {with_flags(written.said)}")
+    written = NumberFormat(**preprocessing["written"] | {"units": tuple(preprocessing["written"]["units"])})
+    if written != DEFAULT_FORMAT:
+        out.show(f"numbers of text are written with {with_flags(written.describe())}")
     rows = []
     for column in preprocessing["columns"][:MOST_COLUMNS_SHOWN]:
         values = listed(column["categories"], 6) if "categories" in column else f"mean {column['mean']:.6g}"

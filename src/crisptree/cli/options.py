@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from crisptree.encoding.errors import TableError
 from crisptree.estimators.parameters import TreeParameters
-from crisptree.tables.errors import TableError
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
@@ -27,9 +27,18 @@ def output_option(help: str, **more: Any) -> Any:
     return option("--output", "-o", help=help, panel=OUTPUT, **more)
 
 
+def check_jobs(jobs: int | None) -> int | None:
+    """Hold a number of threads to the rule of the estimators."""
+    rule = TreeParameters.PARAMETERS["n_jobs"].rule
+    assert rule is not None
+    if not rule.holds(jobs):
+        raise typer.BadParameter(f"must be {rule.sentence}; got {jobs}.")
+    return jobs
+
+
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """For the shell: the columns of the first table that is already named on the line."""
-    from crisptree.tables.reading import open_table
+    from crisptree.encoding.table_files import open_table
 
     for word in (ctx.params.get("data"), *ctx.args):
         try:
@@ -79,7 +88,7 @@ Task = Annotated[
     typer.Option("--task", help="Predict classes or numbers; auto goes by the target.", rich_help_panel=TABLE),
 ]
 Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
-Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
+Jobs = Annotated[int | None, option("--jobs", "-j", callback=check_jobs, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.visible import visible, visible_json
+from crisptree.sanitization import sanitize, sanitize_json
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How a sentence is printed: as it is."""
@@ -42,7 +42,7 @@ class Output:
         if text in self.notes:
             return
         self.notes.append(text)
-        self.stderr.print(f"note: {visible(text)}", **PLAIN)
+        self.stderr.print(f"note: {sanitize(text)}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
         """Several notes."""
@@ -57,7 +57,7 @@ class Output:
         """A part of the result for a person."""
         if not self.as_json:
             if isinstance(result, str):
-                self.stdout.print(visible(result), **PLAIN)
+                self.stdout.print(sanitize(result), **PLAIN)
             else:
                 self.stdout.print(result, highlight=False)
 
@@ -66,7 +66,7 @@ class Output:
         if self.as_json:
             escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
             whole = {**document, "notes": self.notes}
-            print(visible_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_plain)))
+            print(sanitize_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_plain)))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Col
 
 def shown(text: str, style: str = "") -> Text:
     """A text of a table, with nothing in it that a terminal would obey."""
-    return Text(visible(text), style=style)
+    return Text(sanitize(text), style=style)
 
 
 def _plain(value: Any) -> Any:

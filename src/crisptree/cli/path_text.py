@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.explain import path
-from crisptree.tables.preprocessing import Preprocessing
 
 MOST_PUSHES = 12
 """Pushes that are looked through for one to the side that the row takes."""

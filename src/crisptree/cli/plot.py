@@ -13,9 +13,9 @@ from crisptree.cli.dialect import Dialect, with_dialect
 from crisptree.cli.options import OUTPUT, option, output_option
 from crisptree.cli.output import Output
 from crisptree.cli.rows import load_model, predicts_numbers, read_labelled
+from crisptree.encoding.errors import TableError
 from crisptree.inference import FlatTree
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError
 
 Kind = Literal["tree", "weights", "confusion", "regions", "residuals"]
 NEEDS_ROWS = ("confusion", "regions", "residuals")

@@ -68,8 +68,7 @@ def rivals() -> dict[str, Callable[[Settings], Any]]:
         return DecisionTreeClassifier(random_state=chosen.seed, class_weight=chosen.class_weight, **more)
 
     def forest(chosen: Settings) -> Any:
-        jobs = chosen.n_jobs or -1
-        return RandomForestClassifier(random_state=chosen.seed, class_weight=chosen.class_weight, n_jobs=jobs)
+        return RandomForestClassifier(random_state=chosen.seed, class_weight=chosen.class_weight, n_jobs=chosen.n_jobs)
 
     return {
         "majority": lambda chosen: DummyClassifier(strategy="prior"),
@@ -97,7 +96,7 @@ def number_rivals() -> dict[str, Callable[[Settings], Any]]:
         "linear": lambda chosen: make_pipeline(StandardScaler(), Ridge()),
         "tree": tree,
         "small tree": lambda chosen: tree(chosen, max_leaf_nodes=max(2, chosen.leaves)),
-        "forest": lambda chosen: RandomForestRegressor(random_state=chosen.seed, n_jobs=chosen.n_jobs or -1),
+        "forest": lambda chosen: RandomForestRegressor(random_state=chosen.seed, n_jobs=chosen.n_jobs),
     }
 
 

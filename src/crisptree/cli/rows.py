@@ -14,13 +14,12 @@ import crisptree
 from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output, with_flags
 from crisptree.cli.stdin import on_disk
-from crisptree.tables.encoding import Encoder, unused
-from crisptree.tables.errors import TableError, counted, listed
-from crisptree.tables.labels import numbers_of, read_labels, read_numbers, read_texts
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.source import Source
+from crisptree.encoding.errors import TableError, counted, listed
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder, find_unknown_columns
+from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.target_column import encode_class_labels, read_labels, read_numbers, read_texts
+from crisptree.inspection.model_view import strip_encoder
 from crisptree.targets.labels import class_numbers
-from crisptree.view.model import without_encoder
 
 ROWS_AT_ONCE = 65_536
 """Rows may be on disk, and are more than the memory holds."""
@@ -74,24 +73,24 @@ def taking_rows(model: Any) -> Any:
     """The model that takes rows of numbers, with its preprocessing beside it: here tables are encoded in pieces."""
     if "encoder_" not in model.__dict__:
         return model
-    model = without_encoder(model)
+    model = strip_encoder(model)
     stored: Preprocessing = model.preprocessing_
     if stored.named:
         model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
     return model
 
 
-def open_like_training(model: Any, data: Path, dialect: Dialect, out: Output) -> Source:
+def open_like_training(model: Any, data: Path, dialect: Dialect, out: Output) -> TableFile:
     """A table for a model: its numbers are written as in training, unless the user says otherwise."""
     stored: Preprocessing = model.preprocessing_
-    source = dialect.open(data, len(stored.columns), stored.written)
-    if source.written != stored.written:
-        how, before = (with_flags(written.said) for written in (source.written, stored.written))
+    source = dialect.open(data, len(stored.columns), stored.number_format)
+    if source.number_format != stored.number_format:
+        how, before = (with_flags(written.describe()) for written in (source.number_format, stored.number_format))
         out.note(f"numbers are read with {how}; the table of training was written with {before}.")
     return source
 
 
-def id_column(model: Any, source: Source, given: str | None) -> str | None:
+def id_column(model: Any, source: TableFile, given: str | None) -> str | None:
     """The column that names the rows: the given one, or that of training where it is there."""
     if given is not None:
         return source.column(given, "--id")
@@ -100,8 +99,14 @@ def id_column(model: Any, source: Source, given: str | None) -> str | None:
 
 
 def encoder_of(
-    model: Any, source: Source, out: Output, *, missing: Sequence[str], drop: Sequence[str], without: Sequence[str] = ()
-) -> Encoder:
+    model: Any,
+    source: TableFile,
+    out: Output,
+    *,
+    missing: Sequence[str],
+    drop: Sequence[str],
+    without: Sequence[str] = (),
+) -> RowEncoder:
     """What turns the table into rows, by the model's preprocessing; ``without`` are columns that are no features."""
     preprocessing: Preprocessing = model.preprocessing_
     needed = {column.name for column in preprocessing.columns} if preprocessing.named else set()
@@ -109,8 +114,8 @@ def encoder_of(
     for name in drop:
         if name in needed:
             raise TableError(f"--drop cannot leave out {name!r}: the model was trained on that column.")
-    encoder = Encoder(preprocessing, source, without=[*drop, *without], missing=missing)
-    ignored = [name for name in unused(preprocessing, source) if name not in {*drop, *without}]
+    encoder = RowEncoder(preprocessing, source, without=[*drop, *without], missing=missing)
+    ignored = [name for name in find_unknown_columns(preprocessing, source) if name not in {*drop, *without}]
     if ignored:
         out.note(f"columns that the model does not use: {listed(ignored)}.")
     return encoder
@@ -152,12 +157,12 @@ def _read_labelled(
     without = [name] if named_by is None else [name, named_by]
     encoder = encoder_of(model, source, out, missing=missing, drop=drop, without=without)
     with out.progress() as progress:
-        X = encoder.rows(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
+        X = encoder.encode_all(lambda: progress.update(f"reading {source.path.name}", source.fraction_read()))
     out.note_all(encoder.notes())
     ids = None if named_by is None else read_texts(source, named_by)
     if predicts_numbers(model):
         return Labelled(X, labels, ids)
-    truth = numbers_of(labels, model.classes_)
+    truth = encode_class_labels(labels, model.classes_)
     others = labels[truth < 0]
     if len(others) == len(labels):
         raise TableError(

@@ -17,9 +17,9 @@ from crisptree.cli.parameters import with_parameters
 from crisptree.cli.rows import takes_images
 from crisptree.cli.training import train
 from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
+from crisptree.encoding.errors import TableError, counted
 from crisptree.estimators.parameters import SegmenterParameters
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError, counted
 
 app = typer.Typer(
     name="segment",

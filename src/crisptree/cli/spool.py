@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.encoding.errors import TableError
 from crisptree.memory import usable_memory
-from crisptree.tables.errors import TableError
 
 Rows = npt.NDArray[np.float32]
 

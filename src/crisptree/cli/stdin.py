@@ -13,8 +13,8 @@ from typing import Any
 import typer
 
 from crisptree import limits
+from crisptree.encoding.errors import TableError
 from crisptree.files import PIECE
-from crisptree.tables.errors import TableError
 
 STDIN = Path("-")
 ENDINGS = {

@@ -17,15 +17,21 @@ from crisptree.cli.dialect import Dialect
 from crisptree.cli.output import Output
 from crisptree.cli.processes import ALONE, Processes
 from crisptree.cli.spool import Spool
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.target_column import (
+    encode_class_labels,
+    is_regression_target,
+    parse_class_labels,
+    read_labels,
+    read_numbers,
+    read_weights,
+)
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
 from crisptree.streams import Batches
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError, listed, meant
-from crisptree.tables.labels import are_numbers, classes_of, numbers_of, read_labels, read_numbers, read_weights
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.source import Source
-from crisptree.tables.survey import Choices, survey
 from crisptree.targets import Gaussians
 
 Rows = npt.NDArray[np.float32]
@@ -39,7 +45,7 @@ class Request:
     data: Path
     target: str | None
     weights: str | None
-    choices: Choices
+    choices: ColumnOptions
     dialect: Dialect
     seed: int
     task: str = "auto"
@@ -77,10 +83,10 @@ class TrainingTable:
 class LabelledTable:
     """A table whose classes are known, and whose rows are encoded when it is known which of them are held out."""
 
-    source: Source
+    source: TableFile
     target: str
     without: set[str]
-    choices: Choices
+    choices: ColumnOptions
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64] | None
     has_numbers: bool = False
@@ -104,7 +110,7 @@ class LabelledTable:
         kept = ~held
         rows = kept if held.any() else None
         features = self.source.features(self.without)
-        preprocessing, notes = survey(
+        preprocessing, notes = profile_table(
             self.source,
             features,
             self.choices,
@@ -114,19 +120,19 @@ class LabelledTable:
             on_batch=read,
         )
         out.note_all(notes)
-        encoder = Encoder(preprocessing, self.source, without=self.without)
+        encoder = RowEncoder(preprocessing, self.source, without=self.without)
         width = preprocessing.n_features
         on_disk = spool is not None and spool.is_for(len(self.y), width)
         if spool is not None and on_disk:
             if not spool.always:
                 size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
-            X, out_of_it = spool.written(encoder.blocks(read), held, width)
+            X, out_of_it = spool.written(encoder.encode_batches(read), held, width)
         else:
             own = np.zeros_like(held)
             own[crew.part(np.flatnonzero(kept))] = True
             wanted = own | held if crew.is_first else own
-            rows_there = encoder.rows(read, None if wanted.all() else wanted)
+            rows_there = encoder.encode_all(read, None if wanted.all() else wanted)
             X, out_of_it = rows_there, rows_there[:0]
             if not np.array_equal(wanted, own):
                 X, out_of_it = rows_there[own[wanted]], rows_there[held[wanted]]
@@ -145,10 +151,10 @@ class LabelledTable:
 class Columns:
     """What the user says about the columns, held to the table that is there."""
 
-    source: Source
+    source: TableFile
     target: str
     weights: str | None
-    choices: Choices
+    choices: ColumnOptions
     task: str
 
     @property
@@ -184,8 +190,8 @@ def read_training(columns: Columns, progress: ProgressDisplay) -> LabelledTable:
     source, target, missing = columns.source, columns.target, columns.choices.missing
     progress.update(f"reading {source.path.name}", source.fraction_read())
     labels = read_labels(source, target, missing)
-    has_numbers = columns.task == "regression" or (columns.task == "auto" and are_numbers(labels))
-    y = read_numbers(source, target, missing) if has_numbers else classes_of(labels, source.path, target)
+    has_numbers = columns.task == "regression" or (columns.task == "auto" and is_regression_target(labels))
+    y = read_numbers(source, target, missing) if has_numbers else parse_class_labels(labels, source.path, target)
     if not len(y):
         raise TableError(f"{source.path} must have rows; it has none.")
     weight = None if columns.weights is None else read_weights(source, columns.weights, missing)
@@ -212,12 +218,12 @@ def read_validation(path: Path, table: TrainingTable, request: Request, out: Out
         labels = truth
     else:
         labels = read_labels(source, name, request.choices.missing)
-        truth = numbers_of(labels, table.classes)
+        truth = encode_class_labels(labels, table.classes)
     if not len(truth) or (not table.has_numbers and truth.min() < 0):
         unknown = (len(truth) and listed(dict.fromkeys(labels[truth < 0]), 5)) or "no rows"
         raise TableError(f"{path} must hold rows of the training's classes; it has {unknown}. Leave such rows out.")
-    encoder = Encoder(table.preprocessing, source, without=[target, *source.columns(request.choices.drop, "--drop")])
-    X = encoder.rows()
+    encoder = RowEncoder(table.preprocessing, source, without=[target, *source.columns(request.choices.drop, "--drop")])
+    X = encoder.encode_all()
     out.note_all(encoder.notes())
     return X, truth
 
@@ -289,7 +295,7 @@ def held_rows(y: npt.NDArray[Any], share: float, seed: int, *, has_numbers: bool
     return held
 
 
-def _checked(source: Source, choices: Choices) -> Choices:
+def _checked(source: TableFile, choices: ColumnOptions) -> ColumnOptions:
     """What the user says about the columns, each of them by its own name."""
     named: dict[str, Any] = {}
     for name in ("drop", "categorical", "numeric", "id"):

@@ -22,7 +22,7 @@ from crisptree import limits
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.files import checked_size
 from crisptree.persistence.writing import written_whole
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 TIMEOUT = 30.0
 """Seconds without a byte before the server counts as silent."""
@@ -192,10 +192,10 @@ class _Download:
             return urllib.request.urlopen(request, timeout=TIMEOUT)
         except urllib.error.HTTPError as error:
             error.close()
-            said = visible(str(error.reason))[:200]
+            said = sanitize(str(error.reason))[:200]
             raise DownloadError(f"the server answered {error.code} ({said}) for {self.url}. {by_hand}") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            said = visible(str(getattr(error, "reason", error)))[:200]
+            said = sanitize(str(getattr(error, "reason", error)))[:200]
             raise DownloadError(
                 f"{self.url} cannot be reached ({said}). Is this machine connected? {by_hand}"
             ) from error
@@ -204,7 +204,7 @@ class _Download:
         try:
             return bytes(response.read1(PIECE))
         except (OSError, ValueError, http.client.HTTPException) as error:
-            said = visible(str(error))[:200]
+            said = sanitize(str(error))[:200]
             raise DownloadError(f"the connection to {self.url} broke ({said}). Try again.") from error
 
 

@@ -13,8 +13,8 @@ from crisptree.datasets.dataset import Dataset, in_parts
 from crisptree.datasets.errors import DataFormatError
 from crisptree.datasets.places import StrPath, locate
 from crisptree.datasets.reading import AGAIN, read_bytes
+from crisptree.encoding.array_files import read_libsvm_batches
 from crisptree.files import reading
-from crisptree.libsvm import read_pieces
 
 
 def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
@@ -87,11 +87,11 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
     text = io.BytesIO(read_bytes(path))
     blocks, labels = [np.zeros((0, n_features), dtype=np.float32)], list[str]()
     with reading(path, DataFormatError, "LIBSVM file", AGAIN):
-        for piece in read_pieces(text):
+        for piece in read_libsvm_batches(text):
             if piece.n_features > n_features:
                 raise ValueError(f"it must have {n_features} features at most, not a feature {piece.n_features:,}")
             with np.errstate(over="ignore"):  # what is too large for single precision is not finite, see below
-                blocks.append(piece.dense(n_features).astype(np.float32))
+                blocks.append(piece.to_dense(n_features).astype(np.float32))
             labels += piece.labels
     X = np.concatenate(blocks)
     if not np.isfinite(X).all():

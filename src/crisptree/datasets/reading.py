@@ -15,8 +15,8 @@ import numpy.typing as npt
 from crisptree import limits
 from crisptree.datasets import lzw
 from crisptree.datasets.errors import DataFormatError
+from crisptree.encoding.array_files import read_npz
 from crisptree.files import read_all, read_file, reading
-from crisptree.npz import read_arrays
 
 UNPACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: read_all(gzip.GzipFile(fileobj=io.BytesIO(data)), len(data)),
@@ -78,7 +78,7 @@ def read_compact(path: Path, *names: str) -> list[npt.NDArray[Any]]:
     [(2, 3), (2,)]
     """
     with reading(path, DataFormatError, ".npz file"):
-        arrays = read_arrays(path)
+        arrays = read_npz(path)
         if not set(names) <= set(arrays):
             raise DataFormatError(
                 f"{path} must hold the arrays {', '.join(names)}; it holds {', '.join(arrays) or 'none'}."

@@ -76,7 +76,7 @@ CAPABILITIES = (
         "splits that are no hyperplanes",
         "split={split!r}",
         lambda v: not HYPERPLANES.holds(v["split"]),
-        {"roughness": ZERO, "noise_correlation": ZERO},
+        {"roughness": ZERO},
         "Only hyperplanes have a weight image to smooth. Take split='oblique'.",
     ),
     Capability(
@@ -97,7 +97,7 @@ CAPABILITIES = (
         "`algorithm='non_greedy'`",
         "algorithm={algorithm!r}",
         lambda v: v["algorithm"] == "non_greedy",
-        {"split": HYPERPLANES, "shifts": ZERO, "reanneal": ZERO},
+        {"split": HYPERPLANES, "shifts": ZERO},
         "It bounds the hard loss of hyperplanes on rows as they are, without a steepness.",
     ),
     Capability(
@@ -148,7 +148,7 @@ CAPABILITIES = (
         "rows that are no images",
         "rows that are no images",
         lambda v: v["is_image"] is False,
-        {"roughness": ZERO, "noise_correlation": ZERO, "shifts": ZERO},
+        {"roughness": ZERO, "shifts": ZERO},
         "Say with `image_shape` how a row is an image, e.g. image_shape=(28, 28), or give X as (n, height, width).",
     ),
     Capability(
@@ -176,7 +176,6 @@ CAPABILITIES = (
             "algorithm": values("likelihood"),
             "max_leaf_nodes": NONE,
             "leaves": values("constant"),
-            "reanneal": ZERO,
             "shifts": ZERO,
             "image_shape": NONE,
             "warm_start": FALSE,

@@ -31,8 +31,8 @@ from crisptree.learning.choosing import (
     with_penalty,
     with_shrinkage,
 )
-from crisptree.learning.problem import Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Problem
 
 WIDTHS = (0.0, 0.3, 0.7, 1.4)
 IMAGE_WIDTHS = (0.0, 0.5, 1.0, 1.5)
@@ -240,7 +240,6 @@ class Search:
         parameters = closed(self.parameters, values, self.image_shape, is_sparse=self.is_sparse) | {
             "max_depth": values["max_depth"],
             "early_stopping": False,
-            "reanneal": 0,
         }
         spec = Spec.of(
             parameters,

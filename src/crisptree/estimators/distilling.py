@@ -15,12 +15,11 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.distributed import check_alone
+from crisptree.encoding.containers import as_table, materialize
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.streams import refuse_batches
-from crisptree.tables.containers import materialize
-from crisptree.tables.table import table_of
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
 from crisptree.targets.labels import class_numbers
 from crisptree.targets.regression import check_numbers
@@ -286,7 +285,7 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
                 f"{n_copies}. Leave it 'auto', or distill from numbers, with the teacher in a Pipeline behind what "
                 "makes them."
             )
-        return np.zeros((table_of(X).num_rows, 0), dtype=np.float32)
+        return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
     values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
     known = getattr(teacher, "n_features_in_", None)
     if known is not None and values.ndim == 2 and values.shape[1] != known:

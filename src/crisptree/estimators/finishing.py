@@ -10,7 +10,7 @@ from crisptree.inference.shrinking import chosen_strength, shrunk
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 def is_judged(parameters: Mapping[str, Any]) -> bool:

@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.rows import RawRows, learn_scaling
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
@@ -25,12 +28,9 @@ from crisptree.inference.statistics import SomeTree
 from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
-from crisptree.rows.base import RawRows, learned_scaling
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.tree import Tree
@@ -122,7 +122,7 @@ class ArrayDataset(Dataset):
         return self.is_sparse or not self.target.has_axis_splits
 
     def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return learned_scaling(self.data.X, self.data.weight, kind, n_jobs)
+        return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
     def problem(self, scaling: Scaling, held: Part | None) -> Problem:
         return problem_of(self.data, scaling, held)

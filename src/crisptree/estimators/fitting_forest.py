@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
+from crisptree.data.rows import learn_scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging, number_of
 from crisptree.estimators.capabilities import MIXED
 from crisptree.estimators.choices import THRESHOLDS, closed, is_open, scale_of
@@ -27,10 +29,8 @@ from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.learning.choosing import Trial
 from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
-from crisptree.rows.base import learned_scaling
-from crisptree.rows.sparse import SparseRows
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Target
 
 Doubles = npt.NDArray[np.float64]
@@ -126,7 +126,7 @@ def fit_forest_rows(
     def scaled(scale: str | None) -> Problem:
         if earlier is not None:
             return problem_of(data, earlier.trees[0].statistics.scaling, validation)
-        scaling = learned_scaling(data.X, data.weight, scale, n_jobs)
+        scaling = learn_scaling(data.X, data.weight, scale, n_jobs)
         if parameters["shifts"]:
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crisptree.data.images import Canvas, WindowView
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.finishing import is_judged
 from crisptree.estimators.fitting import Trained, fit_problem, in_units_of_y
 from crisptree.estimators.image_validation import Image, KnownPixels
 from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
-from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
 from crisptree.learning.history import Ending
-from crisptree.learning.problem import Part, Problem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 
 
 class KnownImages(NamedTuple):

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.holdout import and_copies, hold_out, own_rows
 from crisptree.learning.choosing import Fold
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.task import Part, Problem
 
 FEWEST_ROWS = 60
 FEWEST_JUDGES = 20

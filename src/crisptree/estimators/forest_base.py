@@ -32,11 +32,11 @@ from crisptree.inference.forest import CrispForest
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.learning.choosing import Trial
     from crisptree.learning.history import EpochRecord
     from crisptree.persistence.model_file import Sections
-    from crisptree.tables.table_encoder import TableEncoder
 
 
 class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):

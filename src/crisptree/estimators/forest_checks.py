@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging
-from crisptree.rows.sparse import SparseRows
 
 if TYPE_CHECKING:
     from crisptree.estimators.validation import TrainingData

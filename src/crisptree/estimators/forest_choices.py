@@ -22,8 +22,8 @@ from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
 from crisptree.learning.choosing import Fold, Trial
 from crisptree.learning.forest import Bag, fit_forest
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Gaussians
 
 Doubles = npt.NDArray[np.float64]

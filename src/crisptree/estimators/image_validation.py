@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
-from crisptree.images import WindowView, normalised
+from crisptree.data.images import WindowView, normalise_image
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.tensors import detach
@@ -33,7 +33,7 @@ class Images:
 
     def normalised(self) -> Images:
         """Every image by its own mean and spread."""
-        return replace(self, images=[normalised(image) for image in self.images])
+        return replace(self, images=[normalise_image(image) for image in self.images])
 
     def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
         """One result per image, in the form in which the images came."""

@@ -19,13 +19,15 @@ from crisptree.estimators.validation import check_validation
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.simplifying import simplify
+from crisptree.learning.simplification import simplify
+from crisptree.learning.task import Part, Problem
+from crisptree.one_thread import one_thread
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
 
 
+@one_thread()
 def simplify_tree(
     estimator: Any,
     X: Any,
@@ -66,7 +68,7 @@ def simplify_tree(
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.choices import scale_of
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.estimators.surveys import Survey
-from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.streams import Batches
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.learning.problem import Part
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.learning.sources.batches import Totals
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
+from crisptree.learning.task import Part
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding, TargetStatistics

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES
+from crisptree.blocks import n_threads
+from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
@@ -25,11 +26,9 @@ from crisptree.estimators.images import image_shape_of
 from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
-from crisptree.learning.distributed.rows import Shards, joined
-from crisptree.learning.distributed.survey import Survey
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.distributed.rows import Shards, Survey, joined
 from crisptree.learning.sources.shards import ShardedProblem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.targets.weights import check_sample_weight, check_total_weight, sum_weights
@@ -71,8 +70,8 @@ def fit_together(
     group = ProcessGroup()
     group.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards))
     _check_same(group, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards})
-    if parameters["n_jobs"] is None:  # processes of one machine share its cores
-        parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    # Processes of one machine share its cores.
+    parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
     given = group.agreed(lambda: _own_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, given)
@@ -163,9 +162,9 @@ def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
 
 def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
     """The rows of this process, checked; there may be none."""
+    from crisptree.encoding.containers import materialize
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
-    from crisptree.tables.containers import materialize
 
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):

@@ -12,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from crisptree.encoding.containers import as_table, convert_records, get_column_labels, materialize
+from crisptree.encoding.errors import listed
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.capabilities import check_capabilities
 from crisptree.estimators.constraints import preprocessing_of_rows
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
@@ -25,10 +28,6 @@ from crisptree.estimators.table_rows import (
 )
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
-from crisptree.tables.containers import materialize
-from crisptree.tables.errors import listed
-from crisptree.tables.table import column_labels, columns_of_records, table_of
-from crisptree.tables.table_encoder import TableEncoder
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.targets.labels import check_utf8
@@ -36,8 +35,8 @@ from crisptree.targets.weights import check_sample_weight, rescale_weights, weig
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
-    from crisptree.rows.sparse import SparseRows
+    from crisptree.data.sparse import SparseRows
+    from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
@@ -68,7 +67,7 @@ class TrainingData:
     @property
     def part(self) -> Part:
         """The rows as training takes them."""
-        from crisptree.learning.problem import Part
+        from crisptree.learning.task import Part
 
         return Part(self.X, self.y, self.weight)
 
@@ -82,7 +81,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
-    X = columns_of_records(X)
+    X = convert_records(X)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
         return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
@@ -103,7 +102,7 @@ def _rows_of_columns(estimator: Any, columns: Mapping[Any, Any]) -> npt.NDArray[
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
-    table = table_of({name: columns[name] for name in names})
+    table = as_table({name: columns[name] for name in names})
     with np.errstate(over="ignore"), _naming_columns(estimator, {name: columns[name] for name in names}):
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
         return np.asarray(check_array(rows, dtype=np.float32, order="C"))
@@ -150,13 +149,13 @@ def check_fit_rows(
     X = as_rows(X, image_shape)
     if reset:
         check_utf8([_name_of(y)], "the name of y")
-        remember(estimator, "column_labels_", column_labels(X))
+        remember(estimator, "column_labels_", get_column_labels(X))
         remember(estimator, "target_name_", _name_of(y))
     X = estimator.in_training_order(X)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
         if reset:
-            encoder.named_target(_name_of(y))
+            encoder.set_target_name(_name_of(y))
         # Rows that weigh nothing, which the encoder has not seen, may have holes where no other row has.
         X = encoder.encoded(X, fill=reset)
     else:
@@ -302,7 +301,7 @@ def check_validation(
     may_be_soft: bool = False,
 ) -> Part:
     """Check the explicit validation rows, all of one weight, and encode their y."""
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
     X, y = validation_pair(validation)
     X = check_rows(estimator, X)

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.summation import linear_scores
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from crisptree.data.rows import learn_scaling
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.cutting import cut
 from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
-from crisptree.rows.base import learned_scaling
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 
 Doubles = npt.NDArray[np.float64]
 
@@ -79,7 +78,7 @@ class Fold:
     def rescaled(self, scale: str | None, n_jobs: int | None) -> Fold:
         """The same rows on another scale."""
         rows = self.problem.training
-        scaling = learned_scaling(rows.X, rows.weight, scale, n_jobs)
+        scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
         return replace(self, problem=Problem(rows, scaling, self.problem.target))
 
 
@@ -101,13 +100,12 @@ def try_depths(values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> lis
 def _judged(values: dict[str, Any], trees: list[CrispTree], folds: Sequence[Fold], n_jobs: int | None) -> Trial:
     scores = []
     for tree, fold in zip(trees, folds, strict=True):
-        leaf = route_rows(tree, fold.held.X, n_jobs)
+        leaf, target = route_rows(tree, fold.held.X, n_jobs), fold.problem.target
         if isinstance(tree, FlatTree) and tree.is_linear:
-            answers = tree.meaning.answers(tree.scaled_values(leaf, fold.held.X))
-            scores.append(np.asarray(fold.problem.target.agreement(answers, fold.held.y), dtype=np.float64))
-            continue
-        parts = (torch.from_numpy(part) for part in (tree.leaves, leaf, fold.held.y))
-        scores.append(fold.problem.target.score(*parts).double().numpy())
+            score = target.agreement(tree.meaning.answers(tree.scaled_values(leaf, fold.held.X)), fold.held.y)
+        else:
+            score = target.score(tree.leaves, leaf, fold.held.y)
+        scores.append(np.asarray(score, dtype=np.float64))
     weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees if isinstance(tree, FlatTree))
     leaves = sum(tree.structure.n_leaves for tree in trees)
     held = np.concatenate([fold.held.weight for fold in folds])

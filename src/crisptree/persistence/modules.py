@@ -11,12 +11,14 @@ import numpy as np
 import torch
 
 from crisptree.inference.flat import CrispTree
+from crisptree.one_thread import one_thread
 from crisptree.persistence.arrays import Arrays
 from crisptree.persistence.errors import ModelFileError
 from crisptree.splits import MODULES, Factory, ModuleSplits
 from crisptree.tree import ModuleTree
 
 
+@one_thread()
 def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, Any], Arrays]:
     """What a file says of the modules, and their stacked parameters."""
     if not isinstance(tree, ModuleTree):
@@ -27,6 +29,7 @@ def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, An
     return {"name": name, "input_shape": list(tree.splits.input_shape)}, arrays
 
 
+@one_thread()
 def read_splits(
     parameters: Arrays, sizes: Mapping[str, int], module: Any, split: Factory | None, path: str | PathLike[str]
 ) -> ModuleSplits:
