@@ -47,7 +47,9 @@ ALLOWED = {
     "export": {"structure", "inference", "inspection", "targets", "persistence"},
     "plots": {"structure", "inference", "inspection", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "inspection", "export"},
+    "selection": {"inference", "learning", "targets", "data", "holdout"},
     "estimators": {
+        "selection",
         *("structure", "data", "inference", "blocks", "holdout"),
         *(
             "persistence",
@@ -78,8 +80,6 @@ EXCEPTIONS = {
     "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
-    "estimators/choices.py": {"learning"},
-    "estimators/folds.py": {"learning"},
     "estimators/fitting.py": {
         "learning",
         "tree",
@@ -87,7 +87,6 @@ EXCEPTIONS = {
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
-    "estimators/forest_choices.py": {"learning"},
     "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"one_thread"},  # inside the guard of every fit
     "estimators/simplifying.py": {"learning", "one_thread"},
@@ -125,6 +124,7 @@ LIBRARIES = {
         "baselines",
         "datasets",
         "inspection",
+        "selection/folds.py",
         "export/sklearn_tree.py",
         "holdout",
         "metrics",
@@ -146,7 +146,9 @@ LIBRARIES = {
     "onnx": {"export/onnx_graph/building.py"},
     "onnxruntime": {"export/onnx_graph/running.py"},
     "PIL": {"datasets/image_files.py"},
-    "urllib": {"datasets/download.py", "cli/data.py"},
+    "urllib": {"datasets/download.py"},
+    "pooch": {"datasets/download.py"},
+    "requests": {"datasets/download.py"},
 }
 
 

@@ -109,6 +109,7 @@ def test_a_file_of_unknown_checksum_is_refused_unless_it_is_asked_for(tmp_path):
 
 
 def test_without_a_network_the_command_fails_with_a_sentence(tmp_path):
+    pytest.importorskip("pooch", reason="needs the extra: pip install crisptree[datasets]")
     answer = run("fetch", "mnist", "--mirror", "http://127.0.0.1:1")
     assert answer.code == 1
     assert "http://127.0.0.1:1/train-images-idx3-ubyte.gz cannot be reached" in answer.said

@@ -11,9 +11,16 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from crisptree.cli.output import PLAIN, table_of, with_flags
-from crisptree.datasets.catalog import CATALOG, Checksum, Publication, PublishedFile
+from crisptree.datasets.catalog import (
+    CATALOG,
+    Checksum,
+    Publication,
+    PublishedFile,
+    find,
+    get_folders,
+    get_homes,
+)
 from crisptree.datasets.download import DownloadError, Receipt, fetch
-from crisptree.datasets.places import folders, homes, look_for
 from crisptree.sanitization import sanitize
 
 app = typer.Typer(name="data", help="See which data sets are here, and download others.", no_args_is_help=True)
@@ -42,7 +49,7 @@ def list_data(
     ]
     columns = ("name", "what it is", "rows", "download", "here")
     console.print(table_of(columns, rows, left=("what it is", "here")))
-    console.print(sanitize(f"Looked for in {', then '.join(map(str, homes(data_home)))}"), **PLAIN)
+    console.print(sanitize(f"Looked for in {', then '.join(map(str, get_homes(data_home)))}"), **PLAIN)
 
 
 @app.command("fetch")
@@ -72,7 +79,7 @@ def fetch_data(
         publication = CATALOG[name]
         if not publication.files:
             console.print(f"{name}: comes with scikit-learn, there is nothing to fetch.")
-        folder = homes(data_home)[0] / name
+        folder = get_homes(data_home)[0] / name
         for file in publication.files:
             address = f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url
             try:
@@ -112,13 +119,13 @@ def _with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool
 def _size_and_place(publication: Publication, data_home: Path | None) -> tuple[str, str]:
     if not publication.files:
         return "–", "comes with scikit-learn"
-    sizes, found = [file.size for file in publication.files], look_for(publication.name, data_home)
+    sizes, found = [file.size for file in publication.files], find(publication.name, data_home)
     size = "size not known" if None in sizes else f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB"
     return size, str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
 
 
 def _described(publication: Publication, data_home: Path | None) -> dict[str, Any]:
-    found = look_for(publication.name, data_home)
+    found = find(publication.name, data_home)
     return {
         "name": publication.name,
         "title": publication.title,
@@ -127,7 +134,7 @@ def _described(publication: Publication, data_home: Path | None) -> dict[str, An
         "here": not publication.files or found is not None,
         "form": found.form if found else None,
         "paths": [str(path) for path in found.paths] if found else [],
-        "looked_in": [str(folder) for folder in folders(publication.name, data_home)] if publication.files else [],
+        "looked_in": [str(folder) for folder in get_folders(publication.name, data_home)] if publication.files else [],
         "files": [_file_described(file) for file in publication.files],
     }
 

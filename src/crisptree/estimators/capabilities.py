@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from crisptree.estimators.constraints import CONSTRAINTS, are_constrained
 from crisptree.estimators.parameters import Parameter
 from crisptree.estimators.rules import Rule, is_whole
-
-MIXED = "mixed"
-"""Splits of regression forests: hyperplanes and thresholds in turn."""
+from crisptree.selection.parameters import MIXED
 
 MAX_BALANCED_DEPTH = 16
 

@@ -310,7 +310,8 @@ class CrispTreeClassifier(
         """The class of every row.  (n, n_features) → (n,)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self.classes_[self.tree_.meaning.answers(self._values(X))]
-        return self.classes_[self.tree_.labels(self.apply(X))]
+        leaf = self.apply(X)  # which says so where nothing is fitted
+        return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""

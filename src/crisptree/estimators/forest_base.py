@@ -16,7 +16,7 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
-from crisptree.estimators.capabilities import MIXED, check_parameters, violations
+from crisptree.estimators.capabilities import check_parameters, violations
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
@@ -29,14 +29,15 @@ from crisptree.estimators.forest_checks import (
 from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
 from crisptree.inference.forest import CrispForest
+from crisptree.selection.parameters import MIXED
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.choosing import Trial
     from crisptree.learning.history import EpochRecord
     from crisptree.persistence.model_file import Sections
+    from crisptree.selection.trials import Trial
 
 
 class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):

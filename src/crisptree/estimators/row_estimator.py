@@ -25,8 +25,8 @@ from crisptree.targets.encoding import TargetEncoding
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.choosing import Trial
     from crisptree.learning.task import Part
+    from crisptree.selection.trials import Trial
 
 
 class RowEstimator(RowParameters, TreeEstimator):

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 
 from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.choices import scale_of
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.estimators.surveys import Survey
 from crisptree.learning.sources.batches import BatchedProblem
 from crisptree.learning.task import Part, Problem
+from crisptree.selection.parameters import resolve_scale
 from crisptree.streams import Batches
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
@@ -77,7 +77,7 @@ def fit_batches(
         "sample of the rows": survey.sample,
         "validation": held,
     }
-    known["device"] = device_text(parameters, data.problem(survey.scaling(scale_of(parameters, None)), None))
+    known["device"] = device_text(parameters, data.problem(survey.scaling(resolve_scale(parameters, None)), None))
     with checkpoints.kept(parameters, known, seed) as seed:
         trained = fit_rows(parameters, data, held, None, {}, seed)
     return Streamed(trained, survey.encoding, survey.n_features)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.learning.sources.batches import Totals
 from crisptree.learning.task import Part
+from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding, TargetStatistics
@@ -21,8 +22,6 @@ Doubles = npt.NDArray[np.float64]
 
 VALUES_AT_ONCE = 2**24
 """Values of a chunk, and of the buffer in which rows are shuffled: 64 MB of each."""
-
-ROWS_TO_CHOOSE_BY = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Survey:
     def of(cls, batches: Batches, y_statistics: TargetStatistics, seed: int) -> Survey:
         """The first pass: what y is, how many rows, mean and spread, and some rows to choose by."""
         moments: _Moments | None = None
-        drawn = _Reservoir(ROWS_TO_CHOOSE_BY, np.random.default_rng(seed))
+        drawn = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
         for number, (X, y, weight) in enumerate(batches.one_pass()):
             with _refusing_batches():
                 counted = y_statistics.add(y, weight, f"batch {number} of {batches.name}")

@@ -23,12 +23,12 @@ from crisptree.estimators.checkpoints import digest, told
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
 from crisptree.estimators.images import image_shape_of
-from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
 from crisptree.learning.distributed.rows import Shards, Survey, joined
 from crisptree.learning.sources.shards import ShardedProblem
 from crisptree.learning.task import Part, Problem
+from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.targets.encoding import TargetEncoding
 from crisptree.targets.weights import check_sample_weight, check_total_weight, sum_weights
@@ -255,13 +255,13 @@ def _judges(
 
 def _at_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part | None:
     """Some rows of all shards, for the first process."""
-    found = group.gather_first(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather_first(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
     return None if found is None else joined([part for part in found if part is not None])
 
 
 def _everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part:
     """The same rows for every process."""
-    found = group.gather(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
     return joined([part for part in found if part is not None])
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from crisptree.data.sparse import SparseRows
-from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of
 from crisptree.estimators.progress import recording
@@ -18,6 +17,7 @@ from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.task import Problem
+from crisptree.selection.parameters import apply_selected
 
 
 def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tuple[CrispTree, list[EpochRecord]]:
@@ -25,7 +25,7 @@ def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tu
     earlier = estimator.tree_
     given = by_number(estimator.get_params(deep=False), estimator)
     chosen, is_sparse = estimator.__dict__.get("chosen_", {}), isinstance(data.X, SparseRows)
-    parameters = closed(given, chosen, data.image_shape, is_sparse=is_sparse)
+    parameters = apply_selected(given, chosen, data.image_shape, is_sparse=is_sparse)
     if grow:
         parameters["max_depth"] = estimator.max_depth  # a choice of less was one for the first rows
     parameters |= {"grow": "keep", "early_stopping": False}

@@ -1,4 +1,4 @@
-"""What trees and forests of numbers choose by themselves."""
+"""Model selection of regression trees and forests."""
 
 from dataclasses import replace
 
@@ -9,13 +9,14 @@ from sklearn.datasets import make_friedman3
 import crisptree
 from crisptree import CrispForestRegressor, CrispTreeRegressor
 from crisptree.data.rows import learn_scaling
-from crisptree.estimators import choices
-from crisptree.estimators.choices import Search
-from crisptree.estimators.folds import folds_of
-from crisptree.estimators.forest_choices import Answers
-from crisptree.learning.choosing import Trial
 from crisptree.learning.linear_leaves import PENALTIES, best_penalty
 from crisptree.learning.task import Part, Problem
+from crisptree.selection import candidates
+from crisptree.selection.candidates import try_finalists
+from crisptree.selection.evaluators import EnsemblePredictions, TreeEvaluator
+from crisptree.selection.folds import make_folds
+from crisptree.selection.search import CandidateSearch
+from crisptree.selection.trials import Trial
 from crisptree.targets import Gaussians
 from tests.estimators.forests import QUICK, regressor
 from tests.toys import plain_regressor
@@ -23,27 +24,27 @@ from tests.toys import plain_regressor
 X, y = make_friedman3(240, noise=0.1, random_state=0)
 
 
-def said_by(trees, noise, rng, y, bias):
-    """What so many trees say, each wrong in its own way and all wrong in the same."""
-    said = y + bias + noise * rng.normal(size=(trees, *y.shape))
-    return Answers(said.mean(axis=0), said.var(axis=0, ddof=1), y)
+def predict(n_trees, noise, rng, y, bias):
+    """Predictions of trees with independent errors and a shared one."""
+    predicted = y + bias + noise * rng.normal(size=(n_trees, *y.shape))
+    return EnsemblePredictions(predicted.mean(axis=0), predicted.var(axis=0, ddof=1), y, n_trees)
 
 
 def test_a_few_trees_tell_how_good_many_would_be():
     rng = np.random.default_rng(0)
     y, bias = rng.normal(size=(20_000, 1)), 0.3
-    few, many = (said_by(trees, 1.0, rng, y, bias) for trees in (5, 25))
-    expected = many.scores(Gaussians(1), 25, 25).mean()
-    assert few.scores(Gaussians(1), 5, 5).mean() < expected - 0.1
-    assert few.scores(Gaussians(1), 5, 25).mean() == pytest.approx(expected, abs=0.02)
+    few, many = (predict(trees, 1.0, rng, y, bias) for trees in (5, 25))
+    expected = many.score(Gaussians(1), 25).mean()
+    assert few.score(Gaussians(1), 5).mean() < expected - 0.1
+    assert few.score(Gaussians(1), 25).mean() == pytest.approx(expected, abs=0.02)
 
 
 def test_a_few_trees_of_two_kinds_tell_how_good_a_mixture_would_be():
     rng = np.random.default_rng(1)
     y, shared = rng.normal(size=(20_000, 1)), rng.normal(size=(20_000, 1))
-    one, other = said_by(5, 0.5, rng, y, 0.6 * shared), said_by(5, 1.0, rng, y, -0.4 * shared)
-    together = one.mixed_with(other).scores(Gaussians(1), 10, 24).mean()
-    halves = [said_by(12, 0.5, rng, y, 0.6 * shared).mean, said_by(12, 1.0, rng, y, -0.4 * shared).mean]
+    one, other = predict(5, 0.5, rng, y, 0.6 * shared), predict(5, 1.0, rng, y, -0.4 * shared)
+    together = one.mix_with(other).score(Gaussians(1), 24).mean()
+    halves = [predict(12, 0.5, rng, y, 0.6 * shared).mean, predict(12, 1.0, rng, y, -0.4 * shared).mean]
     assert together == pytest.approx(Gaussians(1).agreement(sum(halves) / 2, y).mean(), abs=0.02)
 
 
@@ -102,35 +103,59 @@ def problem():
     return Problem(part, learn_scaling(part.X, part.weight, "feature", 1), Gaussians(1))
 
 
-def test_kinds_that_are_close_are_tried_once_more_on_more_folds(monkeypatch):
-    rng = np.random.default_rng(0)
-    whole = problem()
-    search = Search(CrispTreeRegressor().get_params(), folds_of(whole, 0), None, 0, lambda trial: None)
-    noise, even = rng.normal(size=len(y)), np.ones(len(y))
+class RecordedEvaluator(TreeEvaluator):
+    """Gives known trials instead of training trees."""
+
+    def __init__(self, parameters, trial):
+        super().__init__(parameters)
+        self.trial = trial
+
+    def evaluate(self, values, spec, folds):
+        return [self.trial(values, len(folds))]
+
+
+def search_of(trial=None, **changes):
+    """A search of a regression tree in three folds."""
+    parameters = CrispTreeRegressor(**changes).get_params()
+    search = CandidateSearch(parameters, problem(), RecordedEvaluator(parameters, trial), None, 0)
+    search.folds = make_folds(search.problem, 0, n_folds=3)
+    return search
+
+
+def run_round(search, candidates):
+    for values in candidates(search):
+        search.evaluate(search.complete(values))
+
+
+def test_close_families_are_tried_once_more_in_five_folds():
+    noise, even = np.random.default_rng(0).normal(size=len(y)), np.ones(len(y))
     noise -= noise.mean()
 
     def trial(score, **values):
         return Trial({"max_depth": 8} | values, score + 2 * noise * values["l1"], even, 9.0, 9.0)
 
+    n_folds = []
+
+    def evaluate(values, n):
+        n_folds.append(n)
+        return trial(0.8 - values["l1"] - 0.01 * n, **values)
+
+    search = search_of(evaluate)
     search.trials = [
         trial(0.70, split="oblique", l1=0.0),
         trial(0.71, split="oblique", l1=0.1),
         trial(0.70, split="axis", l1=0.2),
         trial(0.20, split="axis", l1=0.3, finetune_epochs=0),
     ]
-    monkeypatch.setattr(
-        Search, "judged", lambda self, values, spec, folds: trial(0.8 - values["l1"] - 0.01 * len(folds), **values)
-    )
-    search.finals(folds_of(whole, 0, n_folds=5))
-    again = search.trials[4:]
-    assert sorted(one.values["l1"] for one in again) == [0.0, 0.1, 0.2]
-    assert all(len(search._folds(one.values)) == 5 for one in again)
+    run_round(search, try_finalists)
+    assert sorted(one.values["l1"] for one in search.compared) == [0.0, 0.1, 0.2]
+    assert n_folds == [5, 5, 5]
     assert search.best.values["l1"] == 0.0
     assert search.best.score == pytest.approx(0.75)
 
 
-def test_thresholds_as_they_are_found_win_close_finals():
-    search = Search(CrispTreeRegressor(shrinkage=0.0).get_params(), folds_of(problem(), 0), None, 0, lambda trial: None)
+def test_thresholds_as_cart_finds_them_win_close_final_rounds():
+    search = search_of(shrinkage=0.0)
     noise, even = np.random.default_rng(0).normal(size=len(y)), np.ones(len(y))
     planes = Trial({"max_depth": 8, "split": "oblique"}, np.full(len(y), 0.7), even, 9.0, 9.0)
     near, far = (
@@ -138,32 +163,31 @@ def test_thresholds_as_they_are_found_win_close_finals():
         for depth, lower in ((7, 0.69 - 0.3 * noise.mean()), (8, 0.6))
     )
     for found, trials in ((near, [planes, near, far]), (planes, [planes, far])):
-        search.trials, search.last = [far, *trials], 1
-        assert search.choice() == found.values
-    search.last = 0
-    assert search.choice() == planes.values
+        search.trials, search.n_preliminary = [far, *trials], 1
+        assert search.evaluator.select(search) == found.values
+    search.n_preliminary = 0
+    assert search.evaluator.select(search) == planes.values
 
 
-def test_one_kind_that_is_far_ahead_is_not_tried_again():
-    whole = problem()
-    search = Search(CrispTreeRegressor().get_params(), folds_of(whole, 0), None, 0, lambda trial: None)
+def test_a_family_that_is_far_ahead_is_not_tried_again():
+    search = search_of()
     first = Trial({"max_depth": 8, "split": "oblique", "l1": 0.0}, np.full(len(y), 0.7), np.ones(len(y)), 9.0, 9.0)
     search.trials = [first, replace(first, values=first.values | {"l1": 0.1}, row_scores=np.full(len(y), 0.6))]
-    search.finals(folds_of(whole, 0, n_folds=5))
+    run_round(search, try_finalists)
     assert len(search.trials) == 2
     assert search.best is first
 
 
-def test_only_few_numbers_in_constant_leaves_have_finals(monkeypatch):
+def test_only_regression_in_constant_leaves_on_few_rows_has_a_final_round(monkeypatch):
     asked = []
-    monkeypatch.setattr(choices.Search, "finals", lambda self, folds: asked.append(len(folds)))
+    monkeypatch.setattr(candidates, "find_finalists", lambda trials: asked.append(len(trials)) or [])
     brief = {"epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 2, "random_state": 0}
     rows, numbers = make_friedman3(520, random_state=0)
     CrispTreeRegressor(**brief).fit(rows, numbers)
-    assert asked == [5]
+    assert len(asked) == 1
     CrispTreeRegressor(**brief, leaves="linear").fit(rows, numbers)
     CrispTreeRegressor(**brief).fit(X, y)
-    assert asked == [5]
+    assert len(asked) == 1
 
 
 def test_few_rows_draw_the_models_of_leaves_together():
