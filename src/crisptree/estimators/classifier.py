@@ -317,7 +317,8 @@ class CrispTreeClassifier(
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
-        return self.tree_.leaf_values(self.apply(X))
+        leaf = self.apply(X)
+        return self.tree_.leaf_values(leaf)
 
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""

@@ -1,7 +1,8 @@
-"""What files say is shown on terminals and in drawings, never obeyed; spreadsheets can be kept from computing it."""
+"""Messages name flags, and terminals get no control sequences."""
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -12,6 +13,8 @@ import pyarrow.csv
 import pytest
 
 from crisptree import export, plots
+from crisptree.cli.output import with_flags
+from crisptree.encoding.errors import TableError
 from crisptree.sanitization import sanitize
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import text
@@ -139,3 +142,34 @@ def test_without_the_guard_cells_are_as_they_are_and_other_formats_have_none(for
     answer = run("predict", model, table, "--csv-guard", "-o", tmp_path / "out.parquet")
     assert answer.code == 2
     assert "--csv-guard is for .csv and .tsv" in answer.said
+
+
+@pytest.mark.parametrize(
+    ("remedy", "flag"),
+    [
+        ("drop=['id']", "--drop id"),
+        ("drop=['the id']", "--drop 'the id'"),
+        (f"drop={['a`b']}", "--drop 'a`b'"),
+        (f"drop={['it is *', 'x'][:1]}", "--drop 'it is *'"),
+        (f"""drop={["the owner's"]}""", """--drop 'the owner'"'"'s'"""),
+        ("max_categories=1000", "--max-categories 1000"),
+        (r"delimiter='\t'", r"--delimiter '\t'"),
+        ("unverified=True", "--unverified"),
+        ("drop=['id', 'the date']", "--drop 'id,the date'"),
+        ("drop=['a,b', 'c']", "--drop a,b --drop c"),
+        ("decimal=','", "--decimal ','"),
+        ("unit=['%']", "--unit '%'"),
+    ],
+)
+def test_a_remedy_is_a_parameter_in_the_library_and_a_flag_in_the_shell(remedy, flag):
+    assert with_flags(f"say `{remedy}`, or `{remedy}`.") == f"say {flag}, or {flag}."
+
+
+def test_other_messages_stay_as_they_are():
+    for message in ("drop=['id']", "a note", "`drop`", "`drop=id`", "`a=b` and `drop=['id'`"):
+        assert with_flags(message) == message
+
+
+def test_an_error_keeps_its_remedies_on_the_way_from_another_process():
+    error = pickle.loads(pickle.dumps(TableError("say `drop=['id']`.")))
+    assert with_flags(str(error)) == "say --drop id."

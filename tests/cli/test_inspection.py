@@ -1,14 +1,16 @@
-"""plot and report: what is made to be looked at."""
+"""inspect, plot and report."""
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import crisptree
 from tests.cli.running import QUICK, done, run
 from tests.encoding.writers import write
 from tests.report.conftest import data_of, unpacked
-from tests.toys import clouds
+from tests.toys import clouds, plain_tree
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
@@ -36,7 +38,7 @@ def test_wrong_use_of_plot_is_said(shop, tmp_path):
         (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
         (
             ("-o", tmp_path / "t.png", "--kind", "confusion"),
-            "--kind confusion and regions and residuals go with --data, and no others; got confusion",
+            "--data is for, and needed by, --kind confusion, regions, residuals; got confusion",
         ),
         (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
     ):
@@ -55,3 +57,51 @@ def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
     assert samples["ids"] == [str(row + 1) for row in unpacked(samples["row"])]
     assert [path.name for path in tmp_path.iterdir()] == ["a report.html"]
     assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").code == 2
+
+
+def test_inspection_tells_what_the_file_holds(shop):
+    said = json.loads(done("inspect", shop.model, "--json").raw)
+    model = crisptree.load(shop.model)
+    assert said["kind"] == "CrispTreeClassifier"
+    assert said["classes"] == ["no", "yes"]
+    assert said["class_counts"] == model.tree_.statistics.node_counts[0].tolist()
+    assert (said["depth"], said["leaves"]) == (model.get_depth(), model.get_n_leaves())
+    assert said["bytes"] == shop.model.stat().st_size
+    assert said["density"] == 1.0
+    assert 0 < said["mean_path"] <= 2
+    shares = {entry["column"]: entry["share"] for entry in said["importances"]}
+    assert set(shares) <= {"age", "income", "color", "member"}
+    assert sum(shares.values()) == pytest.approx(1)
+    stored = said["preprocessing"]
+    assert (stored["version"], stored["target"], stored["left_out"]) == (1, "buys", {"id": "dropped"})
+    assert stored["columns"][2]["categories"] == ["blue green", "grün", "rot"]
+    assert set(said["changed"]) == {
+        "max_depth",
+        "epochs",
+        "finetune_epochs",
+        "random_state",
+        *("split", "algorithm", "l1", "input_noise", "shrinkage"),
+    }
+    people = done("inspect", shop.model).said
+    for words in ("format 1", "max_depth=2", "share of the gain", "own feature", "left out: 'id' (dropped)"):
+        assert words in people
+
+
+def test_models_without_preprocessing_and_with_modules_are_inspected(tmp_path):
+    X, y = clouds(40, n_features=256, n_classes=2)
+    model = plain_tree(split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0)
+    model.fit(X, y).save(tmp_path / "m.crisp")
+    answer = done("inspect", tmp_path / "m.crisp")
+    assert "(modules)" in answer.said
+    assert "images of 16 × 16" in answer.said
+    assert "No preprocessing" in answer.said
+    np.savez(tmp_path / "t.npz", X=X.reshape(40, 16, 16))
+    lines = done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "--explain").raw.splitlines()
+    assert [int(line.split(",")[0]) for line in lines[1:]] == model.predict(X).tolist()
+
+
+def test_a_table_of_many_columns_is_inspected_in_short(tmp_path):
+    X, y = clouds(40, n_features=40)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
+    assert "and 10 more columns; --json has all" in done("inspect", tmp_path / "m.crisp").said

@@ -1,3 +1,5 @@
+"""The commands data and demo."""
+
 import dataclasses
 import hashlib
 import json
@@ -7,9 +9,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import crisptree.cli.data
+import crisptree
+import crisptree.cli.datasets
 from crisptree.cli.app import app
-from crisptree.datasets import LOADERS, load_sensit
+from crisptree.datasets import LOADERS, load_digits, load_sensit
 from crisptree.datasets.catalog import CATALOG, Checksum
 from tests.datasets.writers import write_libsvm
 
@@ -120,7 +123,7 @@ def test_an_interrupt_ends_the_command_and_leaves_nothing(site, tmp_path, monkey
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crisptree.cli.data, "fetch", interrupted)
+    monkeypatch.setattr(crisptree.cli.datasets, "fetch", interrupted)
     answer = run("fetch", "sensit")
     assert answer.code == 130
     assert "stopped; of combined.bz2 nothing was kept" in answer.said
@@ -132,8 +135,31 @@ def test_digits_need_not_be_fetched():
     assert "nothing to fetch" in answer.said
 
 
-def test_wrong_use_ends_with_code_2():
+def test_wrong_use_of_data_ends_with_code_2():
     assert "known are digits, mnist" in run("fetch", "imagenet").said
     assert run("fetch", "imagenet").code == 2
     assert run("fetch").code == 2
     assert run("fetch", "mnist", "--mirror", "gopher://here").code == 2
+
+
+def test_the_demo_trains_prints_both_trees_and_writes_a_model_and_a_picture(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--depth", "2", "-o", str(tmp_path / "my demo")])
+    assert result.exit_code == 0, result.output
+    for word in ("greedy", "finetuned", "train hard", "test soft", "depth 2", "4 leaves", "splits on average"):
+        assert word in result.output
+    model = crisptree.load(tmp_path / "my demo" / "digits.crisp")
+    digits = load_digits()
+    assert model.score(digits.X_test, digits.y_test) > 0.35  # four leaves can name at most four of ten digits
+    picture = (tmp_path / "my demo" / "tree.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert str(tmp_path / "my demo" / "tree.png") in result.output.replace("\n", "")
+
+
+def test_the_version_is_printed():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.output.strip() == f"crisptree {crisptree.__version__}"
+
+
+def test_wrong_use_of_demo_ends_with_code_2():
+    assert CliRunner().invoke(app, ["demo", "--depth", "99"]).exit_code == 2
+    assert CliRunner().invoke(app, ["dance"]).exit_code == 2

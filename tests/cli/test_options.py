@@ -1,10 +1,12 @@
+"""Flags made from the table of parameters."""
+
 import json
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from crisptree.cli.parameters import parameter_options, with_parameters
+from crisptree.cli.options import parameter_options, with_options
 from crisptree.estimators.parameters import (
     ClassifierParameters,
     Declared,
@@ -34,7 +36,7 @@ def run(*arguments, command=None):
     app = typer.Typer()
 
     @app.command()
-    @with_parameters(Toy)
+    @with_options(Toy)
     def toy(name: str, *, parameters: dict, again: bool = False):
         typer.echo(json.dumps([name, parameters, again]))
         if command:
@@ -109,7 +111,7 @@ def test_commands_have_every_flag_that_is_declared(estimator, command, without):
 def test_limits_and_patience_are_flags(name, flag, text, value):
     option = parameter_options(ClassifierParameters)[name]
     assert option.declared.flag == flag
-    found = option.value(text)
+    found = option.parse(text)
     assert (found, type(found)) == (value, type(value))
     with pytest.raises(ValueError, match=f"`{name}` must be"):
-        option.value("-1")
+        option.parse("-1")

@@ -1,4 +1,4 @@
-"""Tables from stdin, and files that are there."""
+"""Tables from stdin and in other formats, and existing files."""
 
 import gzip
 
@@ -73,7 +73,7 @@ def test_files_that_are_there_are_kept_unless_the_user_says_force(shop, tmp_path
         path.write_text("precious")
         answer = run(*command, "-o", path)
         assert answer.code == 1
-        assert answer.notes == f"error: {path} is there already, and is kept. Say --force to replace it.\n"
+        assert answer.notes == f"error: {path} already exists and is kept. Use --force to replace it.\n"
         assert path.read_text() == "precious"
         done(*command, "-o", path, "--force")
         assert path.read_bytes() != b"precious"
@@ -83,7 +83,7 @@ def test_the_demo_keeps_what_is_there(tmp_path):
     (tmp_path / "tree.png").write_text("precious")
     answer = run("demo", "-o", tmp_path)
     assert answer.code == 1
-    assert "tree.png is there already" in answer.notes
+    assert "tree.png already exists" in answer.notes
 
 
 def test_numbers_and_letters_of_another_country_are_read_and_predicted(tmp_path):
