@@ -169,6 +169,11 @@ class ModuleTree(CrispTree):
         return np.asarray(self.splits.score(scaled, split).numpy(), dtype=np.float32)
 
     @one_thread()
+    def parameter_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The stacked parameters of the modules, sorted by name: a file that was read gives them in any order."""
+        return {name: value.detach().cpu().numpy() for name, value in sorted(self.splits.parameters.items())}
+
+    @one_thread()
     def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
         return {"splits": self.splits.select(splits.tolist())}
 

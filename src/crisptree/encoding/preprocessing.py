@@ -24,7 +24,7 @@ from crisptree.encoding.containers import TableLike
 from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, meant
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, hint_format
 from crisptree.files import checked_size, reading
-from crisptree.labels import check_utf8
+from crisptree.targets.labels import check_utf8
 
 Rows = npt.NDArray[np.float32]
 
@@ -445,7 +445,7 @@ class RowEncoder:
                 f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
                 f"row {start + int(missing.argmax())} has none."
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             if missing.any():
                 part[missing, 0], part[values.present, 0] = column.mean, found
             else:

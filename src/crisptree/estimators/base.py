@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +17,7 @@ from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
+from crisptree.targets.encoding import TargetEncoding
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
@@ -24,7 +26,17 @@ if TYPE_CHECKING:
 
 
 class KnowsColumns:
-    """An estimator that remembers what the columns of its training were called."""
+    """An estimator that remembers what the columns of its training were called, and what y was."""
+
+    ENCODING: ClassVar[type[TargetEncoding]]
+    """What y is; nothing else in an estimator depends on it."""
+
+    def _fitted_encoding(self, tree: CrispTree) -> TargetEncoding:
+        """The encoding of y that a tree of this estimator was trained with."""
+        return self.ENCODING.of_fitted(self.__dict__, tree)
+
+    def _keep_encoding(self, encoding: TargetEncoding) -> None:
+        self.__dict__.update(encoding.attributes)
 
     def in_training_order(self, X: Any) -> Any:
         """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""
@@ -58,7 +70,8 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         from crisptree.one_thread import one_thread
 
         twin = copy.copy(self)
-        with one_thread():
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
+        with one_thread(), np.errstate(under="ignore"):
             yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}

@@ -17,8 +17,8 @@ from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView, view_model
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.inspection.names import resolve_feature_names
-from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
+from crisptree.targets.labels import label_type
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -116,10 +116,9 @@ class PortableTree:
         shared = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
         if isinstance(tree, FlatTree):
             return cls(*shared, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
-        splits: Any = getattr(tree, "splits", None)
-        arrays = {name: value.detach().cpu().numpy() for name, value in splits.parameters.items()}
+        modules: Any = tree
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
-        return cls(*shared, none, none[:, 0], arrays, (scaling.center, scaling.factor))
+        return cls(*shared, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
 
     @property
     def n_leaves(self) -> int:
@@ -289,7 +288,7 @@ class Portable:
     classes : tuple
         Class labels as Python values: str, int, float or bool. Empty for regression.
     class_type : str
-        The name of their type in ``crisptree.labels``.
+        The name of their type in ``crisptree.targets.labels``.
     inputs : tuple of Input
         The columns of a table, and how they become features.
     feature_names : tuple of str

@@ -258,14 +258,15 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
         scores[rows] = x @ weight[node].T + bias[node]
     if variance is not None:
         return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):  # a class far less likely than the likeliest has probability 0
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def linear_scores(X: Singles, weight: Singles, bias: np.float32) -> Singles:
     """weight · x + bias in the fixed order.  (n, n_features) → (n,)"""
     lanes = np.zeros((len(X), LANES), dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for start in range(0, X.shape[1], LANES):
             terms = X[:, start : start + LANES] * weight[start : start + LANES]
             lanes[:, : terms.shape[1]] += terms

@@ -101,7 +101,7 @@ def route_array(
     """
     if router is None:
         _warn_once()
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             rows = np.asarray(X, dtype=np.float32)
         return None if check_finite and not np.isfinite(rows).all() else route_reference(tree, rows)
     leaves = np.empty(len(X), dtype=np.int64)

@@ -17,15 +17,12 @@ from crisptree.splits import MODULES, Factory, ModuleSplits
 from crisptree.tree import ModuleTree
 
 
-@one_thread()
 def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, Any], Arrays]:
     """Describe the modules of a tree, and return their stacked parameters."""
     if not isinstance(tree, ModuleTree):
         raise TypeError(f"a {type(tree).__name__} cannot be saved to a model file.")
-    # Sorted, because a file that was read gives them in any order.
-    arrays = {name: value.detach().cpu().numpy() for name, value in sorted(tree.splits.parameters.items())}
     name = split if isinstance(split, str) else None
-    return {"name": name, "input_shape": list(tree.splits.input_shape)}, arrays
+    return {"name": name, "input_shape": list(tree.splits.input_shape)}, tree.parameter_arrays()
 
 
 @one_thread()

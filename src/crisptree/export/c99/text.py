@@ -101,7 +101,7 @@ def singles(name: str, values: npt.NDArray[np.float32]) -> CArray:
 
 def rounded(name: str, values: Iterable[float]) -> CArray:
     """Array of numbers rounded to float."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return singles(name, np.array(list(values), dtype=np.float32))
 
 
