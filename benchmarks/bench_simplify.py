@@ -13,7 +13,7 @@ import numpy as np
 from timing import table
 
 from crisptree import CrispTreeClassifier, explain
-from crisptree.explain.nearest import Search
+from crisptree.inspection.counterfactual_search import CounterfactualSearch
 
 TERMS = (50, 20, 10)
 SEARCHES = 200
@@ -65,7 +65,7 @@ def nearest(model: CrispTreeClassifier, X: np.ndarray) -> None:
     seconds = {}
     for name, call in (
         ("predict", lambda row: model.predict(row[None])),
-        ("nearest", lambda row: explain.nearest_other(model, row)),
+        ("nearest", lambda row: explain.find_counterfactual(model, row)),
     ):
         spent = []
         for row in rows:
@@ -75,11 +75,11 @@ def nearest(model: CrispTreeClassifier, X: np.ndarray) -> None:
         seconds[name] = float(np.median(spent))
     solved = []
     for row, leaf in zip(rows, model.apply(rows), strict=True):
-        search = Search(tree, row, tree.labels() != tree.labels(leaf))
-        next(search.landings())
-        solved.append(search.solved)
+        search = CounterfactualSearch(tree, row, tree.labels() != tree.labels(leaf))
+        next(search.iterate_rows())
+        solved.append(search.n_programs)
     print(
-        f"nearest_other: {seconds['nearest'] / seconds['predict']:.0f} times predicting one row; quadratic programmes "
+        f"find_counterfactual: {seconds['nearest'] / seconds['predict']:.0f} times predicting one row; programs "
         f"solved: mean {np.mean(solved):.1f}, most {max(solved)}, of {tree.structure.n_leaves} leaves"
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from crisptree import CrispTreeClassifier
-from crisptree.view.model import without_encoder
+from crisptree.inspection.model_view import strip_encoder
 
 N_ROWS, ROUNDS = 10_000, 60
 TYPES = {"text": "str", "objects": object, "categories": "category"}
@@ -72,7 +72,7 @@ def main() -> None:
         model.fit(frame[:2000], y[:2000])
         names = model.encoder_.get_feature_names_out().tolist()
         means = pd.Series({c.name: c.mean for c in model.encoder_.preprocessing_.columns if c.missing})
-        bare, rows = without_encoder(model), by_pandas(frame, names, means)
+        bare, rows = strip_encoder(model), by_pandas(frame, names, means)
         assert np.array_equal(model.predict(frame), bare.predict(rows))
         seconds = in_turn(
             lambda model=model, frame=frame: model.predict(frame),

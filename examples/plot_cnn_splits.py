@@ -56,8 +56,8 @@ print(f"greedy {model.greedy().score(digits.X_test, digits.y_test):.3f}, ", end=
 print(f"finetuned {model.score(digits.X_test, digits.y_test):.3f} of the test images are right")
 
 # %%
-# Who is to blame? For every error there is one split that turned the wrong way.
-for split, errors, share in explain.blame(model, digits.X_test, digits.y_test).table():
+# Error attribution: the split that is responsible for each error.
+for split, errors, share in explain.attribute_errors(model, digits.X_test, digits.y_test).table():
     print(f"{'split ' + str(split) if split >= 0 else 'no split'}: {errors} ({share:.0%})")
 
 # %%

@@ -124,7 +124,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
     if name == DRAWN:
         draw(model)
     soft = model.classes_[model.soft_predict_proba(test).argmax(axis=1)]
-    blamed = explain.blame(model, test, data.y_test)
+    blamed = explain.attribute_errors(model, test, data.y_test)
     return {
         "row": name,
         "seed": seed,

@@ -13,10 +13,10 @@ import pytest
 
 import crisptree
 from crisptree import ModelFileError, limits
-from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.catalog import DataFormatError
+from crisptree.datasets.files import read_bytes, read_compact
 from crisptree.datasets.image_files import read_images
-from crisptree.datasets.mnist import read_idx
-from crisptree.datasets.reading import read_bytes, read_compact
+from crisptree.datasets.loaders import read_idx
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table

@@ -43,7 +43,7 @@ _HOMES = {
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispPixelRegressor": "crisptree.estimators.pixel_regressor",
     "TableEncoder": "crisptree.encoding.table_encoder",
-    "CrispTreeWarning": "crisptree.warning",
+    "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
     "CheckpointError": "crisptree.learning.journal",
     "ModelFileError": "crisptree.persistence.errors",
@@ -67,10 +67,10 @@ if TYPE_CHECKING:
     from crisptree.estimators.pixel_regressor import CrispPixelRegressor
     from crisptree.estimators.regressor import CrispTreeRegressor
     from crisptree.estimators.segmenter import CrispSegmenter
+    from crisptree.exceptions import CrispTreeWarning
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
-    from crisptree.warning import CrispTreeWarning
 
 
 def __getattr__(name: str) -> Any:

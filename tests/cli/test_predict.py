@@ -284,7 +284,7 @@ def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_mo
     assert wrong.code == 1
     assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.said.split())
     told = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
-    assert "the table of training was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
+    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
 
 
 def test_a_model_of_the_command_line_reads_the_numbers_of_its_table_in_python(tmp_path):
@@ -303,4 +303,4 @@ def test_a_column_can_be_one_thing_and_arguments_are_checked_before_files_that_a
     assert "--drop ziel is also what --target names" in " ".join(twice.said.split())
     typed = run("fit", table, "-t", "zeil", *WRITTEN, "-o", there)
     assert "Did you mean 'ziel'?" in " ".join(typed.said.split())
-    assert "is there already" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said
+    assert "already exists" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said

@@ -227,8 +227,8 @@ def test_an_explanation_names_all_trees_and_their_splits(forest):
     assert str(said).count("tree ") == len(forest)
     assert [way.leaf for way in said.paths] == forest.apply(X[:1])[0].tolist()
     assert "<table" in said._repr_html_()
-    with pytest.raises(TypeError, match=r"must have a fitted crisp forest; got a CrispTreeClassifier"):
-        explain.votes(forest.tree(0), X[0])
+    with pytest.raises(TypeError, match=r"needs a fitted crisp forest; got a CrispTreeClassifier"):
+        explain.explain_forest(forest.tree(0), X[0])
 
 
 def test_a_forest_distills_into_one_tree(forest):

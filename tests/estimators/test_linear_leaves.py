@@ -185,10 +185,10 @@ def test_rules_paths_and_pages_know_the_models(regressor, classifier, tmp_path):
     row, numbers = X[0], bent(60)
     assert explain.path(classifier, row).predicted == classifier.predict(X[:1])[0]
     assert explain.path(regressor, row).predicted == pytest.approx(regressor.predict(X[:1])[0])
-    with pytest.raises(TypeError, match="leaves of one answer"):
-        explain.nearest_other(classifier, row)
-    with pytest.raises(TypeError, match="leaves of one answer"):
-        explain.blame(classifier, X, y)
+    with pytest.raises(TypeError, match="needs constant leaves"):
+        explain.find_counterfactual(classifier, row)
+    with pytest.raises(TypeError, match="needs constant leaves"):
+        explain.attribute_errors(classifier, X, y)
 
     classifier.report(tmp_path / "c.html", X, y)
     regressor.report(tmp_path / "r.html", *numbers)

@@ -136,11 +136,11 @@ def test_a_pipeline_of_texts_is_explained_text_by_text(tmp_path):
     model = make_pipeline(TfidfVectorizer(), plain_tree(**SMALL)).fit(texts, y)
     for one in ("good film", ["good film"], np.array(["good film"]), pd.Series(["good film"])):
         assert explain.path(model, one).predicted == model.predict(["good film"])[0]
-    change = explain.nearest_other(model, "good film")
+    change = explain.find_counterfactual(model, "good film")
     assert change.predicted == "down"
     assert change.row is None  # a text cannot be told from its counts
     assert explain.margin_report(model, texts) is not None
-    assert explain.blame(model, texts, y) is not None
+    assert explain.attribute_errors(model, texts, y) is not None
     with pytest.raises(ValueError, match="x must be one text; got 2"):
         explain.path(model, ["good", "bad"])
     assert write_report(model, tmp_path / "texts.html", texts, y).exists()
@@ -162,7 +162,7 @@ def test_a_search_is_looked_at_as_its_best_estimator():
 
 def test_a_change_is_also_a_row_of_the_table(model):
     X, _ = churn(40)
-    change = explain.nearest_other(model, X.iloc[0])
+    change = explain.find_counterfactual(model, X.iloc[0])
     assert list(change.row) == COLUMNS
     assert model.predict(pd.DataFrame([change.row]))[0] == change.predicted
     assert isinstance(change.row["paperless"], bool)
@@ -175,7 +175,7 @@ def test_a_change_behind_steps_that_can_be_undone_is_in_the_units_of_the_table()
     X, y = clouds(80)
     frame = pd.DataFrame(100 + 10 * X, columns=[f"f{number}" for number in range(X.shape[1])])
     model = make_pipeline(StandardScaler(), plain_tree(**SMALL)).fit(frame, y)
-    row = explain.nearest_other(model, frame.iloc[[0]], as_in_training=False).row
+    row = explain.find_counterfactual(model, frame.iloc[[0]], as_in_training=False).row
     assert list(row) == list(frame)
     assert abs(row["f0"] - 100) < 100
 

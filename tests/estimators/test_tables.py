@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 import crisptree
 from crisptree import CrispTreeClassifier, TableEncoder, explain, export
 from crisptree.datasets import make_churn
+from crisptree.inspection import view_model
 from crisptree.plots import plot_tree
 from crisptree.report import write as write_report
-from crisptree.view import view_of
 from tests.cli.running import QUICK, done
 from tests.encoding.writers import write
 from tests.plots.reading import texts
@@ -131,10 +131,10 @@ def test_explanations_speak_of_the_table(model, tmp_path):
     assert str(model.explain(X[:1], top=12)) == said
     assert "plan=plus" in export.text(model, terms=20)
     assert "plan=plus" in export.dot(model, terms=20)
-    assert explain.nearest_other(model, row).predicted != model.predict(X[:1])[0]
-    assert len(explain.blame(model, X, y).rows) == (model.predict(X) != y).sum()
+    assert explain.find_counterfactual(model, row).predicted != model.predict(X[:1])[0]
+    assert len(explain.attribute_errors(model, X, y).rows) == (model.predict(X) != y).sum()
     assert explain.margin_report(model, X).smallest.shape == (300,)
-    assert view_of(model, "this").feature_names == model.encoder_.get_feature_names_out().tolist()
+    assert view_model(model, "this").feature_names == model.encoder_.get_feature_names_out().tolist()
     assert "satisfaction" in " ".join(texts(plot_tree(model, sample=row)))
     page = data_of(write_report(model, tmp_path / "r.html", X, y).read_text())
     assert page["features"] == model.encoder_.get_feature_names_out().tolist()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from crisptree import export
-from tests.explain.models import STRANGE, fitted
+from tests.inspection.models import STRANGE, fitted
 
 STRING = r'"(?:[^"\\]|\\.)*"'
 ATTRIBUTES = rf"\[(\w+={STRING}(?:, \w+={STRING})*)\]"

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, explain, export
 from crisptree.export.html import grey_png
-from tests.explain.models import STRANGE, fitted
+from tests.inspection.models import STRANGE, fitted
 from tests.toys import plain_tree
 
 EVIL = '"><img src=x onerror=alert(2)>'
@@ -71,8 +71,8 @@ def test_names_of_users_are_text():
     tags = Tags(export.html(model, names))
     assert not {"script", "img"} & set(tags.seen)
     assert any(EVIL in words for words in tags.words)
-    pieces = [explain.path(model, X[0]), explain.nearest_other(model, X[0], to=STRANGE[0])]
-    pieces += [explain.margin_report(model, X), explain.blame(model, X, y[::-1])]
+    pieces = [explain.path(model, X[0]), explain.find_counterfactual(model, X[0], to=STRANGE[0])]
+    pieces += [explain.margin_report(model, X), explain.attribute_errors(model, X, y[::-1])]
     for piece in pieces:
         tags = Tags(piece._repr_html_())
         assert not {"script", "img"} & set(tags.seen)
@@ -85,11 +85,11 @@ def test_explanations_say_in_a_notebook_what_they_print():
     words = " ".join(Tags(way._repr_html_()).words)
     assert f"leaf {way.leaf}: {way.predicted}" in words
     assert all(f"{push.name} = {push.value:.4g}" in words for step in way.steps for push in step.pushes)
-    change = explain.nearest_other(model, X[0])
+    change = explain.find_counterfactual(model, X[0])
     words = " ".join(Tags(change._repr_html_()).words)
     assert f"at a distance of {change.distance:.4g}" in words
     assert all(name in words for name, _, _ in change.columns)
-    found = explain.blame(model, X, y[::-1])
+    found = explain.attribute_errors(model, X, y[::-1])
     assert f"{len(found.rows)} errors" in " ".join(Tags(found._repr_html_()).words)
     report = explain.margin_report(model, X)
     assert Tags(report._repr_html_()).seen.count("tr") == 2 + model.tree_.structure.n_splits

@@ -44,13 +44,13 @@ def test_trees_of_a_forest_know_how_its_tables_are_encoded():
     X, y = rows()
     table = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")})
     forest = CrispForestClassifier(**PLAIN, n_estimators=2, random_state=0).fit(table, y)
-    from crisptree.view.model import without_encoder
+    from crisptree.inspection.model_view import strip_encoder
 
-    assert without_encoder(forest).tree(0).preprocessing_ is forest.encoder_.preprocessing_
+    assert strip_encoder(forest).tree(0).preprocessing_ is forest.encoder_.preprocessing_
 
 
 def test_what_looks_at_one_tree_says_so_of_a_forest():
     X, y = rows()
     forest = CrispForestClassifier(**PLAIN, n_estimators=2, random_state=0).fit(X, y)
-    with pytest.raises(TypeError, match=r"must have one tree; got a CrispForestClassifier.*tree\(0\)"):
+    with pytest.raises(TypeError, match=r"needs a single tree; got a CrispForestClassifier.*tree\(0\)"):
         export.text(forest)

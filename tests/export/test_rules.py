@@ -9,7 +9,7 @@ import torch
 import crisptree
 from crisptree import export
 from crisptree.structure import TreeStructure
-from tests.explain.models import STRANGE, fitted, written
+from tests.inspection.models import STRANGE, fitted, written
 from tests.toys import plain_tree
 
 

@@ -10,8 +10,8 @@ from crisptree.export import ExportError, Portable
 from crisptree.export.agreement import compare, rows_of
 from crisptree.export.sql_statement import LEVELS_AT_ONCE, ROW, _fill, read_answers
 from crisptree.structure import TreeStructure
-from tests.explain.models import written
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
+from tests.inspection.models import written
 
 
 def axis_table(**changes):

@@ -34,7 +34,7 @@ class Target:
 
 def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
-    from crisptree.datasets.errors import DataFormatError
+    from crisptree.datasets.catalog import DataFormatError
     from crisptree.encoding.errors import TableError
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
@@ -176,25 +176,25 @@ def _read_checkpoint(path: Path) -> None:
 
 
 def _read_idx(path: Path) -> None:
-    from crisptree.datasets.mnist import read_idx
+    from crisptree.datasets.loaders import read_idx
 
     read_idx(path)
 
 
 def _read_compact(path: Path) -> None:
-    from crisptree.datasets.reading import read_compact
+    from crisptree.datasets.files import read_compact
 
     read_compact(path, "X", "y")
 
 
 def _read_dataset_libsvm(path: Path) -> None:
-    from crisptree.datasets.libsvm import read_libsvm
+    from crisptree.datasets.loaders import read_libsvm
 
     read_libsvm(path, 4)
 
 
 def _read_bytes(path: Path) -> None:
-    from crisptree.datasets.reading import read_bytes
+    from crisptree.datasets.files import read_bytes
 
     read_bytes(path, "rows.data" if path.suffix == ".zip" else None)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import crisptree
-from crisptree.view.model import without_encoder
+from crisptree.inspection.model_view import strip_encoder
 from tests.encoding.writers import customers, write
 from tests.golden import cases
 from tests.golden.summary import assert_close, has_linear_leaves
@@ -103,7 +103,7 @@ def checksum(array: Any) -> str:
 
 def answers(model: Any, rows: Any) -> dict[str, Any]:
     if rows is None:
-        model = without_encoder(model)
+        model = strip_encoder(model)
         rows = np.random.default_rng(0).normal(size=(50, model.n_features_in_)).astype(np.float32)
     found: dict[str, Any] = {}
     for name, predictions in (CHECKSUMS | ROUNDED).items():

@@ -42,7 +42,7 @@ FLAGS = {
     "hyperplanes": lambda value: plots.plot_regions(MODEL, X, Y, hyperplanes=value),
     "legend": lambda value: plots.plot_regions(MODEL, X, Y, legend=value),
     "titles": lambda value: plots.plot_segmentation(IMAGE, None, IMAGE / 12, IMAGE / 12, titles=value),
-    "as_in_training": lambda value: crisptree.explain.nearest_other(MODEL, X[0], as_in_training=value),
+    "as_in_training": lambda value: crisptree.explain.find_counterfactual(MODEL, X[0], as_in_training=value),
 }
 
 

@@ -104,7 +104,7 @@ def test_labels_that_the_model_does_not_know_are_named():
 
 
 def test_a_model_must_be_fitted():
-    with pytest.raises(ValueError, match="plot_regions must have a fitted crisptree model"):
+    with pytest.raises(ValueError, match="plot_regions needs a fitted crisptree model"):
         plot_regions(plain_tree(), np.ones((2, 2)))
     assert module_model().tree_ is not None
 

@@ -197,7 +197,7 @@ def test_a_tree_of_512_leaves_makes_a_figure_that_can_be_saved():
 
 
 def test_a_model_must_be_fitted():
-    with pytest.raises(ValueError, match="plot_tree must have a fitted crisptree model"):
+    with pytest.raises(ValueError, match="plot_tree needs a fitted crisptree model"):
         plot_tree(plain_tree())
 
 

@@ -107,5 +107,5 @@ def test_wrong_arguments_are_answered_with_what_must_hold(changes, sentence):
 
 
 def test_modules_have_no_weights_to_draw():
-    with pytest.raises(ValueError, match="plot_weights must have hyperplanes; the splits of this tree are modules"):
+    with pytest.raises(ValueError, match="plot_weights needs linear splits; the splits of this tree are modules"):
         plot_weights(module_model())

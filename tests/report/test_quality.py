@@ -5,8 +5,8 @@ from sklearn.metrics import roc_auc_score
 
 from crisptree import explain
 from crisptree.encoding.preprocessing import Column, Preprocessing
+from crisptree.inspection import view_model
 from crisptree.report.quality import calibration, importances, roc_curves
-from crisptree.view import view_of
 from tests.report.conftest import fitted, unpacked
 
 
@@ -61,7 +61,7 @@ def test_importances_are_added_up_by_column_and_named():
     )
     model.preprocessing_ = Preprocessing(columns)
     shares = explain.feature_importances(model)
-    found = dict(importances(view_of(model, "a test")))
+    found = dict(importances(view_model(model, "a test")))
     assert found["plan"] == pytest.approx(shares[1:4].sum(), abs=1e-5)
     assert set(found) == {"calls", "plan", "paid"}
 

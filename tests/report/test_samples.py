@@ -50,13 +50,13 @@ def test_steps_are_those_of_explain_path(kind, page):
         assert np.isnan(steps[sample, len(way.steps) :]).all()
 
 
-def test_changes_are_those_of_explain_nearest_other(page):
+def test_changes_are_those_of_find_counterfactual(page):
     model, X, y = fitted()
     samples = page(model, X, y, max_samples=5)[1]["samples"]
     rows_kept = unpacked(samples["row"])
     assert samples["changes"]
     for sample, entry in samples["changes"].items():
-        change = explain.nearest_other(model, X[rows_kept[int(sample)]])
+        change = explain.find_counterfactual(model, X[rows_kept[int(sample)]])
         assert entry["distance"] == pytest.approx(change.distance)
         assert model.classes_[entry["predicted"]] == change.predicted
         assert [tuple(column) for column in entry["columns"]][:5] == list(change.columns)
@@ -91,4 +91,6 @@ def test_wide_rows_keep_the_features_with_the_largest_weights(page):
 def test_errors_are_blamed_as_explain_does(page):
     model, X, y = fitted()
     wrong = (y + (np.arange(len(y)) % 3 == 0)) % 4
-    assert page(model, X, wrong)[1]["blame"] == [list(entry) for entry in explain.blame(model, X, wrong).table()]
+    assert page(model, X, wrong)[1]["blame"] == [
+        list(entry) for entry in explain.attribute_errors(model, X, wrong).table()
+    ]

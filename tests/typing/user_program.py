@@ -304,7 +304,7 @@ def use_the_rest(folder: Path) -> None:
     path = model.explain(X[0])
     assert path.steps[0].pushes[0].name == explain.path(model, X[0]).steps[0].pushes[0].name
     assert path.leaf == int(model.apply(X[:1])[0])
-    other = explain.nearest_other(model, X[0])
+    other = explain.find_counterfactual(model, X[0])
     assert other is None or other.distance > 0
     assert len(explain.feature_importances(model)) == 2
     assert str(model.margin_report(X))

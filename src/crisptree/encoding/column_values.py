@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +34,6 @@ Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-class Texts(Protocol):
-    """Distinct texts of a column."""
-
-    def to_list(self) -> list[str]:
-        """Return the texts as Python strings."""
-
-    def take(self, indices: Integers) -> Texts:
-        """Select texts by index."""
-
-    def match(self, pattern: str) -> Mask:
-        """Return which texts match a regular expression."""
-
-    def parse(self, number_format: NumberFormat) -> Doubles:
-        """Parse the texts as numbers; NaN where one is no finite number, 'inf' and 'nan' included."""
-
-
 class PythonTexts:
     """Distinct texts as Python strings."""
 
@@ -57,22 +41,26 @@ class PythonTexts:
         self.values = values
 
     def to_list(self) -> list[str]:
+        """Return the texts as Python strings."""
         return self.values
 
     def take(self, indices: Integers) -> PythonTexts:
+        """Select texts by index."""
         return PythonTexts([self.values[index] for index in indices.tolist()])
 
     def match(self, pattern: str) -> Mask:
+        """Return which texts match a regular expression."""
         return np.array([re.search(pattern, text) is not None for text in self.values], dtype=bool)
 
     def parse(self, number_format: NumberFormat) -> Doubles:
+        """Parse the texts as numbers; NaN where one is no finite number, 'inf' and 'nan' included."""
         plain = map(number_format.normalize_text, self.values)
         numbers = np.array([float(text) if re.search(NUMBER, text) else np.nan for text in plain], dtype=np.float64)
         return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 class ArrowTexts:
-    """Distinct texts as a string array of pyarrow."""
+    """Distinct texts as a string array of pyarrow, with the methods of ``PythonTexts``."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -115,7 +103,7 @@ class ColumnValues:
         The positions of the rows that have one.
     array : ndarray
         The values that are present; codes of the distinct texts where ``texts`` is given.
-    texts : Texts or None
+    texts : PythonTexts, ArrowTexts or None
         The distinct texts, each of which occurs.
     is_category : bool
         Whether the table itself declares the column a category.
@@ -127,7 +115,7 @@ class ColumnValues:
     present: Mask
     where: npt.NDArray[np.intp]
     array: npt.NDArray[Any]
-    texts: Texts | None = None
+    texts: PythonTexts | ArrowTexts | None = None
     is_category: bool = False
     number_format: NumberFormat = DEFAULT_FORMAT
 
@@ -213,7 +201,7 @@ class ColumnValues:
         return index_of[codes], unknown
 
     @property
-    def _given_texts(self) -> Texts:
+    def _given_texts(self) -> PythonTexts | ArrowTexts:
         assert self.texts is not None, "only text can be matched"
         return self.texts
 

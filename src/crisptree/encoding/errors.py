@@ -1,11 +1,11 @@
-"""What may be wrong with a table."""
+"""Errors of tables, and formatting of their messages."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-MOST_REFUSED_SHOWN = 20
+MAX_COLUMNS_SHOWN = 20
 
 
 class TableError(ValueError):
@@ -18,16 +18,16 @@ class RefusedColumns(TableError):
     def __init__(self, table: object, reasons: dict[str, str], *, can_be_dropped: bool = False) -> None:
         self.reasons, shown = reasons, [reason.removeprefix(f"{table}: ") for reason in reasons.values()]
         lines = [f"{table} has {len(shown)} columns that cannot be used as they are:"]
-        lines += [f"  {reason}" for reason in shown[:MOST_REFUSED_SHOWN]]
-        if len(shown) > MOST_REFUSED_SHOWN:
-            lines.append(f"  and {len(shown) - MOST_REFUSED_SHOWN} more.")
+        lines += [f"  {reason}" for reason in shown[:MAX_COLUMNS_SHOWN]]
+        if len(shown) > MAX_COLUMNS_SHOWN:
+            lines.append(f"  and {len(shown) - MAX_COLUMNS_SHOWN} more.")
         if can_be_dropped:
             lines.append(f"All of them are left out with `drop={list(reasons)}`.")
         super().__init__("\n".join(lines) if len(shown) > 1 else next(iter(reasons.values())))
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """A few names in quotation marks, and how many more there are.
+    """Format the first names in quotation marks, and the number of others.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A number with its noun.
+    """Format a number with its noun.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def counted(count: int, what: str) -> str:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """A question that helps after a slip of the keyboard, or nothing.
+    """Suggest the known name that is closest to a misspelt one, or return "".
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What is done to the columns of a table before a tree sees them: explicit, frozen, stored with the model. NumPy only.
+"""The preprocessing of a table's columns, explicit, frozen and stored with the model, and its application to rows.
 
-A number stays a number; where it is missing the mean of training stands in, and if any was missing in training a
-feature of its own says so. A category becomes one feature per value seen in training. Nothing else happens.
+A number stays a number; a missing one becomes the mean of training, and if any was missing in training a feature of
+its own says so. A category becomes one feature per value seen in training. Nothing else happens.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Column:
     kind : {"number", "boolean", "category"}
         What its values are; a boolean is the number 0 or 1, and true or false as text.
     mean : float
-        What stands in for a missing number: with it, a missing value pushes no hyperplane either way. NaN where
-        missing values are refused, and for categories.
+        Replaces a missing number: with it, a missing value pushes no hyperplane either way. NaN where missing values
+        are refused, and for categories.
     missing : bool
         Whether values were missing in training; if so, one more feature tells where.
     categories : tuple of str
@@ -61,7 +61,7 @@ class Column:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of its features.
+        """Return the names of its features.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Preprocessing:
     columns : tuple of Column
         The columns, in the order of the training table.
     named : bool
-        Whether columns are found by name; those of .npz and LIBSVM files are found by their place.
+        Whether columns are found by name; those of .npz and LIBSVM files are found by position.
     missing : tuple of str
         Texts that mean a missing value.
     target : str or None
@@ -95,7 +95,7 @@ class Preprocessing:
     id : str or None
         The column that names the rows, which is no feature.
     notes : tuple of str
-        What the owner of the training table should know.
+        Notes on the training table for the user.
 
     Examples
     --------
@@ -125,28 +125,28 @@ class Preprocessing:
 
     @classmethod
     def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
-        """For a model without one: numbers as they are, none missing."""
+        """Return the preprocessing of a model without one: numbers as they are, none missing."""
         given = [f"x{number}" for number in range(n_features)] if names is None else [str(name) for name in names]
         return cls(tuple(Column(name, "number") for name in given), named=names is not None)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of all features."""
+        """Return the names of all features."""
         return tuple(name for column in self.columns for name in column.features)
 
     @property
     def n_features(self) -> int:
-        """The width of the rows that it makes."""
+        """Return the number of features."""
         return len(self.feature_names)
 
     @cached_property
     def origin(self) -> npt.NDArray[np.int64]:
-        """The number of the column that every feature comes from.  (n_features,)"""
+        """Return the index of the column that every feature comes from.  (n_features,)"""
         return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
-        """The first feature and the one after the last of every column that has become several.
+        """Return the first feature and the one after the last of every column that became several.
 
         Examples
         --------
@@ -159,7 +159,7 @@ class Preprocessing:
 
     @property
     def holes(self) -> dict[int, int]:
-        """Features whose values may be missing, and those that tell where they are; categories have a value for it."""
+        """Map features whose values may be missing to their missing-value indicators, except categories."""
         firsts = np.flatnonzero(np.diff(self.origin, prepend=-1))
         return {
             int(first): int(first) + 1
@@ -169,17 +169,17 @@ class Preprocessing:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The columns of the table, those that are left out too where they are known."""
+        """Return the columns of the table, those that are left out too where they are known."""
         return self.inputs or tuple(column.name for column in self.columns)
 
     @property
     def keeps_numbers(self) -> bool:
-        """Whether every column stays the number that it is, so that rows of numbers need nothing done to them."""
+        """Return True if every column stays the number that it is, so that rows of numbers need no encoding."""
         plain = all(column.kind != "category" and not column.missing for column in self.columns)
         return plain and len(self.input_names) == len(self.columns)
 
     def by_input(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What the features of every column of the table add up to, 0 for one that is left out.  (n_inputs,)
+        """Sum values of features by column of the table, 0 for one that is left out.  (n_inputs,)
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Preprocessing:
         return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
 
     def features_of(self, name: str) -> tuple[int, ...]:
-        """The numbers of the features that a column has become; none for one that is left out.
+        """Return the indices of the features of a column; none for one that is left out.
 
         Examples
         --------
@@ -204,7 +204,7 @@ class Preprocessing:
         return tuple(np.flatnonzero(self.origin == places.get(name, -1)).tolist())
 
     def says(self, feature: int, value: float) -> str:
-        """What a feature says about a row, in the words of the table.
+        """Describe the value of a feature in terms of the table.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class Preprocessing:
         return f"{column.name} = {value:.6g}"
 
     def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """What a model file keeps: a JSON object and arrays."""
+        """Return what a model file stores: a JSON object and arrays."""
         columns = [
             {"name": column.name, "kind": column.kind}
             | ({"categories": list(column.categories)} if column.categories else {})
@@ -244,7 +244,7 @@ class Preprocessing:
 
     @classmethod
     def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
-        """What ``section`` wrote, held to its types and lengths."""
+        """Restore what ``section`` returned; types and lengths are checked."""
         if content.get("version") != VERSION:
             raise TableError(
                 f"the preprocessing in the model file has version {content.get('version')!r}; this version of "
@@ -287,7 +287,7 @@ def _column(entry: Any, mean: Any, missing: Any) -> Column:
 
 
 def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
-    """The names of all columns of the training table, among which are those that are used; none in older files."""
+    """Parse the names of all columns of the training table, which include those that are used; none in older files."""
     inputs = tuple(_of_type(name, str) for name in _of_type(names, list))
     if inputs and (len(set(inputs)) < len(inputs) or not {column.name for column in columns} <= set(inputs)):
         raise TypeError("the table's columns must be different, and those that are used among them")
@@ -295,7 +295,7 @@ def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
 
 
 def _number_format(content: Any) -> NumberFormat:
-    """How numbers are written; plainly where the file says nothing."""
+    """Parse the number format; the default where the file has none."""
     decimal, thousands = content.get("decimal", "."), content.get("thousands")
     units = tuple(_of_type(unit, str) for unit in _of_type(content.get("units", []), list))
     return NumberFormat(_of_type(decimal, str), _of_type(thousands, str | None), units)

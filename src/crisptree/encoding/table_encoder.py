@@ -17,7 +17,7 @@ from crisptree.encoding.column_profile import MAX_CATEGORIES, ColumnOptions, Tab
 from crisptree.encoding.containers import Table, as_table, compute_batch_rows, get_column_labels
 from crisptree.encoding.errors import TableError, listed, meant
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder, Rows
-from crisptree.warning import CrispTreeWarning
+from crisptree.exceptions import CrispTreeWarning
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

@@ -157,7 +157,7 @@ class InspectsForest(ABC):
         return trees[number].report(path, X, y, **{"title": title} | options)
 
     def explain(self, x: Any, *, top: int = 5) -> ForestPath:
-        """What every tree says of one row and on which way, and which features pushed it most; see ``explain.votes``.
+        """Explain the prediction of one row by the paths through all trees; see ``explain.explain_forest``.
 
         Examples
         --------
@@ -170,6 +170,6 @@ class InspectsForest(ABC):
         >>> said.n_for, len(said.paths)
         (3, 3)
         """
-        from crisptree.explain import votes
+        from crisptree.explain import explain_forest
 
-        return votes(self, x, top=top)
+        return explain_forest(self, x, top=top)

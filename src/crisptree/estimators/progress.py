@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from crisptree.learning.history import EpochRecord
-from crisptree.visible import visible
+from crisptree.sanitization import sanitize
 
 if TYPE_CHECKING:
     from crisptree.selection.trials import Trial
@@ -149,7 +149,7 @@ class ProgressDisplay:
         if fresh:
             # A piece of work begins where the one before it ended: its first report comes when some of it is done.
             self.what, self.started = what, self.latest
-        self.latest, self.fraction, self.text = now, fraction, visible(f"{what} {detail}".rstrip())
+        self.latest, self.fraction, self.text = now, fraction, sanitize(f"{what} {detail}".rstrip())
         if self.live:
             if fresh:
                 for task in self.progress.task_ids:

@@ -153,8 +153,8 @@ class Agreement:
 def rows_of(model: Any, X: Any) -> Rows:
     """Rows in both forms, from whatever the model itself takes."""
     view = first_view(model, "a comparison")
-    encoded = view.rows(X)
-    last: Any = view.earlier[-1] if view.earlier else None
+    encoded = view.prepare_rows(X)
+    last: Any = view.transformers[-1] if view.transformers else None
     while hasattr(last, "steps"):
         last = last.steps[-1][1]
     if last is not None:

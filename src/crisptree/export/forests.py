@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from crisptree.inference import CrispTree
-from crisptree.view import ModelView, view_of
+from crisptree.inspection import ModelView, view_model
 
 
 def as_one_tree(model: Any) -> Any:
@@ -37,7 +37,7 @@ def last_step(model: Any) -> Any:
 
 def first_view(model: Any, purpose: str) -> ModelView:
     """The view of the model, of a forest that of its first tree."""
-    return view_of(as_one_tree(model), purpose)
+    return view_model(as_one_tree(model), purpose)
 
 
 def n_targets_of(model: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crisptree.export.rules import rules_of
-from crisptree.view import Names
+from crisptree.inspection import Names
 
 THINNEST, THICKEST = 0.5, 6.0
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
-from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import whole_number
-from crisptree.view.rules import number, split_rule
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.rules import format_number, make_split_rule
+from crisptree.inspection.validation import check_integer
 
 WIDTH, HEIGHT, GAP, LEVEL = 172, 58, 12, 92
 """Of a node, between two of them, and from one level to the next, in pixels."""
@@ -50,8 +50,8 @@ def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: 
     >>> export.html(model).startswith("<div")
     True
     """
-    view = view_of(model, "export.html", feature_names=feature_names)
-    terms, deepest = whole_number("terms", terms, 1), whole_number("max_depth", max_depth, 0)
+    view = view_model(model, "export.html", feature_names=feature_names)
+    terms, deepest = check_integer("terms", terms, 1), check_integer("max_depth", max_depth, 0)
     structure, places = view.tree.structure, _places(view, deepest)
     width = max((x for x, _ in places.values()), default=0) + WIDTH / 2 + GAP
     height = max(y for _, y in places.values()) + HEIGHT + 26
@@ -61,7 +61,7 @@ def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: 
         if parent in places:
             (start, above), middle = places[parent], y - (LEVEL - HEIGHT) / 2
             way = f"M{start} {above + HEIGHT + 8}C{start} {middle} {x} {middle} {x} {y}"
-            thick = 1 + 6 * view.node_rows[node] / max(view.node_rows[0], np.finfo(float).tiny)
+            thick = 1 + 6 * view.node_weights[node] / max(view.node_weights[0], np.finfo(float).tiny)
             parts.append(f'<path d="{way}" fill="none" stroke="#9aa7b5" stroke-width="{thick:.1f}"/>')
     parts += [_node(view, node, x, y, terms, structure.node_depths[node] >= deepest) for node, (x, y) in places.items()]
     facts = f"{structure.n_leaves:,} leaves, depth {structure.depth}, {view.tree.n_features:,} features"
@@ -95,24 +95,24 @@ def _places(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
 def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bool) -> str:
     """A split as its rule or its weight image, a leaf as its answer, with the classes of its rows under it."""
     n_splits = view.tree.structure.n_splits
-    is_split, number_of = node < n_splits, f"{view.node_rows[node]:,.6g}"
+    is_split, number_of = node < n_splits, f"{view.node_weights[node]:,.6g}"
     rows = f"{number_of} row{'' if number_of == '1' else 's'}"
     name = f"split {node}" if is_split else f"leaf {node - n_splits}"
-    hint, picture = f"{name}, {rows}: {view.answer(node)}", ""
+    hint, picture = f"{name}, {rows}: {view.describe_node(node)}", ""
     if not is_split or is_end:
         more = " …" if is_split else ""
-        if view.predicts_numbers:
-            lines = [view.answer(node), f"{rows}{more}"]
+        if view.is_regression:
+            lines = [view.describe_node(node), f"{rows}{more}"]
         else:
-            answer, share = view.ranked(node)[0]
+            answer, share = view.rank_classes(node)[0]
             lines = [answer, f"{share:.1%} of {rows}{more}"]
     elif view.has_weight_images:
         picture, lines = _picture(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
-        rule = split_rule(view.tree, node, terms)
+        rule = make_split_rule(view.tree, node, terms)
         more = f"+ {rule.left_out} more " if rule.left_out else ""
-        lines = [*rule.term_words(view.feature_names, 3), f"{more}{rule.sign} {number(rule.threshold)}"]
-        hint += f"; right where {split_rule(view.tree, node, 12).words(view.feature_names)}"
+        lines = [*rule.format_terms(view.feature_names, 3), f"{more}{rule.sign} {format_number(rule.threshold)}"]
+        hint += f"; right where {make_split_rule(view.tree, node, 12).format(view.feature_names)}"
     else:
         lines = [view.split_name, name]
     step = HEIGHT / (len(lines) + 0.6) if lines else 0.0
@@ -131,15 +131,15 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
 
 def _strip(view: ModelView, node: int, x: float, y: float) -> str:
     """The share of every class, side by side; of numbers, where the first lies from the lowest to the highest."""
-    if view.predicts_numbers:
-        at, height = x - WIDTH / 2 + WIDTH * float(view.bars[node][0]), y + HEIGHT + 2
+    if view.is_regression:
+        at, height = x - WIDTH / 2 + WIDTH * float(view.bar_heights[node][0]), y + HEIGHT + 2
         return (
             f'<rect x="{x - WIDTH / 2:.1f}" y="{height}" width="{WIDTH}" height="6" fill="#e5e9ee"/>'
             f'<rect x="{max(at - 3, x - WIDTH / 2):.1f}" y="{height}" width="6" height="6" fill="{COLORS[0]}">'
-            f"<title>{escape(view.answer(node))}</title></rect>"
+            f"<title>{escape(view.describe_node(node))}</title></rect>"
         )
     parts, left = [], x - WIDTH / 2
-    for place, share in enumerate(view.tables[node]):
+    for place, share in enumerate(view.node_values[node]):
         wide = WIDTH * float(share)
         if wide >= 0.5:
             color = COLORS[place % len(COLORS)]

@@ -11,8 +11,8 @@ import crisptree
 from crisptree.export.agreement import Answers, Rows, expected
 from crisptree.export.forests import first_view, last_step
 from crisptree.export.portable import Portable
+from crisptree.inspection.columns import find_preprocessing
 from crisptree.persistence.document import document_of, text_of
-from crisptree.view.columns import preprocessing_of
 
 
 def json(model: Any) -> str:
@@ -41,7 +41,7 @@ def json(model: Any) -> str:
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
         view = first_view(model, "export.json")
         estimator = copy.copy(last_step(model))
-        stored = preprocessing_of(view)
+        stored = find_preprocessing(view)
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored
     return text_of(document_of(estimator._sections()))

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import find_preprocessing
+from crisptree.inspection.names import resolve_feature_names
 from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
-from crisptree.view import ModelView
-from crisptree.view.columns import preprocessing_of
-from crisptree.view.names import feature_names
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -241,7 +241,7 @@ class Portable:
             classes=tuple(classes.tolist()),
             class_type="" if n_targets is not None else label_type(classes),
             inputs=inputs,
-            feature_names=tuple(feature_names(estimator, None, view.earlier)),
+            feature_names=tuple(resolve_feature_names(estimator, None, view.transformers)),
             missing_texts=() if stored is None else tuple(stored.missing),
             named=_is_named(estimator) if stored is None else bool(stored.named),
             split=_split(view, trees),
@@ -305,7 +305,7 @@ def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
 
 def _check_earlier(view: ModelView, purpose: str) -> None:
     """Refuse Pipelines with steps that only their own library can do."""
-    for holder in view.earlier:
+    for holder in view.transformers:
         for step in [step for _, step in getattr(holder, "steps", [("", holder)])]:
             if step is not None and not isinstance(step, str) and not hasattr(step, "encoded"):
                 raise ExportError(
@@ -318,9 +318,9 @@ def _check_earlier(view: ModelView, purpose: str) -> None:
 
 def _inputs(view: ModelView) -> tuple[tuple[Input, ...], Any]:
     """The columns of the table and the preprocessing that says so, or None: every feature is then a number."""
-    stored = preprocessing_of(view)
+    stored = find_preprocessing(view)
     if stored is None:
-        names = feature_names(view.estimator, None, view.earlier)
+        names = resolve_feature_names(view.estimator, None, view.transformers)
         return tuple(Input(name, "number", number) for number, name in enumerate(names)), None
     inputs, place = [], 0
     for column in stored.columns:

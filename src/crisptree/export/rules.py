@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.view import Names, view_of
-from crisptree.view.checks import whole_number, whole_number_or_none
-from crisptree.view.influence import effects, most_influential
+from crisptree.inspection import Names, view_model
+from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.validation import check_integer, check_optional_integer
 
 
 class Rule(NamedTuple):
@@ -74,11 +74,11 @@ def rules_of(
     model: Any, purpose: str, feature_names: Names, terms: int | None, max_depth: int | None, decimals: int
 ) -> Iterator[Rule]:
     """Every node that is shown, before its left side, and that before its right side; errors name the ``purpose``."""
-    view = view_of(model, purpose, feature_names=feature_names)
-    terms, decimals = whole_number_or_none("terms", terms, 0), whole_number("decimals", decimals, 1)
-    deepest = whole_number_or_none("max_depth", max_depth, 0)
+    view = view_model(model, purpose, feature_names=feature_names)
+    terms, decimals = check_optional_integer("terms", terms, 0), check_integer("decimals", decimals, 1)
+    deepest = check_optional_integer("max_depth", max_depth, 0)
     structure, waiting = view.tree.structure, [0]
-    shares = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
+    shares = view.node_weights / max(view.node_weights[0], np.finfo(float).tiny)
     while waiting:
         node = waiting.pop()
         depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
@@ -86,13 +86,13 @@ def rules_of(
         turn = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
         asks = is_split and (deepest is None or depth < deepest)
         name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
-        below, rows = " and below" if is_split and not asks else "", f"{view.node_rows[node]:.6g}"
+        below, rows = " and below" if is_split and not asks else "", f"{view.node_weights[node]:.6g}"
         title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
         if asks:
             says = question(view.tree, node, view.feature_names, terms, decimals)
         else:
-            model = view.linear_words(node, terms, decimals)
-            says = f"{view.answer(node)}, {model}" if model else view.answer(node)
+            model = view.describe_linear_leaf(node, terms, decimals)
+            says = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
         yield Rule(node, depth, parent, turn, float(shares[node]), title, asks, says)
         if asks:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
@@ -103,8 +103,8 @@ def question(tree: CrispTree, split: int, names: list[str], terms: int | None, d
     if not isinstance(tree, FlatTree):
         return f"module {split} > 0?"
     weight = tree.weight[split].astype(np.float64)
-    effect = effects(tree, split)
-    largest = most_influential(effect, len(effect) if terms is None else terms)
+    effect = compute_effects(tree, split)
+    largest = rank_features(effect, len(effect) if terms is None else terms)
     if terms is None:  # features that did not vary in training have no influence, and may have a weight
         largest = np.concatenate([largest, np.flatnonzero((weight != 0) & (effect == 0))])
     parts = [f"{'-' if weight[j] < 0 else '+'} {abs(weight[j]):.{decimals}g} * {names[j]}" for j in largest]

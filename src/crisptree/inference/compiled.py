@@ -11,10 +11,10 @@ import numpy.typing as npt
 from crisptree.blocks import n_threads, row_blocks
 from crisptree.data.sparse import SparseRows
 from crisptree.data.windows import Windows
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
-from crisptree.warning import CrispTreeWarning
 
 TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np.uint8))
 """What rows may be made of; each value becomes float32 as it is read, and no copy of all of them is made."""

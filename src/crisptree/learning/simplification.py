@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.pruning import without_dead_splits
 from crisptree.learning.finetuning import TrainedTree
@@ -22,7 +23,6 @@ from crisptree.splits import LINEAR, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
 from crisptree.tree import Tree
-from crisptree.warning import CrispTreeWarning
 
 Doubles = npt.NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
+from crisptree.inspection.model_view import unwrap_model
 from crisptree.plots.style import ACCENT, MUTED, new_axes
-from crisptree.view.model import parts_of
 
 
 class Kind(NamedTuple):
@@ -56,7 +56,7 @@ def plot_choices(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib axes
     """
-    found = parts_of(model)[1]
+    found = unwrap_model(model)[1]
     trials = list(getattr(found, "path_", []) or [])
     if not trials:
         raise ValueError(

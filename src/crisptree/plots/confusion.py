@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from crisptree.inspection import Names, view_model
+from crisptree.inspection.names import check_names
 from crisptree.plots.style import DARK, new_axes, write
-from crisptree.view import Names, view_of
-from crisptree.view.names import one_name_each
 
 Doubles = npt.NDArray[np.float64]
 MOST_NUMBERED = 40
@@ -69,14 +69,14 @@ def plot_confusion(
 def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Names) -> tuple[Doubles, list[str]]:
     """The matrix and the names of its lines."""
     if hasattr(model_or_matrix, "predict"):
-        view = view_of(model_or_matrix, "plot_confusion", class_names=class_names)
-        view.check_has_classes("plot_confusion", "plot_residuals shows how far off they are.")
+        view = view_model(model_or_matrix, "plot_confusion", class_names=class_names)
+        view.check_is_classification("plot_confusion", "plot_residuals shows how far off they are.")
         if X is None or y is None:
             raise ValueError("plot_confusion must have X and y beside a model; one of them is missing.")
         view.check_takes_rows("plot_confusion")
-        rows = view.rows(X)
-        leaf = view.leaves(rows)
-        counts = view.confusion(view.class_numbers(y, len(leaf)), view.tree.predictions(leaf, rows))
+        rows = view.prepare_rows(X)
+        leaf = view.apply(rows)
+        counts = view.confusion_matrix(view.encode_labels(y, len(leaf)), view.tree.predictions(leaf, rows))
         return counts.astype(np.float64), view.class_names
     matrix = np.asarray(model_or_matrix, dtype=np.float64)
     is_square = matrix.ndim == 2 and matrix.shape == (len(matrix), len(matrix)) != (0, 0)
@@ -86,7 +86,7 @@ def _counted(model_or_matrix: Any, X: Any, y: Any, class_names: Names) -> tuple[
             f"shape {matrix.shape}."
         )
     names = range(len(matrix)) if class_names is None else class_names
-    return matrix, one_name_each(names, len(matrix), "class_names", "classes")
+    return matrix, check_names(names, len(matrix), "class_names", "classes")
 
 
 def _draw_numbers(ax: Axes, counts: Doubles, paint: Doubles) -> None:

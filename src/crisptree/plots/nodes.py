@@ -10,11 +10,11 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
 from crisptree.inference import FlatTree
+from crisptree.inspection import ModelView, rules
+from crisptree.inspection.importances import compute_effects
 from crisptree.plots.sheet import LARGE, LARGEST, SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, DARK, FAINT, MUTED, class_colors, text_width
 from crisptree.plots.weights import GRAY, weight_image
-from crisptree.view import ModelView, rules
-from crisptree.view.influence import effects
 
 Doubles = npt.NDArray[np.float64]
 
@@ -70,17 +70,21 @@ def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, name
     """
     left, right, lower, upper = outline
     sheet.frame(outline)
-    effect, rule = effects(tree, split), rules.split_rule(tree, split, TERMS)
+    effect, rule = compute_effects(tree, split), rules.make_split_rule(tree, split, TERMS)
     step = (upper - lower) / (TERMS + 1.2)
     top = upper - 0.1 * step - (TERMS - len(rule.terms)) * step / 2
     reach = max((abs(effect[feature]) for _, feature in rule.terms), default=1.0)
     x, size, wide = (left + right) / 2, min(0.6 * step * sheet.inch * 72, LARGEST), 0.94 * (right - left)
-    for row, (said, (_, feature)) in enumerate(zip(rule.term_words(names, 3), rule.terms, strict=True)):
+    for row, (said, (_, feature)) in enumerate(zip(rule.format_terms(names, 3), rule.terms, strict=True)):
         y = top - (row + 0.5) * step
         sheet.push(x, y, wide / 2 * effect[feature] / reach, 0.8 * step)
         sheet.write(x, y, said, size, max_width=wide)
     more = f"+ {rule.left_out} more " if rule.left_out else ""
-    says = f"{more}> {rules.number(rule.threshold)}" if rule.terms or rule.left_out else "no weights: all go one way"
+    says = (
+        f"{more}> {rules.format_number(rule.threshold)}"
+        if rule.terms or rule.left_out
+        else "no weights: all go one way"
+    )
     sheet.write(x, top - (len(rule.terms) + 0.5) * step, says, size, fontweight="bold", max_width=wide)
     ends = [top - step * len(rule.terms), top]
     sheet.ax.plot([x, x], ends, color=FAINT, linewidth=0.5 * sheet.factor, zorder=2.5)
@@ -89,16 +93,16 @@ def _draw_terms(sheet: Sheet, outline: Outline, tree: FlatTree, split: int, name
 def end_lines(view: ModelView, node: int, letter: str | None = None) -> list[tuple[str, float, dict[str, Any]]]:
     """What is written under an end: its class, the next ones, the number of training samples. (text, size, style)"""
     below = " …" if node < view.tree.structure.n_splits else ""  # there is more that is not drawn
-    if view.predicts_numbers:
+    if view.is_regression:
         return _number_lines(view, node, letter, below)
-    (name, share), *others = view.ranked(node)
+    (name, share), *others = view.rank_classes(node)
     first = name if letter is None else f"{letter}: {name}"
     lines: list[tuple[str, float, dict[str, Any]]] = [(first, LARGE, {"fontweight": "bold"})]
     lines.append((percent(share), SMALL, {}))
     for other, part in others[:MOST_NAMED]:
         if part >= NAMED_SHARE:
             lines.append((other, TINY, {"color": MUTED, "tail": f": {percent(part)}"}))
-    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
+    lines.append((f"n = {view.node_weights[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
     return lines
 
 
@@ -111,12 +115,12 @@ def _number_lines(
 ) -> list[tuple[str, float, dict[str, Any]]]:
     """The means of an end, with the spreads of its rows."""
     lines: list[tuple[str, float, dict[str, Any]]] = []
-    found = view.numbers(node)
+    found = view.node_moments(node)
     for name, mean, spread in found[: MOST_NAMED + 1]:
         said = f"{mean:.4g}" if len(found) == 1 else f"{name}: {mean:.4g}"
         said = said if lines or letter is None else f"{letter}: {said}"
         lines += [(said, LARGE, {"fontweight": "bold"}), (f"± {spread:.2g}", SMALL, {})]
-    lines.append((f"n = {view.node_rows[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
+    lines.append((f"n = {view.node_weights[node]:,.6g}{_model_note(view)}{below}", TINY, {"color": MUTED}))
     return lines
 
 
@@ -143,7 +147,7 @@ def draw_end(
     left, right, lower, upper = outline
     tiny = line_height(TINY, sheet.inch)
     x, y = (left + right) / 2, lower - (1.25 if ticks else 0.25) * tiny
-    draw_bars(sheet, outline, view.bars[node], view.class_names if ticks else [], 0.75 * tiny)
+    draw_bars(sheet, outline, view.bar_heights[node], view.class_names if ticks else [], 0.75 * tiny)
     for text, size, style in end_lines(view, node, letter):
         height = line_height(size, sheet.inch)
         sheet.write(x, y - height / 2, text, size, max_width=0.92, **style)

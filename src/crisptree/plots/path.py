@@ -9,14 +9,14 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from crisptree.inference import FlatTree
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.decision_path import Path, Step, compute_contributions, trace_path
+from crisptree.inspection.names import check_names
+from crisptree.inspection.validation import check_integer
 from crisptree.plots.nodes import class_ticks_fit, draw_bars, draw_image, percent
 from crisptree.plots.sheet import LARGE, SMALL, TINY, Sheet
 from crisptree.plots.style import ACCENT, DARK, FAINT, LEFT, MUTED, RIGHT, class_colors
 from crisptree.plots.weights import GRAY, as_image, signed_image, weight_image
-from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import whole_number
-from crisptree.view.names import one_name_each
-from crisptree.view.paths import Path, Step, contributions, walk
 
 Rows = tuple[float, float]
 """The lower and upper edge of one split's part of the chart."""
@@ -69,15 +69,15 @@ def plot_path(
     in units of the spread that training samples have at that split.
     """
     view, row = None, None
-    top = whole_number("top", top, 0)
+    top = check_integer("top", top, 0)
     if isinstance(model, Path):
         way, given = model, model.classes if class_names is None else class_names
-        names = one_name_each(given, len(way.classes), "class_names", "classes")
+        names = check_names(given, len(way.classes), "class_names", "classes")
     else:
-        view = view_of(model, "plot_path", class_names=class_names, feature_names=feature_names)
-        view.check_has_classes("plot_path", "explain.path says its way in words, plot_tree(sample=x) draws it.")
-        row, names = view.row(x), view.class_names
-        way = walk(view, row, top)
+        view = view_model(model, "plot_path", class_names=class_names, feature_names=feature_names)
+        view.check_is_classification("plot_path", "explain.path says its way in words, plot_tree(sample=x) draws it.")
+        row, names = view.prepare_row(x), view.class_names
+        way = trace_path(view, row, top)
     with_images = view is not None and view.has_weight_images
     step = STEP if with_images else max(0.9, BAR * top + 0.25)
     bottom = -step * len(way.steps)
@@ -145,7 +145,7 @@ def _draw_images(sheet: Sheet, view: ModelView, row: npt.NDArray[np.float32], sp
     tree, shape = view.tree, view.image_shape
     assert isinstance(tree, FlatTree)  # only hyperplanes on images have images
     assert shape is not None
-    pushes = signed_image(contributions(tree, row[0], split)[0], shape)
+    pushes = signed_image(compute_contributions(tree, row[0], split)[0], shape)
     images = (as_image(row[0], shape), GRAY), (weight_image(view, split), GRAY), pushes
     for (left, right), (image, paint) in zip(THIRDS, images, strict=True):
         draw_image(sheet, (left, right, rows[0] + 0.08, rows[1] - 0.08), image, paint)

@@ -12,13 +12,13 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 
 from crisptree.inference import FlatTree
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.columns import list_columns
+from crisptree.inspection.validation import check_boolean, check_integer
 from crisptree.plots.cells import area, cells, crossing, middle, rectangle
 from crisptree.plots.layout import letters
 from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, shortened, text_width, write
 from crisptree.tensors import detach
-from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import boolean, whole_number
-from crisptree.view.columns import columns_of
 
 Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
@@ -98,11 +98,11 @@ def plot_regions(
     >>> plot_regions(model, X, y, features=("petal length (cm)", "petal width (cm)")).get_title()
     '2 other features at their median'
     """
-    view = view_of(model, "plot_regions", class_names=class_names, feature_names=feature_names)
-    view.check_has_classes("plot_regions", "plot_tree draws its tree.")
-    hyperplanes, legend = boolean("hyperplanes", hyperplanes), boolean("legend", legend)
-    if hasattr(X, "columns") or view.earlier:
-        X = view.rows(X)
+    view = view_model(model, "plot_regions", class_names=class_names, feature_names=feature_names)
+    view.check_is_classification("plot_regions", "plot_tree draws its tree.")
+    hyperplanes, legend = check_boolean("hyperplanes", hyperplanes), check_boolean("legend", legend)
+    if hasattr(X, "columns") or view.transformers:
+        X = view.prepare_rows(X)
     rows = np.asarray(detach(X), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
         raise ValueError(
@@ -113,7 +113,7 @@ def plot_regions(
         raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
     plane = Plane.of(view, rows, features)
     points = rows[:, list(plane.features)]
-    resolution = whole_number("resolution", resolution, 1)
+    resolution = check_integer("resolution", resolution, 1)
     window = _window(points, bounds)
     names = [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
     columns = 1 + len(names) // 14
@@ -134,7 +134,7 @@ def plot_regions(
     if hyperplanes and polygons is not None:
         _draw_splits(ax, polygons, weight, bias)
         _draw_letters(ax, view, polygons, area(rectangle(window)))
-    paint: Any = MUTED if y is None else colors[view.class_numbers(y, len(points))]
+    paint: Any = MUTED if y is None else colors[view.encode_labels(y, len(points))]
     size = float(np.clip(4000 / len(points), 6, 26))
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
     if legend:
@@ -174,7 +174,7 @@ class Plane:
         if across == up:
             raise ValueError(f"`features` must be two different features; got {features!r}.")
         held = np.median(rows, axis=0)
-        for column in columns_of(view):
+        for column in list_columns(view):
             if column.kind == "category":
                 own = list(column.features)
                 held[own] = np.eye(len(own))[rows[:, own].sum(axis=0).argmax()]
@@ -207,9 +207,9 @@ def _feature(view: ModelView, one: Any) -> int:
     if isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
         return int(one)
     some = ", ".join(repr(name) for name in names[:8]) + (", …" if len(names) > 8 else "")
-    behind = bool(view.earlier) and hasattr(view.earlier[0], "steps")
+    behind = bool(view.transformers) and hasattr(view.transformers[0], "steps")
     where = ", which are those behind the earlier steps of the Pipeline," if behind else ","
-    category = next((column for column in columns_of(view) if column.name == one and column.kind == "category"), None)
+    category = next((column for column in list_columns(view) if column.name == one and column.kind == "category"), None)
     levels = (
         "" if category is None else f" {one!r} is a category: name one of its levels, {names[category.features[0]]!r}."
     )
@@ -261,7 +261,7 @@ def _fill_grid(
     pixels = np.meshgrid(left + steps * (right - left), lower + steps * (upper - lower))
     grid = plane.rows(np.stack(pixels, axis=-1).reshape(-1, 2))
     hard = steepness is None
-    tables = view.tree.leaf_values(view.leaves(grid), grid) if hard else view.soft_tables(grid, steepness)
+    tables = view.tree.leaf_values(view.apply(grid), grid) if hard else view.soft_predict_proba(grid, steepness)
     image = _mixed(tables, colors).reshape(resolution, resolution, 3)
     ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from crisptree.inspection import view_model
 from crisptree.plots.style import ACCENT, DARK, MUTED, new_axes
 from crisptree.tensors import detach
-from crisptree.view import view_of
 
 KINDS = ("predicted", "residuals")
 
@@ -52,11 +52,11 @@ def plot_residuals(
     """
     if kind not in KINDS:
         raise ValueError(f"`kind` must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
-    view = view_of(model, "plot_residuals")
-    if not view.predicts_numbers:
+    view = view_model(model, "plot_residuals")
+    if not view.is_regression:
         raise TypeError("plot_residuals must have a model that predicts numbers. plot_confusion is for classes.")
-    rows, names = view.rows(X), view.class_names
-    leaf = view.leaves(rows)
+    rows, names = view.prepare_rows(X), view.class_names
+    leaf = view.apply(rows)
     truth = np.asarray(detach(y), dtype=np.float64).reshape(len(leaf), -1)
     if truth.shape[1] != len(names) or not 0 <= output < len(names):
         raise ValueError(

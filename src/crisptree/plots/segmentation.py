@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from crisptree.inspection.validation import check_boolean
 from crisptree.plots.style import new_grid
-from crisptree.view.checks import boolean
 
 INCHES = 3.0  # side of a panel
 UNIT = {"vmin": 0.0, "vmax": 1.0}
@@ -115,7 +115,7 @@ def _image(image: npt.ArrayLike) -> Panel:
 
 def _drawn(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArray[Any]:
     """Panels side by side, each of one value for every pixel of the first one."""
-    titles = boolean("titles", titles)
+    titles = check_boolean("titles", titles)
     shape = np.shape(shown[0][1])[:2]
     for title, values, _ in shown[1:]:
         if np.shape(values) != shape:

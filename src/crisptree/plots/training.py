@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from crisptree.inspection.model_view import unwrap_model
 from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, write
-from crisptree.view.model import parts_of
 
 CURVES: tuple[tuple[str, Callable[[Any], float | None]], ...] = (
     ("mean log-likelihood", lambda record: -record.loss),
@@ -45,7 +45,7 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     ndarray of matplotlib axes
         One for each curve.
     """
-    records = list(getattr(parts_of(model)[1], "history_", []) or [])
+    records = list(getattr(unwrap_model(model)[1], "history_", []) or [])
     if not records:
         raise ValueError(
             "plot_training must have a model with a history; this one has none: it is not fitted, was trained without "

@@ -11,15 +11,15 @@ from matplotlib.collections import PatchCollection, PolyCollection
 from matplotlib.patches import Circle
 
 from crisptree.inference import FlatTree
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.validation import check_boolean, check_optional_integer
 from crisptree.plots import layout as layouts
 from crisptree.plots.layout import Layout, arrow
 from crisptree.plots.nodes import class_ticks_fit, draw_end, draw_image, draw_lines, draw_split, end_lines
 from crisptree.plots.sheet import SMALL, TINY, Outline, Sheet, line_height
 from crisptree.plots.style import ACCENT, ARROW, DARK, LEFT, MUTED, RIGHT, class_colors, text_width
 from crisptree.plots.weights import as_image
-from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import boolean, whole_number_or_none
-from crisptree.view.influence import effects, most_influential
 
 KINDS: dict[str, tuple[float, dict[str, float]]] = {
     "image": (0.85, {"widest": 1.9}),
@@ -105,16 +105,16 @@ def plot_tree(
     >>> len(ax.images)  # three splits and the sample
     4
     """
-    view = view_of(model, "plot_tree", class_names=class_names, feature_names=feature_names)
-    letters, key = boolean("letters", letters), boolean("key", key)
+    view = view_model(model, "plot_tree", class_names=class_names, feature_names=feature_names)
+    letters, key = check_boolean("letters", letters), check_boolean("key", key)
     kind = "image" if view.has_weight_images else "terms" if isinstance(view.tree, FlatTree) else "module"
     (inch, shape), structure = KINDS[kind], view.tree.structure
     if view.image_shape is not None and kind == "image":
         height, width = as_image(np.zeros(view.tree.n_features), view.image_shape).shape[:2]
         shape = shape | {"aspect": float(np.clip(height / width, 0.25, 2.5))}
-    layout = layouts.tree_layout(structure, whole_number_or_none("max_depth", max_depth, 0), **shape)
-    row = None if sample is None else view.row(sample, "sample")
-    path = set() if row is None else set(structure.nodes_to(int(view.leaves(row)[0])))
+    layout = layouts.tree_layout(structure, check_optional_integer("max_depth", max_depth, 0), **shape)
+    row = None if sample is None else view.prepare_row(sample, "sample")
+    path = set() if row is None else set(structure.nodes_to(int(view.apply(row)[0])))
     names = {node: layouts.letters(number) for number, node in enumerate(layout.ends)} if letters else {}
     ticks = class_ticks_fit(view.class_names, float(layout.width[layout.ends[0]]), inch)
     sizes = [[size for _, size, _ in end_lines(view, node, names.get(node))] for node in layout.ends]
@@ -163,7 +163,7 @@ def _sample_outline(layout: Layout) -> Outline:
 
 def _draw_arrows(sheet: Sheet, view: ModelView, layout: Layout, path: set[int]) -> None:
     """From every split to its children, a sign beside the tail."""
-    share = view.node_rows / max(view.node_rows[0], np.finfo(float).tiny)
+    share = view.node_weights / max(view.node_weights[0], np.finfo(float).tiny)
     outlines, colors, circles = [], [], []
     for parent, child, goes_right in layout.edges:
         left, right, lower, _ = layout.outline(parent)
@@ -187,8 +187,8 @@ def _draw_sample(sheet: Sheet, view: ModelView, layout: Layout, row: npt.NDArray
     else:
         shown = np.arange(min(3, row.shape[1]))
         if isinstance(view.tree, FlatTree) and view.tree.structure.n_splits:
-            shown = most_influential(effects(view.tree, 0), 3)
-        values = [view.says(int(number), float(row[0, number])) for number in shown]
+            shown = rank_features(compute_effects(view.tree, 0), 3)
+        values = [view.describe_value(int(number), float(row[0, number])) for number in shown]
         draw_lines(sheet, outline, values, **frame)
     _, right, lower, upper = outline
     root, middle = float(layout.x[0]) - max(layout.width[0] / 2, 0.5), (lower + upper) / 2
@@ -201,7 +201,7 @@ def _notes(view: ModelView, with_sample: bool, ticks: bool) -> list[Note]:
     """What the drawing of a model needs said under it."""
     notes = []
     if view.tree.structure.n_splits:
-        kind = "image" if view.has_weight_images else "threshold" if view.asks_thresholds else "terms"
+        kind = "image" if view.has_weight_images else "threshold" if view.has_axis_splits else "terms"
         left, right = QUESTIONS[kind]
         notes += [Note(left, "−"), Note(right, "+")]
         if kind == "terms" and isinstance(view.tree, FlatTree):
@@ -209,7 +209,7 @@ def _notes(view: ModelView, with_sample: bool, ticks: bool) -> list[Note]:
         notes.append(Note("thickness: training samples", color=ARROW))
     if with_sample:
         notes.append(Note("path of the sample", color=ACCENT))
-    if view.predicts_numbers:
+    if view.is_regression:
         notes.append(Note("height: the mean, from the lowest to the highest", color=class_colors(1)[0]))
     if not ticks:
         colors = class_colors(len(view.class_names))

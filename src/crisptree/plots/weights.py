@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from crisptree.inspection import Names
+from crisptree.inspection.importances import compute_effects, rank_features
+from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, new_grid, shortened, write
-from crisptree.view import Names
-from crisptree.view.influence import effects, most_influential
-from crisptree.view.model import ModelView, linear, view_of
 
 Doubles = npt.NDArray[np.float64]
 
@@ -70,11 +70,11 @@ def plot_weights(
     if style not in STYLES:
         raise ValueError(f"`style` must be one of {', '.join(STYLES)}; got {style!r}.")
     models = [model] if compare is None else [model, compare]
-    views = [view_of(one, "plot_weights", feature_names=feature_names) for one in models]
+    views = [view_model(one, "plot_weights", feature_names=feature_names) for one in models]
     if len({(view.tree.n_features, view.image_shape) for view in views}) > 1:
         raise ValueError("`compare` must be a model of the same features and image shape; this one has others.")
     for view in views:
-        linear(view.tree, "plot_weights")
+        require_linear_splits(view.tree, "plot_weights")
     splits = _chosen(nodes, views)
     rows = [
         (view, kind, name)
@@ -102,7 +102,7 @@ def _chosen(nodes: Sequence[int] | None, views: list[ModelView]) -> list[int]:
     """Split numbers that every tree has."""
     n_splits = min(view.tree.structure.n_splits for view in views)
     if nodes is None:
-        return sorted(np.argsort(-views[0].node_rows[:n_splits], kind="stable")[:MOST].tolist())
+        return sorted(np.argsort(-views[0].node_weights[:n_splits], kind="stable")[:MOST].tolist())
     given = np.asarray(nodes)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise ValueError(f"`nodes` must be a list of numbers of splits, or None; got {nodes!r}.")
@@ -204,8 +204,8 @@ def _draw_image(ax: Axes, image: Doubles, paint: dict[str, Any]) -> None:
 
 
 def _draw_bars(ax: Axes, view: ModelView, split: int) -> None:
-    effect = effects(linear(view.tree, "plot_weights"), split)
-    largest = most_influential(effect, BARS)
+    effect = compute_effects(require_linear_splits(view.tree, "plot_weights"), split)
+    largest = rank_features(effect, BARS)
     values = effect[largest]
     ax.barh(np.arange(len(largest)), values, color=np.where(values > 0, RIGHT, LEFT), height=0.75)
     names = [shortened(view.feature_names[feature], 1.1, 7) for feature in largest]

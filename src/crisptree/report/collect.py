@@ -10,12 +10,12 @@ import numpy as np
 from crisptree import metrics
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.reference import visits
+from crisptree.inspection import ModelView
+from crisptree.inspection.importances import compute_effects
+from crisptree.inspection.rules import make_split_rule
 from crisptree.report.encoding import pack, shrunk, signed_bytes, step_within
 from crisptree.report.quality import collect_quality
 from crisptree.report.samples import ReportRows, collect_blame, collect_samples
-from crisptree.view import ModelView
-from crisptree.view.influence import effects
-from crisptree.view.rules import split_rule
 
 BINS = 30
 """Bars of a score histogram, at most two more."""
@@ -61,7 +61,7 @@ def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: 
         "tree": _tree(view, rows),
         "weights": _weights(view),
         "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
-        "confusion": pack(view.confusion(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
+        "confusion": pack(view.confusion_matrix(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
         "samples": None if rows is None else collect_samples(view, rows, max_samples),
         "blame": collect_blame(view, rows) if rows and labelled else None,
         "history": _history(view.estimator),
@@ -87,7 +87,7 @@ def class_colors(n_classes: int) -> list[str]:
 
 def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     tree, structure = view.tree, view.tree.structure
-    leaves, passing = np.arange(structure.n_leaves), view.node_rows[structure.n_splits :]
+    leaves, passing = np.arange(structure.n_leaves), view.node_weights[structure.n_splits :]
     trained, correct = passing.sum(), tree.statistics.node_counts[structure.n_splits + leaves, tree.labels()].sum()
     if rows is not None:
         passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
@@ -95,7 +95,7 @@ def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     truth = None if rows is None or rows.y is None else rows
     return {
         "hard": None if truth is None else float(np.mean(~truth.wrong)),
-        "soft": None if truth is None else float(np.mean(view.soft_tables(truth.X).argmax(axis=1) == truth.y)),
+        "soft": None if truth is None else float(np.mean(view.soft_predict_proba(truth.X).argmax(axis=1) == truth.y)),
         **_of_probabilities(view, truth),
         "training": float(correct / trained) if trained else None,
         "rows": None if rows is None else len(rows.X),
@@ -138,7 +138,7 @@ def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
         "right": pack(structure.right_nodes, "int32"),
         "train": pack(statistics.node_counts, "float32"),
         "given": given,
-        "tables": pack(view.tables[structure.n_splits :], "float32"),
+        "tables": pack(view.node_values[structure.n_splits :], "float32"),
         "gain": pack(statistics.gain, "float32"),
         "spread": pack(statistics.score_spread, "float32"),
     }
@@ -150,7 +150,7 @@ def _weights(view: ModelView) -> dict[str, Any] | None:
     if not isinstance(tree, FlatTree) or not tree.structure.n_splits:
         return None
     if view.image_shape is None:
-        effect = effects(tree)
+        effect = compute_effects(tree)
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :LARGEST_WEIGHTS]
         searchable = tree.weight.size <= SEARCHED_WEIGHTS
         return {
@@ -169,7 +169,7 @@ def _weights(view: ModelView) -> dict[str, Any] | None:
 
 def _threshold(tree: FlatTree, split: int) -> float:
     """What the weighted sum, or the only feature itself, is compared with."""
-    return split_rule(tree, split, 1).threshold
+    return make_split_rule(tree, split, 1).threshold
 
 
 def _rules(view: ModelView) -> list[str] | None:
@@ -178,7 +178,7 @@ def _rules(view: ModelView) -> list[str] | None:
     if not isinstance(tree, FlatTree) or view.image_shape is not None:
         return None
     splits = range(tree.structure.n_splits)
-    return [split_rule(tree, split, LARGEST_WEIGHTS).words(view.feature_names) for split in splits]
+    return [make_split_rule(tree, split, LARGEST_WEIGHTS).format(view.feature_names) for split in splits]
 
 
 def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, Any]:

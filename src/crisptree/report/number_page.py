@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 import crisptree
-from crisptree.explain import feature_importances
 from crisptree.export import html, text
 from crisptree.inference import FlatTree
-from crisptree.view import ModelView
+from crisptree.inspection import ModelView
+from crisptree.inspection.importances import feature_importances
 
 Doubles = npt.NDArray[np.float64]
 
@@ -58,9 +58,9 @@ def number_page(environment: Any, view: ModelView, X: Any, y: Any, title: str, m
     style = files("crisptree.report").joinpath("numbers.css").read_text(encoding="utf-8")
     template = files("crisptree.report").joinpath("numbers.html").read_text(encoding="utf-8")
     structure, leaf, truth = view.tree.structure, None, None
-    rows = None if X is None else view.rows(X)
+    rows = None if X is None else view.prepare_rows(X)
     if rows is not None:
-        leaf = view.leaves(rows)
+        leaf = view.apply(rows)
     if leaf is not None and y is not None:
         truth = np.asarray(y, dtype=np.float64).reshape(len(leaf), -1)
         if truth.shape[1] != len(view.class_names) or not np.isfinite(truth).all():
@@ -91,7 +91,7 @@ def number_page(environment: Any, view: ModelView, X: Any, y: Any, title: str, m
 def _leaves(view: ModelView, leaf: Any, outputs: list[Errors]) -> list[tuple[str, ...]]:
     """The leaves with most rows: number, training rows, answer, rows of the page, their error."""
     n_splits = view.tree.structure.n_splits
-    order = np.argsort(-view.node_rows[n_splits:], kind="stable")[:MOST_LEAVES]
+    order = np.argsort(-view.node_weights[n_splits:], kind="stable")[:MOST_LEAVES]
     lines: list[tuple[str, ...]] = []
     for number in order.tolist():
         here = None if leaf is None else leaf == number
@@ -100,7 +100,13 @@ def _leaves(view: ModelView, leaf: Any, outputs: list[Errors]) -> list[tuple[str
         if here is not None and outputs and here.any():
             error = ", ".join(f"{np.sqrt(np.mean(one.left[here] ** 2)):.4g}" for one in outputs)
         lines.append(
-            (str(number), f"{view.node_rows[n_splits + number]:,.6g}", view.answer(n_splits + number), there, error)
+            (
+                str(number),
+                f"{view.node_weights[n_splits + number]:,.6g}",
+                view.describe_node(n_splits + number),
+                there,
+                error,
+            )
         )
     return lines
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import crisptree
 from crisptree.export.javascript import runtime
+from crisptree.inspection import ModelView, Names, view_model
+from crisptree.inspection.columns import find_preprocessing
+from crisptree.inspection.names import sanitize_names
+from crisptree.inspection.validation import check_integer
 from crisptree.persistence.writing import written_whole
 from crisptree.report.collect import collect
 from crisptree.report.number_page import number_page
 from crisptree.report.samples import ReportRows
 from crisptree.report.words import cards, notes, subtitle
-from crisptree.view import ModelView, Names, view_of
-from crisptree.view.checks import whole_number
-from crisptree.view.columns import preprocessing_of
-from crisptree.view.names import on_one_line
 
 SCRIPTS = (
     *("data", "draw", "charts", "layout", "view", "nodes"),
@@ -93,13 +93,13 @@ def write(
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder of a report must exist; {file.parent} does not. Make it first.")
     environment = _environment()  # asks for Jinja2 before any work is done
-    view = view_of(model, "a report", class_names=class_names, feature_names=feature_names)
-    budget = whole_number("max_samples", max_samples, 0)
-    known = getattr(preprocessing_of(view), "target", None) or getattr(view.estimator, "target_name_", None)
+    view = view_model(model, "a report", class_names=class_names, feature_names=feature_names)
+    budget = check_integer("max_samples", max_samples, 0)
+    known = getattr(find_preprocessing(view), "target", None) or getattr(view.estimator, "target_name_", None)
     named = target or getattr(y, "name", None) or known
-    learned = None if named is None else on_one_line([named])[0]
+    learned = None if named is None else sanitize_names([named])[0]
     heading = title or ("Decision tree" if learned is None else f"Decision tree for {learned}")
-    if view.predicts_numbers:
+    if view.is_regression:
         page = number_page(environment, view, X, y, heading, budget)
     else:
         page = _render(environment, view, collect(view, ReportRows.of(view, X, y, ids), budget, learned), heading)

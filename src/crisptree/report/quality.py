@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain import feature_importances
 from crisptree.inference import FlatTree
 from crisptree.inference.pruning import trees_on_path
 from crisptree.inference.statistics import node_tables
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import list_columns, sum_by_column
+from crisptree.inspection.importances import feature_importances
 from crisptree.report.samples import ReportRows
-from crisptree.view import ModelView
-from crisptree.view.columns import columns_of, in_columns
 
 Doubles = npt.NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def collect_quality(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
 def baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
     """The most frequent class of training, and how often it would have been right."""
     counts = view.tree.statistics.node_counts[0]
-    first = int(view.tables[0].argmax())
+    first = int(view.node_values[0].argmax())
     trained = float(counts.sum())
     given = None if rows is None or rows.y is None or not len(rows.y) else float(np.mean(rows.y == first))
     return {"class": first, "training": float(counts[first] / trained) if trained else None, "given": given}
@@ -127,8 +127,8 @@ def importances(view: ModelView) -> list[tuple[str, float]] | None:
     """Columns of the table and their shares of the information gain, the largest first; None for images and modules."""
     if view.image_shape is not None or not isinstance(view.tree, FlatTree):
         return None
-    columns = columns_of(view)
-    shares = in_columns(columns, feature_importances(view.tree))
+    columns = list_columns(view)
+    shares = sum_by_column(columns, feature_importances(view.tree))
     order = np.argsort(-shares, kind="stable")[:COLUMNS]
     return [(columns[j].name, round(float(shares[j]), 6)) for j in order if shares[j] > 0]
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.explain.allowed import Allowed
-from crisptree.explain.blaming import blame_leaves
-from crisptree.explain.nearest import NotFoundInTimeError, nearest_row
 from crisptree.inference import FlatTree
 from crisptree.inference.reference import visits
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import list_columns, sum_by_column
+from crisptree.inspection.counterfactual_search import FeasibleSet
+from crisptree.inspection.counterfactuals import SearchLimitError, search_counterfactual
+from crisptree.inspection.decision_path import compute_contributions, margin_scales
+from crisptree.inspection.error_attribution import attribute_leaf_errors
+from crisptree.inspection.importances import compute_influence
+from crisptree.inspection.names import sanitize_names
 from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
 from crisptree.report.what_if import collect_what_if
-from crisptree.view import ModelView
-from crisptree.view.columns import columns_of, in_columns
-from crisptree.view.influence import influence
-from crisptree.view.names import on_one_line
-from crisptree.view.paths import contributions, margin_units
 
 SAMPLE_VALUES = 3_000_000
 """Larger sets of sample images are shown at a lower resolution."""
@@ -65,9 +65,9 @@ class ReportRows:
         if X is None:
             return None
         view.check_takes_rows("a report with rows")
-        rows = view.rows(X)
-        leaf = view.leaves(rows)
-        numbers = None if y is None else view.class_numbers(y, len(leaf))
+        rows = view.prepare_rows(X)
+        leaf = view.apply(rows)
+        numbers = None if y is None else view.encode_labels(y, len(leaf))
         named = np.asarray(_index(X) if ids is None else ids) if ids is not None or _index(X) is not None else None
         if named is not None and named.shape != leaf.shape:
             raise ValueError(f"`ids` must have one for each of the {len(leaf)} rows of X; got shape {named.shape}.")
@@ -99,7 +99,7 @@ def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict
     return {
         "count": len(chosen),
         "row": pack(chosen, "int32"),
-        "ids": None if rows.ids is None else on_one_line(rows.ids[chosen].tolist()),
+        "ids": None if rows.ids is None else sanitize_names(rows.ids[chosen].tolist()),
         "true": None if rows.y is None else pack(rows.y[chosen], "int16"),
         "predicted": pack(rows.predicted[chosen], "int16"),
         "leaf": pack(rows.leaf[chosen], "int32"),
@@ -115,7 +115,7 @@ def collect_blame(view: ModelView, rows: ReportRows) -> list[list[float]]:
     """[split, errors, share of all errors], the most errors first; split −1 for errors without a culprit."""
     if view.tree.is_linear:  # a leaf has no one class that rows could miss
         return []
-    return [list(entry) for entry in blame_leaves(view.tree, rows.leaf, rows.labels).table()]
+    return [list(entry) for entry in attribute_leaf_errors(view.tree, rows.leaf, rows.labels).table()]
 
 
 def choose(rows: ReportRows, max_samples: int) -> Integers:
@@ -167,10 +167,10 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     """The columns of the table and their values: a number, or the place of a level; NaN where it is missing, and −1 for
     a level that training did not know.
     """
-    columns, tree = columns_of(view), view.tree
+    columns, tree = list_columns(view), view.tree
     shown = np.arange(min(SHOWN_COLUMNS, len(columns)))
     if isinstance(tree, FlatTree):  # those with the most influence first
-        total = in_columns(columns, view.node_rows[: tree.structure.n_splits] @ influence(tree))
+        total = sum_by_column(columns, view.node_weights[: tree.structure.n_splits] @ compute_influence(tree))
         shown = np.argsort(-total, kind="stable")[:SHOWN_COLUMNS]
     values = np.empty((len(X), len(shown)))
     for place, column in enumerate(columns[number] for number in shown):
@@ -180,7 +180,7 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
             values[:, place] = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
         if column.missing is not None:
             values[X[:, column.missing] > 0, place] = np.nan
-    named = [{"name": columns[j].name, "levels": columns[j].shown_levels or None, "column": int(j)} for j in shown]
+    named = [{"name": columns[j].name, "levels": columns[j].display_levels or None, "column": int(j)} for j in shown]
     return {"columns": named, "more_columns": len(columns) - len(shown), "values": pack(values, "float32")}
 
 
@@ -196,12 +196,12 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     numbers = np.full((len(X), depth, 3), np.nan)
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
     pushes = np.zeros((len(X), depth, top, 2))
-    units = margin_units(tree)
+    units = margin_scales(tree)
     for split, rows, scores in visits(tree, X):
         place = places[split]
         offset: Any = scores  # of a module, which has no sum
         if isinstance(tree, FlatTree):
-            amounts, offset = contributions(tree, X[rows], split)
+            amounts, offset = compute_contributions(tree, X[rows], split)
             largest = np.argsort(-np.abs(amounts), axis=1, kind="stable")[:, :top]
             features[rows, place] = largest
             pushes[rows, place, :, 0] = np.take_along_axis(X[rows], largest, axis=1)
@@ -216,7 +216,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 def _shown(name: str, before: Any, after: Any) -> list[Any]:
     """A change of a column, its levels as they can stand in a line."""
-    levels = (on_one_line([value])[0] if isinstance(value, str) else value for value in (before, after))
+    levels = (sanitize_names([value])[0] if isinstance(value, str) else value for value in (before, after))
     return [name, *levels]
 
 
@@ -224,14 +224,14 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
     """The smallest change of the first samples that sends them to another class, by sample number."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
         return {}
-    found, columns = {}, columns_of(view)
+    found, columns = {}, list_columns(view)
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))
     for sample, x in enumerate(X[:CHANGES]):
         is_table = view.image_shape is None
-        allowed = Allowed.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
+        allowed = FeasibleSet.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
         try:
-            change = nearest_row(view, x, allowed, None, CHANGED_COLUMNS, PATIENCE)
-        except NotFoundInTimeError:
+            change = search_counterfactual(view, x, allowed, None, CHANGED_COLUMNS, PATIENCE)
+        except SearchLimitError:
             continue
         if change is None:
             continue

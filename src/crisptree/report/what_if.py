@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import find_preprocessing, list_columns
 from crisptree.report.encoding import pack
-from crisptree.view import ModelView
-from crisptree.view.columns import columns_of, preprocessing_of
 
 MOST_WEIGHTS = 1_000_000
 """Larger trees are not written into the page a second time."""
@@ -28,7 +28,7 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
     models = _models_of(tree)
     if max(tree.weight.size, X.size, *(part.size for part in models.values())) > MOST_WEIGHTS:
         return None
-    columns, stored, statistics = columns_of(view), preprocessing_of(view), tree.statistics
+    columns, stored, statistics = list_columns(view), find_preprocessing(view), tree.statistics
     fills = [math.nan] * len(columns) if stored is None else [column.mean for column in stored.columns]
     described = []
     for column, fill in zip(columns, fills, strict=True):
@@ -39,7 +39,7 @@ def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, An
                 "name": column.name,
                 "kind": column.kind,
                 "feature": first,
-                "categories": column.shown_levels,
+                "categories": column.display_levels,
                 "fill": None if math.isnan(fill) else fill,
                 "missing": column.missing is not None,
                 "low": float(statistics.lowest[first]) if known and statistics.lowest is not None else None,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crisptree.view import ModelView
-from crisptree.view.columns import preprocessing_of
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import find_preprocessing
 
 UNITS = ("bytes", "kB", "MB", "GB")
 
@@ -31,7 +31,7 @@ def subtitle(view: ModelView, values: dict[str, Any]) -> str:
 
 def _width(view: ModelView) -> str:
     """How many columns the table has, and how many features they have become where those are more."""
-    stored, n_features = preprocessing_of(view), view.tree.n_features
+    stored, n_features = find_preprocessing(view), view.tree.n_features
     if stored is None or len(stored.columns) == n_features:
         return f"{n_features:,} features"
     return f"{len(stored.columns):,} columns (encoded: {n_features:,} features)"

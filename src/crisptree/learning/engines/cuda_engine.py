@@ -23,13 +23,13 @@ from torch import Tensor
 from crisptree.data.rows import ArrayRows
 from crisptree.equations.gaussian import LOG_TWO_PI
 from crisptree.equations.noise import SLOPE
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.engines.base import EpochResult, Trainee, Weighing, penalty_shares
 from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
 from crisptree.learning.options import Pace, Plan
 from crisptree.learning.samples import ROWS_AT_ONCE, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Gaussians, Target
-from crisptree.warning import CrispTreeWarning
 
 
 class CudaLeaves(Protocol):

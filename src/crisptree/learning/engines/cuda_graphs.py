@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crisptree.exceptions import CrispTreeWarning
 from crisptree.learning.engines.base import EpochResult, Trainee, all_finite
 from crisptree.learning.engines.torch_engine import TorchSteps
 from crisptree.learning.options import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.one_thread import Mapping, workers
 from crisptree.splits import AbstractSplits, ModuleSplits
-from crisptree.warning import CrispTreeWarning
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")

@@ -1,0 +1,32 @@
+"""Explain the predictions of a fitted tree or forest.
+
+``path`` traces the decision path of one row, ``explain_forest`` its paths through all trees of a forest,
+``find_counterfactual`` the smallest change that gives it another class, ``attribute_errors`` the split behind each
+error, ``margin_report`` how many rows lie near a boundary, ``feature_importances`` and ``sparsity`` which features the
+splits use. A model is a fitted estimator, or a fitted Pipeline that ends in one. Everything works on NumPy and
+scikit-learn alone, so a loaded model is explained without torch. scikit-learn's ``permutation_importance(model, X, y)``
+works on every model as well, those with modules included. The code is in ``crisptree.inspection``.
+"""
+
+from crisptree.inspection.counterfactuals import Counterfactual, find_counterfactual
+from crisptree.inspection.decision_path import ForestPath, Path, Push, Step, explain_forest, path
+from crisptree.inspection.error_attribution import ErrorAttribution, attribute_errors
+from crisptree.inspection.importances import feature_importances, sparsity
+from crisptree.inspection.margins import MarginReport, margin_report
+
+__all__ = [
+    "path",
+    "Path",
+    "Step",
+    "Push",
+    "explain_forest",
+    "ForestPath",
+    "find_counterfactual",
+    "Counterfactual",
+    "attribute_errors",
+    "ErrorAttribution",
+    "margin_report",
+    "MarginReport",
+    "feature_importances",
+    "sparsity",
+]

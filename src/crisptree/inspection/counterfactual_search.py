@@ -1,0 +1,403 @@
+"""Best-first search for the nearest row of a wanted leaf, with a small quadratic program for each region."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import FlatTree, route_rows
+from crisptree.inspection.columns import RawColumn
+
+Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+Group = tuple[npt.NDArray[np.intp], Doubles]
+"""The features of one category, and the values that they may take together.  (g,), (n, g)"""
+
+
+Successors = Iterator[tuple[float, "Region | FeasibleRow"]]
+
+OVERSHOOT_FACTORS = tuple(4.0**power for power in range(-6, 2))
+"""Distances beyond a boundary to aim at, in units of the largest rounding error that a score there can have."""
+
+INTEGER_TOLERANCE = 1e-6
+"""Values this close to a feasible one are rounded to it."""
+
+MAX_PROGRAMS = 4000
+"""Quadratic programs after which the search gives up optimality and goes depth-first."""
+
+CONSTRAINT_TOLERANCE = 1e-11
+"""Largest violation of a constraint, relative to the largest distance."""
+
+COLLINEARITY_TOLERANCE = 1e-12
+"""A normal lies in the span of the active ones if its squared distance from it is smaller."""
+
+MIN_NORMAL_LENGTH = 1e-12
+"""A unit normal whose part in the free features is shorter does not constrain them."""
+
+MAX_STEPS_PER_HALFSPACE = 50
+"""Every step increases the dual objective, so the method ends; only rounding errors could need more steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleSet:
+    """Constraints and costs of the search: the rows that it may return.
+
+    Parameters
+    ----------
+    unit : ndarray of shape (n_features,)
+        Change of a feature at a cost of 1; 0 where it is fixed.
+    factor : ndarray of shape (n_features,)
+        Cost of changing a feature by 1.
+    lower, upper : ndarray of shape (n_features,)
+        Bounds; infinite where there is none.
+    integer : ndarray of bool, shape (n_features,)
+        Features that take integers only.
+    groups : tuple
+        One-hot encoded categories, whose features change together.
+    """
+
+    unit: Doubles
+    factor: Doubles
+    lower: Doubles
+    upper: Doubles
+    integer: Flags
+    groups: tuple[Group, ...] = ()
+
+    @classmethod
+    def unconstrained(cls, tree: FlatTree) -> FeasibleSet:
+        """Let every feature that varied in training take any value."""
+        scaling, infinite = tree.statistics.scaling, np.full(tree.n_features, np.inf)
+        return cls(scaling.unit, scaling.factor, -infinite, infinite, np.zeros(tree.n_features, dtype=bool))
+
+    @classmethod
+    def of(
+        cls,
+        tree: FlatTree,
+        row: npt.NDArray[np.float32],
+        columns: tuple[RawColumn, ...],
+        *,
+        free: Flags,
+        costs: Doubles,
+        as_in_training: bool,
+    ) -> FeasibleSet:
+        """Constrain the columns: ``free`` flags those that may change, ``costs`` are their relative costs."""
+        scaling, statistics, x = tree.statistics.scaling, tree.statistics, row.astype(np.float64)
+        cost, moves = np.ones(tree.n_features), np.zeros(tree.n_features, dtype=bool)
+        for column, is_free, price in zip(columns, free, costs, strict=True):
+            features = list(column.all_features)
+            cost[features], moves[features] = price, is_free
+            if as_in_training and column.missing is not None:
+                # Missing values stay missing and others do not become missing.
+                moves[features if column.is_missing(row) else [column.missing]] = False
+        factor = scaling.factor * cost
+        unit = np.where(moves, np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0), 0.0)
+        unbounded = cls.unconstrained(tree)
+        if not as_in_training:
+            return cls(unit, factor, unbounded.lower, unbounded.upper, unbounded.integer)
+        # A value outside the training range may stay, and one that is no integer need not become one.
+        low = unbounded.lower if statistics.lowest is None else np.minimum(statistics.lowest, x)
+        high = unbounded.upper if statistics.highest is None else np.maximum(statistics.highest, x)
+        whole = unbounded.integer if statistics.whole is None else (statistics.whole > 0) & (x == np.rint(x))
+        low, high, whole = low.copy(), high.copy(), whole.copy()
+        groups: list[Group] = []
+        for column in columns:
+            own = np.array(column.features, dtype=np.intp)
+            if column.kind != "number":
+                low[own], high[own] = np.minimum(0.0, x[own]), np.maximum(1.0, x[own])
+                whole[own] = column.kind == "boolean" and bool((x[own] == np.rint(x[own])).all())
+            if column.kind == "category" and moves[own].any():
+                states, stays = np.unique(np.vstack([x[own], np.eye(len(own))]), axis=0), unit[own] == 0
+                groups.append((own, states[(states[:, stays] == x[own][stays]).all(axis=1)]))
+        return cls(unit, factor, low, high, whole, tuple(groups))
+
+
+class FeasibleRow(NamedTuple):
+    """A row that prediction sends to a wanted leaf."""
+
+    x: Singles
+    leaf: int
+    distance: float
+
+
+class Region(NamedTuple):
+    """A part of the region of a node: the splits and signs of its half-spaces, the distance to keep from each boundary,
+    bounds of single features, and the step δ to its nearest point, None until it is computed.
+    """
+
+    node: int
+    splits: tuple[int, ...]
+    signs: tuple[float, ...]
+    offsets: tuple[float, ...]
+    limits: tuple[tuple[int, float, float], ...]
+    step: Doubles | None
+
+
+class CounterfactualSearch:
+    """Best-first search over nodes, by a lower bound of their distance and then by the distance itself.
+
+    Integers and categories are found by branch and bound: a leaf whose nearest point is infeasible is split there.
+    """
+
+    def __init__(
+        self,
+        tree: FlatTree,
+        row: Singles,
+        wanted: Flags,
+        feasible: FeasibleSet | None = None,
+        max_programs: int = MAX_PROGRAMS,
+    ) -> None:
+        self.tree, self.row, self.wanted, self.max_programs = tree, row, wanted, max_programs
+        self.feasible = FeasibleSet.unconstrained(tree) if feasible is None else feasible
+        weight = tree.weight.astype(np.float64)
+        scaled = weight * self.feasible.unit
+        self.length = np.linalg.norm(scaled, axis=1)
+        # A split without weights has no boundary: all rows go the same way.
+        self.normals = np.divide(scaled, self.length[:, None], out=scaled, where=self.length[:, None] > 0)
+        self.scores = weight @ row + tree.bias
+        self.has_wanted_leaf = tree.structure.sums_below(wanted.astype(np.float64)) > 0
+        self.n_programs = 0
+        """Number of quadratic programs solved."""
+
+    @property
+    def is_exact(self) -> bool:
+        """True while the first row found is the nearest; beyond the limit the search goes depth-first."""
+        return self.n_programs <= self.max_programs
+
+    def iterate_rows(self) -> Iterator[FeasibleRow]:
+        """Yield feasible rows of wanted leaves, nearest first."""
+        ticket = count()  # breaks ties
+        start = Region(0, (), (), (), (), np.zeros(len(self.row)))
+        queue: list[tuple[int, float, int, Region | FeasibleRow]] = [(0, 0.0, next(ticket), start)]
+        best_first = True
+        while queue:
+            if best_first and not self.is_exact:
+                best_first = False
+                queue = [(_depth(item), distance, number, item) for _, distance, number, item in queue]
+                heapq.heapify(queue)
+            _, distance, _, item = heapq.heappop(queue)
+            if isinstance(item, FeasibleRow):
+                yield item
+                continue
+            if self.n_programs > 2 * self.max_programs:
+                return
+            for bound, successor in self._successors(item, distance):
+                depth = 0 if best_first else _depth(successor)
+                heapq.heappush(queue, (depth, max(distance, bound), next(ticket), successor))
+
+    def _successors(self, region: Region, distance: float) -> Successors:
+        """Expand a region: itself with its step, a feasible row, or the parts of it that hold a wanted leaf.
+
+        If P is the nearest point of a convex region, any other point is at least √(|P|² + |from P|²) away.
+        """
+        if region.step is None:
+            step = self._solve(region)
+            if step is not None:
+                yield float(np.linalg.norm(step)), region._replace(step=step)
+            return
+        if region.node >= self.tree.structure.n_splits:
+            yield from self._visit_leaf(region, region.step, distance)
+            return
+        split, structure = region.node, self.tree.structure
+        sides = ((structure.left_nodes[split], -1.0), (structure.right_nodes[split], 1.0))
+        for node, sign in ((int(node), sign) for node, sign in sides if self.has_wanted_leaf[node]):
+            if self.length[split] == 0:
+                if (self.scores[split] > 0) == (sign > 0):
+                    yield distance, region._replace(node=node)
+                continue
+            here = self.normals[split] @ region.step + self.scores[split] / self.length[split]
+            turns = ((*region.splits, split), (*region.signs, sign), (*region.offsets, 0.0))
+            child, missing = Region(node, *turns, region.limits, region.step), -sign * here
+            yield (distance, child) if missing <= 0 else (float(np.hypot(distance, missing)), child._replace(step=None))
+
+    def _solve(self, region: Region) -> Doubles | None:
+        """Compute the step to the nearest point of a region."""
+        splits, signs = list(region.splits), np.array(region.signs)
+        self.n_programs += 1
+        distances = np.array(region.offsets) - signs * self.scores[splits] / self.length[splits]
+        low, high = self.feasible.lower.copy(), self.feasible.upper.copy()
+        for feature, least, most in region.limits:
+            low[feature], high[feature] = max(low[feature], least), min(high[feature], most)
+        moves = self.feasible.unit > 0
+        with np.errstate(invalid="ignore"):  # an infinite bound of a fixed feature
+            low = np.where(moves, (low - self.row) * self.feasible.factor, 0.0)
+            high = np.where(moves, (high - self.row) * self.feasible.factor, 0.0)
+        return project_onto_polytope(signs[:, None] * self.normals[splits], distances, low, high)
+
+    def _visit_leaf(self, region: Region, step: Doubles, distance: float) -> Successors:
+        """Yield the nearest point of a leaf if it is feasible and routed there; else the parts around it."""
+        x = self.row + step * self.feasible.unit
+        parts = self._branch(region, step, x)
+        if parts is not None:
+            yield from parts
+            return
+        with np.errstate(over="ignore"):
+            rounded = x.astype(np.float32)
+        if not np.isfinite(rounded).all():
+            return
+        leaf = int(route_rows(self.tree, rounded[None], 1)[0])
+        if self.wanted[leaf]:
+            moved = (rounded.astype(np.float64) - self.row) * self.feasible.factor
+            yield float(np.linalg.norm(moved)), FeasibleRow(rounded, leaf, float(np.linalg.norm(moved)))
+            return
+        farther = self._increase_offsets(region, rounded)
+        if farther is not None:
+            yield distance, region._replace(offsets=farther, step=None)
+
+    def _increase_offsets(self, region: Region, rounded: Singles) -> tuple[float, ...] | None:
+        """Increase the offsets from boundaries that float32 rounding has crossed; None if that does not help."""
+        splits = list(region.splits)
+        size = np.abs(self.row) + np.abs(rounded.astype(np.float64) - self.row)
+        terms = np.abs(self.tree.weight[splits]) @ size + np.abs(self.tree.bias[splits])
+        rounding = (len(self.row) + 2) * 2.0**-24 * terms / self.length[splits]
+        offsets = list(region.offsets)
+        for place, (split, sign) in enumerate(zip(region.splits, region.signs, strict=True)):
+            if (self.tree.scores(rounded[None], split)[0] > 0) == (sign > 0):
+                continue
+            larger = [f * rounding[place] for f in OVERSHOOT_FACTORS if f * rounding[place] > offsets[place]]
+            if not larger:
+                return None
+            offsets[place] = float(larger[0])
+        return tuple(offsets) if tuple(offsets) != region.offsets else None
+
+    def _branch(self, region: Region, step: Doubles, x: Doubles) -> list[tuple[float, Region]] | None:
+        """Split a region so that its infeasible nearest point x is excluded; None where x is feasible.
+
+        Values within the tolerance of feasible ones are rounded to them, in place.
+        """
+        feasible = self.feasible
+        for features, states in feasible.groups:
+            here = np.abs(states - x[features]).max(axis=1, initial=0.0)
+            if here.min(initial=np.inf) <= INTEGER_TOLERANCE:
+                x[features] = states[here.argmin()]
+                continue
+            parts = []
+            for state in states:
+                limits = tuple((int(j), float(v), float(v)) for j, v in zip(features, state, strict=True))
+                cost = np.linalg.norm((state - self.row[features]) * feasible.factor[features])
+                parts.append((float(cost), region._replace(limits=region.limits + limits, step=None)))
+            return parts
+        integers = np.flatnonzero(feasible.integer & (feasible.unit > 0))
+        off = np.abs(x[integers] - np.rint(x[integers]))
+        if off.max(initial=0.0) <= INTEGER_TOLERANCE:
+            x[integers] = np.rint(x[integers])
+            return None
+        feature = int(integers[off.argmax()])
+        below, above = float(np.floor(x[feature])), float(np.ceil(x[feature]))
+        sides = ((below, (feature, -np.inf, below)), (above, (feature, above, np.inf)))
+        base = float(np.linalg.norm(step))
+        return [
+            (
+                float(np.hypot(base, (value - x[feature]) * feasible.factor[feature])),
+                region._replace(limits=(*region.limits, limit), step=None),
+            )
+            for value, limit in sides
+        ]
+
+
+def _depth(item: Region | FeasibleRow) -> int:
+    """Return the rank for depth-first search: the more constraints, the earlier."""
+    return -(2**30) if isinstance(item, FeasibleRow) else -len(item.limits) - len(item.splits)
+
+
+def project_onto_halfspaces(normals: Doubles, distances: Doubles) -> Doubles | None:
+    """Return the smallest δ with normals · δ ≥ distances, or None where there is none.  (m, p), (m,) → (p,)
+
+    The normals are unit vectors; distances may be negative.
+
+    This is the dual active-set method of Goldfarb and Idnani. δ = Σ λ_i n_i starts at zero; a violated constraint
+    becomes active, and those whose multiplier λ would turn negative become inactive. It works on the (m, m) products of
+    the normals, so its cost hardly depends on the number of features.
+
+    Examples
+    --------
+    >>> project_onto_halfspaces(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, -1.0])).tolist()
+    [3.0, 0.0]
+    >>> project_onto_halfspaces(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])) is None  # above 1 and below −1
+    True
+    """
+    products = normals @ normals.T
+    tolerance = CONSTRAINT_TOLERANCE * float(np.abs(distances).max(initial=0.0))
+    multipliers = np.zeros(len(distances))
+    active: list[int] = []
+    for _ in range(MAX_STEPS_PER_HALFSPACE * len(distances) + 1):
+        violation = distances - products @ multipliers
+        violation[active] = 0.0
+        worst = int(violation.argmax()) if len(violation) else -1
+        if worst < 0 or violation[worst] <= tolerance:
+            return multipliers @ normals
+        if not _activate_constraint(worst, products, distances, multipliers, active, normals.shape[1]):
+            return None
+    return None
+
+
+def project_onto_polytope(normals: Doubles, distances: Doubles, low: Doubles, high: Doubles) -> Doubles | None:
+    """Return the smallest δ that also satisfies low ≤ δ ≤ high.  (m, p), (m,), (p,), (p,) → (p,)
+
+    Bounds are added to the quadratic program when a solution violates them: most of many features never reach theirs.
+
+    Examples
+    --------
+    >>> diagonal, one = np.array([[0.6, 0.8]]), np.ones(2)
+    >>> project_onto_polytope(diagonal, np.array([1.0]), -one, np.array([1.0, 0.5])).tolist()
+    [1.0, 0.5]
+    """
+    if np.isinf(low).all() and np.isinf(high).all():
+        return project_onto_halfspaces(normals, distances)
+    if (low > high).any():
+        return None
+    moves = low < high
+    step = np.where(moves, 0.0, low)
+    rest, inside = distances - normals @ step, normals[:, moves]
+    low, high = low[moves], high[moves]
+    length = np.linalg.norm(inside, axis=1)
+    constrains = length > MIN_NORMAL_LENGTH
+    if (rest[~constrains] > CONSTRAINT_TOLERANCE * max(1.0, float(np.abs(distances).max(initial=0.0)))).any():
+        return None
+    inside, rest = inside[constrains] / length[constrains, None], rest[constrains] / length[constrains]
+    under = over = np.zeros(len(low), dtype=bool)
+    while True:
+        bounds, offsets = np.zeros((under.sum() + over.sum(), len(low))), np.concatenate([low[under], -high[over]])
+        bounds[np.arange(len(bounds)), np.concatenate([np.flatnonzero(under), np.flatnonzero(over)])] = 1.0
+        bounds[under.sum() :] *= -1.0
+        found = project_onto_halfspaces(np.vstack([inside, bounds]), np.concatenate([rest, offsets]))
+        if found is None:
+            return None
+        more_under, more_over = (found < low) & ~under, (found > high) & ~over
+        if not (more_under.any() or more_over.any()):
+            step[moves] = np.clip(found, low, high)
+            return step
+        under, over = under | more_under, over | more_over
+
+
+def _activate_constraint(
+    new: int, products: Doubles, distances: Doubles, multipliers: Doubles, active: list[int], n_features: int
+) -> bool:
+    """Increase the multiplier of one constraint until it is satisfied, in place; False where the region is empty."""
+    while True:
+        others = np.array(active, dtype=np.intp)
+        given_up = np.linalg.solve(products[np.ix_(others, others)], products[others, new])
+        # As many normals as features span the space; the difference of products would be rounding error.
+        free = len(others) < n_features
+        gained = products[new, new] - products[new, others] @ given_up if free else 0.0
+        falling = given_up > 0
+        ends = np.full(len(others), np.inf)
+        ends[falling] = multipliers[others[falling]] / given_up[falling]
+        met = (distances[new] - products[new] @ multipliers) / gained if gained > COLLINEARITY_TOLERANCE else np.inf
+        step = min(met, ends.min(initial=np.inf))
+        if not np.isfinite(step):
+            return False
+        multipliers[others] = np.maximum(multipliers[others] - step * given_up, 0.0)
+        multipliers[new] += step
+        if step == met:
+            active.append(new)
+            return True
+        leaves = int(ends.argmin())
+        multipliers[active.pop(leaves)] = 0.0

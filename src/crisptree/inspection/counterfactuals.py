@@ -1,0 +1,274 @@
+"""Counterfactuals: the smallest change of a row that gives it another class."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inspection.columns import RawColumn, list_columns, restore_table_row
+from crisptree.inspection.counterfactual_search import MAX_PROGRAMS, CounterfactualSearch, FeasibleSet
+from crisptree.inspection.decision_path import Push, rank_pushes
+from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
+from crisptree.inspection.names import sanitize_names
+from crisptree.inspection.notebook_html import render_table
+from crisptree.inspection.validation import check_boolean, check_integer
+
+Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+
+class SearchLimitError(RuntimeError):
+    """Raised where the search for a counterfactual reaches its limit of steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactual:
+    """A row changed so little that the tree just gives it another class; ``print`` shows the change as text.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_features,), float32
+        The changed row in raw units; for a Pipeline in those of the features that reach the tree.
+    predicted : object
+        The prediction for the changed row.
+    leaf : int
+        The leaf that the changed row reaches.
+    distance : float
+        Euclidean length of the change in the scaled space of training: for scale="feature" in standard deviations.
+    changes : tuple of Push
+        The largest changes in that scale, largest first: ``value`` is the value of the feature before, ``amount`` what
+        is added to it, both in raw units.
+    columns : tuple of (name, before, after)
+        The same by the columns of the table: numbers, levels of a category, or None for a level unknown in training.
+    row : dict or None
+        The changed row by the labels of the table's columns, which ``predict`` takes as a table of one row; columns
+        that the model does not use are left out. None for images, and behind steps of a Pipeline that are not
+        invertible.
+    proven : bool
+        True if no row is nearer. False where the search over integers and categories reached its limit and returned the
+        first feasible row.
+    """
+
+    x: Singles
+    predicted: Any
+    leaf: int
+    distance: float
+    changes: tuple[Push, ...]
+    columns: tuple[tuple[str, Any, Any], ...] = ()
+    proven: bool = True
+    row: dict[Any, Any] | None = None
+
+    def __str__(self) -> str:
+        lines = [f"    {name}: {' -> '.join(_format_change(before, after))}" for name, before, after in self.columns]
+        return "\n".join([self._title, *lines])
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        rows = [(name, *_format_change(before, after)) for name, before, after in self.columns]
+        return render_table(("column", "before", "after"), rows, self._title)
+
+    @property
+    def _title(self) -> str:
+        (label,), near = sanitize_names([self.predicted]), "" if self.proven else "; there may be a nearer one"
+        return f"{label} (leaf {self.leaf}) at a distance of {self.distance:.4g}{near}"
+
+
+def _format_change(before: Any, after: Any) -> tuple[str, str]:
+    """Format the value of a column before and after."""
+    if isinstance(before, float) and isinstance(after, float):
+        return f"{before:.5g}", f"{after:.5g} ({after - before:+.3g})"
+    shown = sanitize_names("unknown" if value is None else value for value in (before, after))
+    return shown[0], shown[1]
+
+
+def find_counterfactual(
+    model: Any,
+    x: Any,
+    *,
+    to: Any = None,
+    by: float | Sequence[float] | None = None,
+    top: int = 5,
+    fixed: Iterable[Any] = (),
+    only: Iterable[Any] | None = None,
+    costs: Mapping[Any, float] | None = None,
+    as_in_training: bool | None = None,
+) -> Counterfactual | None:
+    """Find the nearest row, in the scaled space of training, to which a tree with linear splits gives another class.
+
+    A leaf is the intersection of at most ``max_depth`` half-spaces, so its nearest point is the solution of a small
+    quadratic program. A best-first search over nodes solves only those that may hold the nearest point; integers and
+    categories are found by branch and bound. The returned row has been predicted in single precision; a leaf too thin
+    for any float32 row is skipped.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator with linear splits, or a fitted Pipeline that ends in one.
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+        One row. Features that were constant in training stay as they are. The earlier steps of a
+        Pipeline are not inverted: the change is one of the features that they output, and ``Counterfactual.x`` is a
+        row of these.
+    to : class label, default=None
+        Target class; None for any other than the predicted one.
+    by : float or sequence of float, default=None
+        Required for regression: minimal increase of the prediction, or decrease below zero. With several outputs a
+        number is for the first one; a sequence has one for each, 0 where it may be anything.
+    top : int, default=5
+        Number of changes listed.
+    fixed : list of columns, default=()
+        Columns that must not change, by label, or by index from 0 where labels are text; all features of a category
+        are one column.
+    only : list of columns, default=None
+        The columns that may change; None for all but the fixed ones.
+    costs : dict, default=None
+        Relative cost of changing a column, by its label or index: with 3 the same change is three times as far.
+    as_in_training : bool, default=None
+        Keep values within the training data: between minimum and maximum, integers where all were integers, one level
+        of a category at a time; missing values stay missing. A value outside already may stay. None is True for
+        tables and False for images. Models from older files know their categories, but not the range of numbers.
+
+    Returns
+    -------
+    Counterfactual or None
+        None where no such change reaches a leaf of such a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> change = explain.find_counterfactual(model, [1.0])
+    >>> str(change.predicted), change.x.tolist(), str(model.predict([change.x])[0])  # integers in training
+    ('high', [5.0], 'high')
+    >>> bool(4 < explain.find_counterfactual(model, [1.0], as_in_training=False).x[0] < 5)
+    True
+    >>> explain.find_counterfactual(model, [1.0], fixed=["x0"]) is None
+    True
+    """
+    view = view_model(model, "explain.find_counterfactual")
+    view.check_has_constant_leaves("explain.find_counterfactual")
+    top, columns, labels = check_integer("top", top, 0), list_columns(view), view.classes.tolist()
+    if to is not None and (np.ndim(to) or to not in labels):
+        expected = "None for regression" if view.is_regression else f"one of the classes {labels}"
+        raise ValueError(f"`to` must be {expected}; got {to!r}.")
+    increases = _check_increases(view, by)
+    tree, row = require_linear_splits(view.tree, "explain.find_counterfactual"), view.prepare_row(x)[0]
+    feasible = FeasibleSet.of(
+        tree,
+        row,
+        columns,
+        free=select_free_columns(columns, fixed, only),
+        costs=resolve_costs(columns, costs),
+        as_in_training=view.image_shape is None
+        if as_in_training is None
+        else check_boolean("as_in_training", as_in_training),
+    )
+    return search_counterfactual(view, row, feasible, None if to is None else labels.index(to), top, by=increases)
+
+
+def _check_increases(view: ModelView, by: Any) -> Doubles | None:
+    """Return the minimal increase of every regression output, 0 where it may be anything; None for classification."""
+    if by is None and not view.is_regression:
+        return None
+    n_outputs = len(view.class_names)
+    values = np.atleast_1d(np.asarray(by, dtype=np.float64)) if view.is_regression and by is not None else np.empty(0)
+    has_shape = values.shape == (n_outputs,) or np.ndim(by) == 0
+    if not (len(values) and has_shape and np.isfinite(values).all() and values.any()):
+        must = "a nonzero number, for example 10.0 or -10.0, for regression and None for classification"
+        several = f"; or one for each of {n_outputs} outputs, not all of them zero" if n_outputs > 1 else ""
+        raise ValueError(f"`by` must be {must}{several}; got {by!r}.")
+    return np.concatenate([values, np.zeros(n_outputs - len(values))])
+
+
+def search_counterfactual(
+    view: ModelView,
+    row: Singles,
+    feasible: FeasibleSet,
+    to: int | None,
+    top: int,
+    max_programs: int = MAX_PROGRAMS,
+    *,
+    by: Doubles | None = None,
+) -> Counterfactual | None:
+    """Find the counterfactual of a prepared row; ``to`` is a class index, ``max_programs`` the limit of the search."""
+    tree = require_linear_splits(view.tree, "explain.find_counterfactual")
+    outputs = tree.labels()
+    current = outputs[view.apply(row[None])[0]]
+    if by is not None:
+        wanted = (((outputs - current) * np.sign(by)) >= np.abs(by)).all(axis=1)
+    else:
+        wanted = outputs != current if to is None else outputs == to
+    search = CounterfactualSearch(tree, row, wanted, feasible, max_programs)
+    found = next(search.iterate_rows(), None) if wanted.any() else None
+    if found is None:
+        if not search.is_exact:
+            raise SearchLimitError(
+                f"explain.find_counterfactual found no such row in {2 * max_programs:,} steps: too many integers and "
+                "categories may change. Let fewer columns change with `only` or `fixed`, or use as_in_training=False."
+            )
+        return None
+    moved = found.x.astype(np.float64) - row
+    sizes = moved * feasible.factor
+    changes = rank_pushes(view, row, moved, sizes, top)
+    by_column = _rank_changes(list_columns(view), row, found.x, sizes, top)
+    label, original = view.predict_leaf(found.leaf), restore_table_row(view, found.x)
+    return Counterfactual(found.x, label, found.leaf, found.distance, changes, by_column, search.is_exact, original)
+
+
+def _rank_changes(
+    columns: tuple[RawColumn, ...], row: Singles, after: Singles, sizes: Doubles, top: int
+) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the columns with the largest changes, largest first."""
+    size = np.array([np.linalg.norm(sizes[list(column.all_features)]) for column in columns])
+    order = [number for number in np.argsort(-size, kind="stable")[:top] if size[number] > 0]
+    return tuple((columns[j].name, columns[j].value(row), columns[j].value(after)) for j in order)
+
+
+def select_free_columns(columns: tuple[RawColumn, ...], fixed: Any, only: Any) -> Flags:
+    """Flag the columns that may change: those of ``only``, or all, without those of ``fixed``.  (n_columns,)"""
+    free = np.full(len(columns), only is None)
+    if only is not None:
+        free[_find_columns(columns, only, "only")] = True
+    free[_find_columns(columns, fixed, "fixed")] = False
+    return free
+
+
+def resolve_costs(columns: tuple[RawColumn, ...], costs: Mapping[Any, float] | None) -> Doubles:
+    """Return the cost of every column; 1 where none is given.  (n_columns,)"""
+    result = np.ones(len(columns))
+    if costs is not None and not isinstance(costs, Mapping):
+        raise TypeError(f"`costs` must be a dict of columns and numbers, e.g. {{'age': 3.0}}; got {costs!r}.")
+    for column, cost in (costs or {}).items():
+        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 < cost < np.inf:
+            raise ValueError(
+                f"`costs` must be finite numbers above 0; got {cost!r} for {column!r}. Name a column in `fixed` that "
+                "must not change."
+            )
+        result[_find_columns(columns, [column], "costs")] = cost
+    return result
+
+
+def _find_columns(columns: tuple[RawColumn, ...], wanted: Any, parameter: str) -> list[int]:
+    """Return the indices of columns given by label, name or index."""
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise TypeError(f"`{parameter}` must be a list of columns; got {wanted!r}. Write [{wanted!r}].")
+    names, labels, found = [column.name for column in columns], [column.label for column in columns], []
+    by_label = not any(isinstance(label, str) for label in labels)
+    for one in wanted:
+        if isinstance(one, Hashable) and not isinstance(one, bool) and one in labels:
+            found.append(labels.index(one))
+        elif not by_label and isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < len(names):
+            found.append(int(one))
+        elif isinstance(one, str) and " ".join(one.split()) in names:
+            found.append(names.index(" ".join(one.split())))
+        else:
+            some = ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
+            or_index = "" if by_label else ", or their indices from 0"
+            raise ValueError(f"`{parameter}` must name columns of the table, {some}{or_index}; got {one!r}.")
+    return found

@@ -1,0 +1,344 @@
+"""Decision paths of one row through a tree or a forest: scores, feature contributions and node values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.inspection.importances import rank_features
+from crisptree.inspection.model_view import ModelView, view_model
+from crisptree.inspection.notebook_html import Markup, render_table
+from crisptree.inspection.validation import check_integer
+
+Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Push:
+    """The contribution of one feature.
+
+    Parameters
+    ----------
+    feature : int
+        Its column.
+    name : str
+        Its name.
+    value : float
+        Its value in the row that is explained.
+    amount : float
+        What it adds to the score of a split (above zero pushes right, below zero left), or to the value of the row.
+    says : str
+        Its value as text, such as "plan is basic".
+    """
+
+    feature: int
+    name: str
+    value: float
+    amount: float
+    says: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One split on a decision path.
+
+    Parameters
+    ----------
+    split : int
+        Its index.
+    score : float
+        f(x) in single precision, as prediction computes it; above zero the row goes right.
+    margin : float
+        The score in standard deviations of the training scores at this split; where all of these are equal, in units
+        of their value.
+    goes_right : bool
+        True if the row goes to the right child.
+    pushes : tuple of Push
+        The features with the largest |w_j (x_j − mean_j)|, largest first, without zeros; empty for a module.
+    offset : float
+        The score of the mean training row; offset and the amounts of all features add up to the score. For a module
+        the score itself.
+    before, after : ndarray of shape (n_classes,)
+        Class frequencies of the training rows at the split, and at the child that the row goes to; at a leaf its
+        probabilities, which include ``leaf_prior``. For regression, means and then variances.
+    """
+
+    split: int
+    score: float
+    margin: float
+    goes_right: bool
+    pushes: tuple[Push, ...]
+    offset: float
+    before: Doubles
+    after: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The decision path of one row; ``print`` shows it as text.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        The splits from the root on.
+    leaf, node : int
+        Index of the leaf among the leaves, and among all nodes (splits first).
+    predicted : object
+        The predicted class label, number or numbers.
+    probabilities : ndarray of shape (n_classes,)
+        Class probabilities of the leaf; for regression, means and then variances.
+    classes : ndarray of shape (n_classes,)
+        Class labels; empty for regression.
+    """
+
+    steps: tuple[Step, ...]
+    leaf: int
+    node: int
+    predicted: Any
+    probabilities: Doubles
+    classes: npt.NDArray[Any]
+
+    def _format_value(self, values: Doubles) -> str:
+        """Format what a node predicts: the frequency of the class that the leaf predicts, or the means."""
+        if len(self.classes):
+            return f"{values[int(self.probabilities.argmax())]:.1%}"
+        return ", ".join(f"{mean:.4g}" for mean in values[: len(values) // 2])
+
+    @property
+    def _prediction(self) -> str:
+        if len(self.classes):
+            return f"{self.predicted} ({self._format_value(self.probabilities)})"
+        half = len(self.probabilities) // 2
+        pairs = zip(self.probabilities[:half], np.sqrt(self.probabilities[half:]), strict=True)
+        return ", ".join(f"{mean:.4g} ± {spread:.2g}" for mean, spread in pairs)
+
+    def __str__(self) -> str:
+        name = str(self.predicted) if len(self.classes) else "mean"
+        lines = []
+        for step in self.steps:
+            turn = "right" if step.goes_right else "left"
+            lines.append(f"split {step.split}: {turn}, score {step.score:.4g} ({abs(step.margin):.2f} spreads away)")
+            for side, sign in (("right", 1), ("left", -1)):
+                named = [f"{p.says} ({p.amount:+.3g})" for p in step.pushes if p.amount * sign > 0]
+                if named:
+                    lines.append(f"    pushed {side} by {', '.join(named)}")
+            lines.append(f"    {name}: {self._format_value(step.before)} -> {self._format_value(step.after)}")
+        lines.append(f"leaf {self.leaf}: {self._prediction}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        rows = []
+        for step in self.steps:
+            turn = "right" if step.goes_right else "left"
+            pushes = [
+                f"{escape(p.name)} = {p.value:.4g} ({'→' if p.amount > 0 else '←'} {p.amount:+.3g})"
+                for p in step.pushes
+            ]
+            score = f"{turn}, score {step.score:.4g}, {abs(step.margin):.2f} spreads away"
+            share = f"{self._format_value(step.before)} → {self._format_value(step.after)}"
+            rows.append((f"split {step.split}", score, Markup("<br>".join(pushes)), share))
+        name = str(self.predicted) if len(self.classes) else "mean"
+        return render_table(("", "turn", "pushed by", name), rows, f"leaf {self.leaf}: {self._prediction}")
+
+
+def path(model: Any, x: Any, *, top: int = 5) -> Path:
+    """Trace the decision path of one row through a fitted tree.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator, or a fitted Pipeline that ends in one; its splits may be of any kind.
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+        One row. It goes through the earlier steps of a Pipeline; the path is about the features that these output.
+    top : int, default=5
+        Number of features listed at each split.
+
+    Returns
+    -------
+    Path
+        Its steps, its leaf and the prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier, explain
+    >>> X, y = np.array([[0.0, 5.0], [1.0, 5.0], [8.0, 5.0], [9.0, 5.0]]), ["low", "low", "high", "high"]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> path = explain.path(model, [8.5, 5.0])
+    >>> str(path.predicted), len(path.steps), [push.name for push in path.steps[0].pushes]
+    ('high', 1, ['x0'])
+    >>> path.steps[0].before.tolist(), path.steps[0].after.tolist()  # of "high" and "low"
+    ([0.5, 0.5], [1.0, 0.0])
+    """
+    view = view_model(model, "explain.path")
+    return trace_path(view, view.prepare_row(x), check_integer("top", top, 0))
+
+
+def trace_path(view: ModelView, row: Singles, top: int) -> Path:
+    """Trace the path of one prepared row, (1, n_features), with the ``top`` largest contributions at each split."""
+    tree, structure, steps = view.tree, view.tree.structure, []
+    leaf = int(view.apply(row)[0])
+    for (split, goes_right), child in zip(structure.path(leaf), structure.nodes_to(leaf)[1:], strict=True):
+        score = float(tree.scores(row, split)[0])
+        amounts, offset = np.zeros(0), score
+        if isinstance(tree, FlatTree):
+            amounts, offset = compute_contributions(tree, row[0], split)
+        pushes, margin = rank_pushes(view, row[0], amounts, amounts, top), score / margin_scales(tree)[split]
+        before, after = view.node_values[split], view.node_values[child]
+        steps.append(Step(split, score, margin, goes_right, pushes, offset, before, after))
+    probabilities = tree.leaf_values(np.array([leaf]), row)[0]
+    predicted = view.predict_leaf(leaf, row)
+    return Path(tuple(steps), leaf, structure.n_splits + leaf, predicted, probabilities, view.classes)
+
+
+def rank_pushes(view: ModelView, row: Singles, amounts: Doubles, sizes: Doubles, top: int) -> tuple[Push, ...]:
+    """Return the contributions of the features with the ``top`` largest sizes, largest first, without zeros."""
+    largest, names = rank_features(sizes, top), view.feature_names
+    return tuple(
+        Push(int(j), names[j], float(row[j]), float(amounts[j]), view.describe_value(int(j), float(row[j])))
+        for j in largest
+    )
+
+
+def compute_contributions(tree: FlatTree, row: Singles, split: int) -> tuple[Doubles, float]:
+    """Compute w_j (x_j − mean_j) of every feature and the score of the mean row, which add up to the score."""
+    weight, mean = tree.weight[split].astype(np.float64), tree.statistics.scaling.mean
+    return weight * (row - mean), float(weight @ mean + tree.bias[split])
+
+
+def margin_scales(tree: CrispTree) -> Doubles:
+    """Return the divisor that turns scores into margins; never zero.  (n_splits,)"""
+    statistics = tree.statistics
+    constant = np.abs(statistics.score_mean)
+    return np.where(statistics.score_spread > 0, statistics.score_spread, np.where(constant > 0, constant, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ForestPath:
+    """The decision paths of one row through all trees of a forest; ``print`` shows them as text.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+        The path through every tree.
+    predicted : object
+        The prediction of the forest.
+    probabilities : ndarray of shape (n_classes,)
+        Mean of the class probabilities of the trees; for regression, of their means and then of their variances.
+    pushes : tuple of (str, float)
+        The features with the largest share of the contributions in all trees, largest first.
+    """
+
+    paths: tuple[Path, ...]
+    predicted: Any
+    probabilities: Doubles
+    pushes: tuple[tuple[str, float], ...]
+
+    @property
+    def is_regression(self) -> bool:
+        """True if the forest is a regressor."""
+        return not len(self.paths[0].classes)
+
+    @property
+    def n_for(self) -> int:
+        """Number of trees that predict the same as the forest."""
+        return sum(bool(np.all(path.predicted == self.predicted)) for path in self.paths)
+
+    @property
+    def order(self) -> list[int]:
+        """Indices of the trees by their probability of the predicted class, or by their distance to the prediction."""
+        if self.is_regression:
+            distances = [np.abs(np.asarray(path.predicted) - np.asarray(self.predicted)).sum() for path in self.paths]
+        else:
+            distances = [-path.probabilities[int(self.probabilities.argmax())] for path in self.paths]
+        return [int(tree) for tree in np.argsort(distances, kind="stable")]
+
+    def _prediction(self) -> str:
+        if not self.is_regression:
+            return f"{self.predicted} ({self.probabilities.max():.1%}): {self.n_for} of {len(self.paths)} trees"
+        outputs = np.array([path.predicted for path in self.paths], dtype=float)
+        low, high = _format_numbers(outputs.min(axis=0)), _format_numbers(outputs.max(axis=0))
+        return f"{_format_numbers(self.predicted)}: {len(self.paths)} trees predict {low} to {high}"
+
+    def _tree_prediction(self, path: Path) -> tuple[str, str]:
+        """Format the prediction of a tree and its probability."""
+        if self.is_regression:
+            return _format_numbers(path.predicted), ""
+        return str(path.predicted), f"{path.probabilities.max():.1%}"
+
+    def __str__(self) -> str:
+        lines = [self._prediction()]
+        if self.pushes:
+            lines.append("pushed most by " + ", ".join(f"{name} ({part:.0%})" for name, part in self.pushes))
+        for tree in self.order:
+            path = self.paths[tree]
+            turns = " ".join(f"{step.split}{'R' if step.goes_right else 'L'}" for step in path.steps)
+            prediction, share = self._tree_prediction(path)
+            text = f"{prediction} ({share})" if share else prediction
+            lines.append(f"tree {tree}: {text} in leaf {path.leaf}, splits {turns}".rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        rows = []
+        for tree in self.order:
+            path = self.paths[tree]
+            turns = ", ".join(f"{step.split} {'right' if step.goes_right else 'left'}" for step in path.steps)
+            rows.append((f"tree {tree}", *self._tree_prediction(path), turns))
+        return render_table(("", "prediction", "share", "splits"), rows, self._prediction())
+
+
+def _format_numbers(numbers: Any) -> str:
+    return ", ".join(f"{number:.4g}" for number in np.atleast_1d(numbers))
+
+
+def explain_forest(model: Any, x: Any, *, top: int = 5) -> ForestPath:
+    """Explain the prediction of a forest for one row: the path through every tree and the largest contributions.
+
+    Parameters
+    ----------
+    model : CrispForestClassifier or CrispForestRegressor
+        Fitted.
+    x : array-like of shape (n_features,), (1, n_features) or the model's image shape
+        One row.
+    top : int, default=5
+        Number of features listed at each split, and for the whole forest. The share of a feature is the mean over all
+        splits on the paths of |w_j (x_j − mean_j)|, relative to the features listed there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispForestClassifier, explain
+    >>> X, y = np.array([[0.0, 5.0], [1.0, 5.0], [8.0, 5.0], [9.0, 5.0]]), ["low", "low", "high", "high"]
+    >>> forest = CrispForestClassifier(n_estimators=3, bootstrap=False, max_depth=1, random_state=0).fit(X, y)
+    >>> explanation = explain.explain_forest(forest, [8.5, 5.0])
+    >>> print(str(explanation).splitlines()[0])
+    high (100.0%): 3 of 3 trees
+    >>> explanation.pushes
+    (('x0', 1.0),)
+    """
+    if not hasattr(model, "forest_"):
+        raise TypeError(
+            f"explain.explain_forest needs a fitted crisp forest; got a {type(model).__name__}. Use explain.path for a "
+            "single tree."
+        )
+    paths = tuple(path(tree, x, top=top) for tree in model.estimators_)
+    probabilities = np.mean([one.probabilities for one in paths], axis=0)
+    output = model.forest_.meaning.answers(probabilities[None])[0]
+    shares: dict[str, float] = {}
+    for step in (step for one in paths for step in one.steps):
+        total = sum(abs(push.amount) for push in step.pushes)
+        for push in step.pushes:
+            shares[push.name] = shares.get(push.name, 0.0) + abs(push.amount) / max(total, np.finfo(float).tiny)
+    ranked = sorted(shares.items(), key=lambda share: -share[1])[:top]
+    pushes = tuple((name, share / sum(shares.values())) for name, share in ranked)
+    classes = paths[0].classes
+    predicted = classes[int(output)] if len(classes) else float(output[0]) if len(output) == 1 else output
+    return ForestPath(paths, predicted, probabilities, pushes)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.inspection import permutation_importance
+
+from crisptree import explain
+from crisptree.structure import TreeStructure
+from tests.inspection.models import fitted, written
+
+
+def test_importances_share_out_the_gain_by_what_a_spread_of_each_feature_moves():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(2000, 3)) * [1, 10, 5]).astype(np.float32)
+    model = written(
+        TreeStructure.stump(), [[1.0, 0.2, 0.0]], [0.0], [0, 1], X=X, y=(X[:, 0] > 0).astype(int), scale=None
+    )
+    found = explain.feature_importances(model.tree_)
+    spread = model.tree_.statistics.scaling.spread  # ones: the tree was written without a scale
+    assert found == pytest.approx(np.array([1.0, 0.2, 0.0]) * spread / 1.2)
+    scaled = written(
+        TreeStructure.stump(), [[1.0, 2.0, 0.0]], [0.0], [0, 1], X=X, y=(X[:, 0] > 0).astype(int), scale="feature"
+    )
+    assert explain.feature_importances(scaled) == pytest.approx([1 / 3, 2 / 3, 0], rel=1e-5)
+
+
+def test_a_split_counts_by_its_gain_and_its_rows():
+    # The root gains log 2 on all rows, split 1 gains log 2 on half of them.
+    structure = TreeStructure([1, ~0], [~2, ~1])
+    X = np.array([[-1, -1], [-1, 1], [1, 0], [1, 0]], dtype=np.float32)
+    model = written(structure, [[1, 0], [0, 1]], [0, 0], [0, 1, 2], X=X, y=[0, 1, 2, 2])
+    assert model.tree_.statistics.gain == pytest.approx([1.5 * np.log(2) - 0.5 * np.log(2), np.log(2)])
+    assert explain.feature_importances(model) == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_importances_sum_to_one_and_are_an_attribute():
+    model, _, _ = fitted(n_features=30)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert (model.feature_importances_ >= 0).all()
+    assert model.feature_importances_.shape == (30,)
+
+
+def test_one_leaf_has_no_importances_and_no_weights():
+    model, _, _ = fitted(max_depth=0)
+    assert model.feature_importances_.tolist() == [0] * 6
+    assert model.sparsity_ == 0
+
+
+def test_sparsity_is_the_share_of_zeros():
+    model, _, _ = fitted(split="axis", n_features=5)
+    assert model.sparsity_ == pytest.approx(0.8)
+    assert explain.sparsity(fitted()[0].tree_) == 0
+
+
+def test_modules_have_no_importances_and_say_so():
+    model, X, y = fitted(split=lambda shape: torch.nn.Linear(shape[0], 1))
+    assert not hasattr(model, "feature_importances_")
+    assert not hasattr(model, "sparsity_")
+    with pytest.raises(TypeError, match="needs linear splits"):
+        explain.feature_importances(model)
+    assert permutation_importance(model, X, y, n_repeats=1, random_state=0).importances_mean.shape == (6,)
+
+
+def test_scikit_learns_permutation_importance_finds_the_feature_that_matters():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    model, _, _ = fitted(max_depth=1)
+    model = model.set_params(max_depth=2, epochs=20).fit(X, X[:, 2] > 0)
+    found = permutation_importance(model, X, X[:, 2] > 0, n_repeats=3, random_state=0).importances_mean
+    assert found.argmax() == explain.feature_importances(model).argmax() == 2

@@ -1,0 +1,61 @@
+"""A segmenter's tree looks at windows: what explains rows explains one window; what needs labelled rows says so."""
+
+import numpy as np
+import pytest
+
+from crisptree import CrispSegmenter, explain, export
+from crisptree.data.images import Canvas, WindowView
+from crisptree.plots import plot_confusion, plot_path, plot_tree
+from crisptree.report import write
+
+QUICK = {"window": 3, "max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 10, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def scan():
+    images = np.random.default_rng(0).normal(size=(2, 20, 22)).astype(np.float32)
+    labels = (images < np.roll(images, 1, axis=2)).astype(int)
+    return CrispSegmenter(**QUICK).fit(images, labels), images, labels
+
+
+def test_the_path_of_a_window_is_that_of_its_pixel(scan):
+    model, images, _ = scan
+    windows = np.asarray(Canvas.of([images[0][:, :, None]], WindowView(3, (1,), 1)).windows()[:])
+    leaves = model.apply(images[0]).ravel()
+    for pixel in (0, 57, 439):
+        assert explain.path(model, windows[pixel]).leaf == leaves[pixel]
+        assert explain.path(model, windows[pixel].reshape(3, 3)).leaf == leaves[pixel]
+        change = explain.find_counterfactual(model, windows[pixel])
+        assert change.predicted != model.predict(images[0]).ravel()[pixel]
+    assert explain.margin_report(model, windows.reshape(-1, 3, 3)).visits[0] == 440
+
+
+def test_its_tree_is_written_and_drawn(scan, tmp_path):
+    model, images, _ = scan
+    assert export.text(model).startswith("split 0, 880 rows: ")
+    assert explain.feature_importances(model).sum() == pytest.approx(1)
+    assert len(plot_tree(model, sample=images[0, :3, :3]).images) == 1 + model.tree_.structure.n_splits
+    plot_path(model, images[0, :3, :3])
+    page = write(model, tmp_path / "page.html").read_text()
+    assert "windows of 3 × 3" in page
+    assert "with X and y" not in page
+    assert page.count("A report of a segmenter has none.") == 2
+
+
+def test_labelled_rows_are_asked_of_classifiers_only(scan, tmp_path):
+    model, images, labels = scan
+    for ask in (
+        lambda: explain.attribute_errors(model, images, labels),
+        lambda: plot_confusion(model, images, labels),
+        lambda: write(model, tmp_path / "page.html", images, labels),
+    ):
+        with pytest.raises(TypeError, match="needs a classifier of rows; got a CrispSegmenter"):
+            ask()
+
+
+def test_whole_images_are_no_windows(scan):
+    model, images, _ = scan
+    with pytest.raises(ValueError, match=r"X must be rows of 9 features, or images of shape \(3, 3\); got an array"):
+        explain.margin_report(model, images)
+    with pytest.raises(ValueError, match=r"x must be one row of 9 features or of shape \(3, 3\)"):
+        explain.path(model, images[0])
