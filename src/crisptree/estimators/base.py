@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -15,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
-from crisptree.inference.cutting import cut
-from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
@@ -59,7 +59,8 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         from crisptree.one_thread import one_thread
 
         twin = copy.copy(self)
-        with one_thread():
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
+        with one_thread(), np.errstate(under="ignore"):
             yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
@@ -88,7 +89,9 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
-        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
+        twin.tree_, twin.greedy_tree_ = (
+            truncate(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_)
+        )
         return twin
 
     def ccp_path(self) -> PruningPath:
@@ -111,7 +114,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         2
         """
         check_is_fitted(self, "tree_")
-        return ccp_path(self.tree_)
+        return cost_complexity_path(self.tree_)
 
     def pruned(self, alpha: float) -> Self:
         """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
@@ -121,7 +124,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_is_fitted(self, "tree_")
         check_argument("alpha", alpha)
         twin = copy.copy(self)
-        twin.tree_ = pruned_at(self.tree_, alpha, self.leaf_prior)
+        twin.tree_ = prune(self.tree_, alpha, self.leaf_prior)
         return twin
 
     @property

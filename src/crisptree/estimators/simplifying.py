@@ -15,8 +15,8 @@ from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.ranges import carried_over
-from crisptree.inference.shrinking import shrunk
+from crisptree.inference.shrinkage import shrink
+from crisptree.inference.statistics import inherit_ranges
 from crisptree.learning.simplification import simplify
 from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
@@ -27,6 +27,7 @@ TOLERANCE = 0.01
 
 
 @one_thread()
+@np.errstate(under="ignore")  # as in every fit
 def simplify_tree(
     estimator: Any,
     X: Any,
@@ -63,7 +64,7 @@ def simplify_tree(
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
-    plain = shrunk(_scaled(before), None, estimator.leaf_prior)
+    plain = shrink(_scaled(before), None, estimator.leaf_prior)
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = apply_selected(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
@@ -75,7 +76,7 @@ def simplify_tree(
     if after is plain:
         after = before
     else:
-        after = carried_over(shrunk(after, before.statistics.shrinkage, estimator.leaf_prior), before)
+        after = inherit_ranges(shrink(after, before.statistics.shrinkage, estimator.leaf_prior), before)
         after = after if data.y_scale is None else data.y_scale.on(after)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)

@@ -80,7 +80,7 @@ class ClassAnswers(Answers):
         if not isinstance(self.class_weight, dict):
             return weight
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             return weight * factors[which]
 
     def learned(self, name: str) -> tuple[Target, Doubles, int]:
@@ -91,7 +91,7 @@ class ClassAnswers(Answers):
         self.tallied = np.array([self.found[label][0] for label in self.seen.tolist()], dtype=np.int64)
         weights = np.array([self.found[label][1] for label in self.seen.tolist()], dtype=np.float64)
         self.factors = class_weights(self.class_weight, self.seen, weights)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             check_total_weight(sum_weights(weights * self.factors))
         counted = self.factors > 0
         self.labels = self.seen[counted]
