@@ -17,7 +17,6 @@ ALLOWED = {
     "blocks": set(),
     "one_thread": set(),
     "exceptions": set(),
-    "labels": set(),
     "holdout": set(),
     "limits": set(),
     "streams": {"tensors"},
@@ -31,7 +30,7 @@ ALLOWED = {
     "splits": set(),
     "equations": {"structure"},
     "data": {"blocks"},
-    "targets": set(),
+    "targets": {"tensors"},
     "inference": {"structure", "targets", "data", "blocks", "native", "exceptions"},
     "tree": {"structure", "splits", "equations", "targets", "inference", "data", "blocks", "one_thread"},
     "learning": {
@@ -40,17 +39,17 @@ ALLOWED = {
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
-    "encoding": {"labels", "files", "limits", "streams", "exceptions"},
+    "encoding": {"targets", "files", "limits", "streams", "exceptions"},
     "datasets": {"encoding", "holdout", "persistence", "files", "limits", "sanitization"},
-    "inspection": {"structure", "blocks", "labels", "inference", "sanitization", "tensors"},
+    "inspection": {"structure", "blocks", "targets", "inference", "sanitization", "tensors"},
     "explain": {"inspection"},
-    "export": {"structure", "inference", "inspection", "labels", "persistence"},
+    "export": {"structure", "inference", "inspection", "targets", "persistence"},
     "plots": {"structure", "inference", "inspection", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "inspection", "export"},
     "selection": {"inference", "learning", "targets", "data", "holdout"},
     "estimators": {
         "selection",
-        *("structure", "data", "inference", "blocks", "labels", "holdout"),
+        *("structure", "data", "inference", "blocks", "holdout"),
         *(
             "persistence",
             "encoding",
@@ -92,7 +91,6 @@ EXCEPTIONS = {
     "estimators/simplifying.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
-    "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
@@ -129,6 +127,9 @@ LIBRARIES = {
         "export/sklearn_tree.py",
         "holdout",
         "metrics",
+        "targets/classification.py",
+        "targets/regression.py",
+        "targets/weights.py",
         "encoding/array_files.py",
         "encoding/table_encoder.py",
         "cli/evaluation.py",

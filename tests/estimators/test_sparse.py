@@ -122,12 +122,12 @@ def test_nothing_is_written_down_in_full(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"split": "axis"}, "`split` must be one of 'auto', 'oblique' for sparse rows; got 'axis'"),
-        ({"split": lambda shape: torch.nn.Linear(120, 1), "input_noise": 0.0}, "`split` must be one of"),
-        ({"grow": "axis_aligned"}, "`grow` must be one of 'greedy', 'balanced' for sparse rows"),
-        ({"algorithm": "non_greedy"}, "`algorithm` must be one of"),
+        ({"split": "axis"}, "`split` must be 'auto' or 'oblique' for sparse rows; got 'axis'"),
+        ({"split": lambda shape: torch.nn.Linear(120, 1), "input_noise": 0.0}, "`split` must be 'auto' or"),
+        ({"grow": "axis_aligned"}, "`grow` must be 'greedy' or 'balanced' for sparse rows"),
+        ({"algorithm": "non_greedy"}, "`algorithm` must be 'em', 'alternating' or 'likelihood' for"),
         ({"image_shape": (10, 12)}, "`image_shape` must be None for sparse rows"),
-        ({"device": "cuda"}, "`device` must be one of 'auto', 'cpu' for sparse rows"),
+        ({"device": "cuda"}, "`device` must be 'auto' or 'cpu' for sparse rows"),
     ],
 )
 def test_what_needs_whole_rows_is_refused_with_a_remedy(parameters, message):

@@ -17,6 +17,7 @@ from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
+from crisptree.targets.encoding import TargetEncoding
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
 
 
 class KnowsColumns:
-    """An estimator that remembers what the columns of its training were called."""
+    """An estimator that remembers what the columns of its training were called, and what y was."""
+
+    ENCODING: ClassVar[type[TargetEncoding]]
+    """What y is; nothing else in an estimator depends on it."""
+
+    def _fitted_encoding(self, tree: CrispTree) -> TargetEncoding:
+        """The encoding of y that a tree of this estimator was trained with."""
+        return self.ENCODING.of_fitted(self.__dict__, tree)
+
+    def _keep_encoding(self, encoding: TargetEncoding) -> None:
+        self.__dict__.update(encoding.attributes)
 
     def in_training_order(self, X: Any) -> Any:
         """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""

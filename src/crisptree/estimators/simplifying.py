@@ -14,6 +14,7 @@ from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
+from crisptree.estimators.validation import check_validation
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.shrinkage import shrink
 from crisptree.inference.statistics import inherit_ranges
@@ -55,7 +56,7 @@ def simplify_tree(
     data = estimator._more_rows(X, y, sample_weight)
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     if validation is not None:
-        held = estimator._rows_that_judge(validation, data)
+        held = check_validation(estimator, validation, data.encoding)
     elif len(data.y) < 2:
         raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
@@ -77,7 +78,7 @@ def simplify_tree(
         after = before
     else:
         after = inherit_ranges(shrink(after, before.statistics.shrinkage, estimator.leaf_prior), before)
-        after = after if data.y_scale is None else data.y_scale.on(after)
+        after = data.encoding.restore_units(after)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
@@ -89,7 +90,7 @@ def simplify_tree(
         splits_after=after.structure.n_splits,
         score_before=_score(_scaled(before), held, estimator.n_jobs),
         score_after=_score(_scaled(after), held, estimator.n_jobs),
-        measure="accuracy" if data.y_scale is None else "R²",
+        measure="R²" if data.encoding.classes is None else "accuracy",
     )
     return twin
 

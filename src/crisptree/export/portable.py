@@ -17,8 +17,8 @@ from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView, view_model
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.inspection.names import resolve_feature_names
-from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
+from crisptree.targets.labels import label_type
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -288,7 +288,7 @@ class Portable:
     classes : tuple
         Class labels as Python values: str, int, float or bool. Empty for regression.
     class_type : str
-        The name of their type in ``crisptree.labels``.
+        The name of their type in ``crisptree.targets.labels``.
     inputs : tuple of Input
         The columns of a table, and how they become features.
     feature_names : tuple of str

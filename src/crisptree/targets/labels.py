@@ -1,4 +1,4 @@
-"""Labels as numbers of classes: one rule for everything that is given labels. NumPy only."""
+"""Values of y: types of labels, their numbers, and checks for missing values. NumPy only."""
 
 from __future__ import annotations
 
@@ -96,3 +96,45 @@ def class_numbers(labels: npt.ArrayLike, classes: npt.ArrayLike) -> npt.NDArray[
         return np.array([places.get(label, -1) for label in given.tolist()], dtype=np.int64)
     different, which = np.unique(given, return_inverse=True)
     return np.array([places.get(label, -1) for label in different.tolist()], dtype=np.int64)[which.reshape(-1)]
+
+
+def as_array(y: Any) -> npt.NDArray[Any] | None:
+    """y as an array, or None where NumPy cannot hold it; what is wrong with such y is scikit-learn's to say."""
+    try:
+        return None if y is None or hasattr(y, "toarray") else np.asarray(y)
+    except (ValueError, TypeError):
+        return None
+
+
+def check_present(y: Any, name: str, what: str) -> None:
+    """Refuse y of which some are missing or infinite, by the row; ``what`` is what every row must have."""
+    array = as_array(y)
+    if array is None or array.ndim not in (1, 2):
+        return
+    rows = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
+    if array.dtype.kind == "O":
+        absent = np.array([any(map(is_missing, row)) for row in rows.tolist()], dtype=bool)
+    elif array.dtype.kind == "f":
+        absent = np.isnan(rows).any(axis=1)
+    elif array.dtype.kind in "mM":
+        absent = np.isnat(rows).any(axis=1)
+    else:
+        return
+    if absent.any():
+        raise ValueError(
+            f"{name} must have {what} in every row; row {int(absent.argmax())} has none (Input y contains NaN). Leave "
+            "such rows out of X and y."
+        )
+    endless = np.isinf(rows).any(axis=1) if array.dtype.kind == "f" else np.zeros(len(rows), dtype=bool)
+    if endless.any():
+        raise ValueError(
+            f"{name} must be finite; row {int(endless.argmax())} is not (Input y contains infinity or a value too "
+            f"large for {array.dtype!r}). Correct it, or leave the row out of X and y."
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas' NA, which is not equal to itself either but will not say so."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)

@@ -1,4 +1,4 @@
-"""Sample weights: checks that rows, batches and process groups share, and the factors of ``class_weight``."""
+"""Sample weights and class weights: the checks and factors that every row source shares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from crisptree.tensors import detach
@@ -24,9 +23,13 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Doubles:
 
 
 def weigh_classes(class_weight: Any, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
-    """Weights times those of the classes, rescaled into bounds.  (n,)"""
+    """Multiply weights by those of the classes, rescaled into bounds.  (n,)"""
+    if class_weight is None:
+        return rescale_weights(weight)
+    classes, numbers = np.unique(y, return_inverse=True)
     with np.errstate(over="ignore", under="ignore"):
-        weighed = np.asarray(weight * class_factors(class_weight, y, weight))
+        factors = class_factors(class_weight, classes, np.bincount(numbers, weights=weight).astype(np.float64))
+        weighed = np.asarray(weight * factors[numbers])
     if not np.isfinite(weighed).all():
         check_total_weight(np.inf)
     return rescale_weights(weighed)
@@ -66,21 +69,27 @@ def sum_weights(weight: Doubles) -> float:
         return float(weight.sum())
 
 
-def class_factors(class_weight: Any, y: npt.NDArray[Any], weight: Doubles) -> Doubles | float:
-    """Each row's factor; "balanced" counts rows by their weight, so that a repeated row equals a weight of two."""
+def class_factors(class_weight: Any, classes: npt.NDArray[Any], totals: Doubles) -> Doubles:
+    """Compute the factor of every class from the total weight of its rows.  (n_classes,)
+
+    "balanced" counts rows by their weight, so that a repeated row equals a weight of two; one without
+    weight gets 0.
+    """
     if class_weight is None:
-        return 1.0
-    classes, numbers = np.unique(y, return_inverse=True)
+        return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(numbers, weights=weight)
-        factors = np.divide(totals.sum() / (totals > 0).sum(), totals, out=np.zeros_like(totals), where=totals > 0)
-    elif isinstance(class_weight, dict):
-        factors = compute_class_weight(class_weight, classes=classes, y=y)
-        if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
-            raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
-    else:
+        mean = totals.sum() / (totals > 0).sum()
+        return np.divide(mean, totals, out=np.zeros_like(totals), where=totals > 0)
+    if not isinstance(class_weight, dict):
         raise ValueError(f"`class_weight` must be None, 'balanced' or a dict by class; got {class_weight!r}.")
-    return np.asarray(factors[numbers], dtype=np.float64)
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes])
+    known, is_named = set(classes.tolist()) | set(classes), [label in class_weight for label in classes]
+    unknown = [label for label in class_weight if label not in known]
+    if unknown and not all(is_named):  # of rows that come in parts, one may lack a class
+        raise ValueError(f"`class_weight` must name classes of y, {classes.tolist()}; got {unknown[0]!r}.")
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(f"`class_weight` must hold finite numbers of at least 0; got {class_weight!r}.")
+    return factors
 
 
 def check_some_weight(weight: Doubles) -> npt.NDArray[np.bool_]:
