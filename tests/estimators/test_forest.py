@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispForestClassifier, CrispForestRegressor, explain
-from crisptree.estimators.bags import Bagging, number_of
+from crisptree.estimators.bagging import Bagging, number_of
 from tests.estimators.forests import PLAIN, QUICK, classifier, regressor
 from tests.toys import clouds
 

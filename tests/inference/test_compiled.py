@@ -11,7 +11,7 @@ from sklearn import config_context
 
 from crisptree import CrispTreeWarning
 from crisptree.data.scaling import Scaling
-from crisptree.estimators.fast_lane import fast_leaves
+from crisptree.estimators.base import fast_leaves
 from crisptree.inference import FlatTree, compiled, reference, route_rows
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router

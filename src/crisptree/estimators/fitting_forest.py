@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.estimators.bags import Bagging, number_of
+from crisptree.estimators.bagging import Bagging, number_of
 from crisptree.estimators.fitting import ArrayDataset, prepare, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData

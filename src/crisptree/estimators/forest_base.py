@@ -14,18 +14,17 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
-from crisptree.estimators.bags import Bagging
-from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
-from crisptree.estimators.capabilities import check_parameters, violations
-from crisptree.estimators.constraints import by_number
-from crisptree.estimators.fast_lane import is_plain
-from crisptree.estimators.forest_checks import (
+from crisptree.estimators.bagging import (
+    Bagging,
     check_bags,
     check_more_trees,
     check_same_rows,
     check_tree_number,
     digest_of,
 )
+from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator, is_plain
+from crisptree.estimators.capabilities import check_parameters, violations
+from crisptree.estimators.constraints import by_number
 from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
 from crisptree.inference.forest import CrispForest

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.forest_checks import check_tree_number
+from crisptree.estimators.bagging import check_tree_number
 from crisptree.estimators.row_estimator import visited
 from crisptree.inference.forest import CrispForest
 from crisptree.typing import MatrixLike

@@ -11,9 +11,8 @@ from scipy.special import ndtri
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.parameters import PixelRegressorParameters
+from crisptree.estimators.parameters import PixelRegressorParameters, check_argument
 from crisptree.estimators.pixel_targets import PixelNumbers
 from crisptree.estimators.pixels import PixelEstimator
 from crisptree.targets.regression import RegressionEncoding

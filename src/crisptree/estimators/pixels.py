@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,19 +16,19 @@ from crisptree.data.images import Canvas, WindowView
 from crisptree.data.windows import Windows
 from crisptree.distributed import check_alone
 from crisptree.estimators import image_validation as checks
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.capabilities import check_parameters
-from crisptree.estimators.parameters import PixelParameters
+from crisptree.estimators.image_validation import Image
+from crisptree.estimators.parameters import PixelParameters, check_argument
 from crisptree.estimators.pixel_targets import PixelTargets
-from crisptree.estimators.stages import leaf_numbers, n_told, seen_by_last
 from crisptree.estimators.validation import validation_pair
-from crisptree.inference import CrispTree
+from crisptree.inference import CrispTree, route_rows
 from crisptree.streams import refuse_batches
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting import Trained
     from crisptree.persistence.model_file import Sections
+
 
 Leaves = npt.NDArray[np.int64]
 SoftAnswers = Callable[[CrispTree, Windows, float | None], npt.NDArray[np.float64]]
@@ -186,3 +186,36 @@ def leaf_greys(tree: CrispTree) -> npt.NDArray[np.float64]:
 def seen_channels(model: PixelEstimator) -> int:
     """The channels that the last tree looks at: those of the images, and what an earlier stage says."""
     return (model.channels_ or 1) + n_told(model.earlier_trees_)
+
+
+def leaf_numbers(
+    tree: CrispTree, image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
+) -> npt.NDArray[np.int64]:
+    """The leaf that every pixel reaches.  (height, width, channels) → (height, width)"""
+    windows = Canvas.of([image], WindowView(window, scales, image.shape[2])).windows()
+    return route_rows(tree, windows, n_jobs).reshape(image.shape[:2])
+
+
+def opinion(tree: CrispTree, leaves: npt.NDArray[np.int64]) -> Image:
+    """What the tree says of every pixel as channels: probabilities of all classes but the first, or scaled numbers."""
+    return tree.meaning.told(tree.leaves).astype(np.float32)[leaves]
+
+
+def n_told(trees: Sequence[CrispTree]) -> int:
+    """How many channels an opinion of the trees has; none where there is no tree."""
+    return trees[-1].meaning.told(trees[-1].leaves).shape[1] if trees else 0
+
+
+def beside(image: Image, said: Image) -> Image:
+    """The image with what the stage before says of it as further channels."""
+    return np.concatenate([image, said], axis=2)
+
+
+def seen_by_last(
+    trees: Sequence[CrispTree], image: Image, window: int, scales: tuple[int, ...], n_jobs: int | None
+) -> Image:
+    """What the last of the trees looks at: the image, and beside it the opinion of the tree before."""
+    seen = image
+    for tree in trees[:-1]:
+        seen = beside(image, opinion(tree, leaf_numbers(tree, seen, window, scales, n_jobs)))
+    return seen
