@@ -87,7 +87,7 @@ EXCEPTIONS = {
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
-    "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
+    "estimators/forest_base.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"one_thread"},  # inside the guard of every fit
     "estimators/refitting.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
