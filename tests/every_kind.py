@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from crisptree import (
     CrispSegmenter,
     CrispTreeClassifier,
     CrispTreeRegressor,
+    explain,
+    export,
 )
 
 QUICK = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "min_updates": 0, "random_state": 0, "device": "cpu"}
@@ -116,8 +120,11 @@ ANSWERS = (
 """Methods that take rows or images alone."""
 
 
+EXPORTS = ("text", "dot", "html", "c", "js", "sql", "json", "sklearn_tree")
+
+
 def use(model: Any, data: Data) -> None:
-    """Predict, score, explain, cut, save and load."""
+    """Predict, score, explain, cut, save and load, export and report; what a model has not got is left out."""
     X, y = data.X[:200], data.y[:200]
     if isinstance(model, CrispSegmenter | CrispPixelRegressor):
         X, y = data.picture, data.picture > 0
@@ -127,12 +134,20 @@ def use(model: Any, data: Data) -> None:
         if hasattr(model, name):
             getattr(model, name)(X)
     model.score(X, y if hasattr(model, "classes_") else 2.0 * y)
-    for name in ("explain", "nearest_other"):
-        if hasattr(model, name):
-            getattr(model, name)(X[0])
     if hasattr(model, "cut"):
         model.cut(1), model.pruned(0.01), model.greedy()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.crisp")
         model.save(path)
         crisptree.load(path).predict(X)
+        for call in (
+            lambda: model.explain(X[0]),
+            lambda: explain.nearest_other(model, X[0]),
+            lambda: explain.blame(model, X, y),
+            lambda: model.feature_importances_,
+            lambda: model.report(Path(folder, "report.html"), X, y),
+            lambda: export.check(model, X, "sql"),
+            *(partial(getattr(export, name), model) for name in EXPORTS),
+        ):
+            with suppress(TypeError, ValueError, AttributeError):  # of such a tree there is none
+                call()

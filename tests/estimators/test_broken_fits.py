@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
-from crisptree.estimators import base, classifier
+from crisptree.estimators import base, classifier, pixels
 from tests.golden.cases import QUICK
 
 FEW = {**QUICK, "max_depth": 1, "epochs": 1, "finetune_epochs": 1, "min_updates": 0, "device": "cpu"}

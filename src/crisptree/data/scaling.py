@@ -75,7 +75,8 @@ class Scaling:
         result = np.empty(X.shape, dtype=np.float32)
 
         def scale(rows: slice) -> None:
-            result[rows] = scaled(X[rows], self.center, self.factor)
+            with np.errstate(under="ignore"):  # what is too small for single precision is 0
+                result[rows] = scaled(X[rows], self.center, self.factor)
 
         for _ in over_blocks(scale, len(X), max(ROWS_IN_CACHE, VALUES_IN_CACHE // max(X.shape[1], 1)), n_jobs):
             pass

@@ -266,7 +266,9 @@ def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], n
         for batch in read_libsvm_batches(text):
             if batch.n_features > n_features:
                 raise ValueError(f"it must have {n_features} features at most, not a feature {batch.n_features:,}")
-            with np.errstate(over="ignore"):  # what is too large for single precision is not finite, see below
+            with np.errstate(
+                over="ignore", under="ignore"
+            ):  # what is too large for single precision is not finite, see below
                 blocks.append(batch.to_dense(n_features).astype(np.float32))
             labels += batch.labels
     X = np.concatenate(blocks)

@@ -445,7 +445,7 @@ class RowEncoder:
                 f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
                 f"row {start + int(missing.argmax())} has none."
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             if missing.any():
                 part[missing, 0], part[values.present, 0] = column.mean, found
             else:

@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.parameters import check_argument
-from crisptree.inference import CrispTree, FlatTree, compiled
-from crisptree.inference.cutting import cut
-from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.inference import CrispTree, FlatTree, routing
+from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
 from crisptree.targets.encoding import TargetEncoding
 
 if TYPE_CHECKING:
@@ -72,7 +71,8 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         from crisptree.one_thread import one_thread
 
         twin = copy.copy(self)
-        with one_thread():
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
+        with one_thread(), np.errstate(under="ignore"):
             yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
@@ -101,7 +101,9 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
-        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
+        twin.tree_, twin.greedy_tree_ = (
+            truncate(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_)
+        )
         return twin
 
     def ccp_path(self) -> PruningPath:
@@ -124,7 +126,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         2
         """
         check_is_fitted(self, "tree_")
-        return ccp_path(self.tree_)
+        return cost_complexity_path(self.tree_)
 
     def pruned(self, alpha: float) -> Self:
         """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
@@ -134,7 +136,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_is_fitted(self, "tree_")
         check_argument("alpha", alpha)
         twin = copy.copy(self)
-        twin.tree_ = pruned_at(self.tree_, alpha, self.leaf_prior)
+        twin.tree_ = prune(self.tree_, alpha, self.leaf_prior)
         return twin
 
     @property
@@ -206,12 +208,12 @@ def fast_leaves(tree: CrispTree | None, X: Any, n_jobs: int | None, *, has_names
     if not isinstance(tree, FlatTree) or has_names or not is_plain(X, tree.n_features):
         return None
     check_finite = not get_config()["assume_finite"]
-    return compiled.route_rows(tree, X, n_jobs=n_jobs, check_finite=check_finite)
+    return routing.route_array(tree, X, n_jobs=n_jobs, check_finite=check_finite)
 
 
 def is_plain(X: Any, n_features: int, known: Mapping[str, Any] | None = None) -> bool:
     """Whether X is floats or bytes of the right width, with some rows, for a model without names or an encoder."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in compiled.TYPES:
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in routing.TYPES:
         return False
     if X.shape[1] != n_features or not len(X):
         return False

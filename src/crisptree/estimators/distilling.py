@@ -286,7 +286,8 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
                 "makes them."
             )
         return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
-    values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
+    with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite, and named as such, or 0
+        values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
     known = getattr(teacher, "n_features_in_", None)
     if known is not None and values.ndim == 2 and values.shape[1] != known:
         raise ValueError(
@@ -296,6 +297,7 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
     return values
 
 
+@np.errstate(under="ignore")  # what is too small for single precision is 0
 def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
     return (values + width * rng.normal(size=values.shape)).astype(np.float32)
 

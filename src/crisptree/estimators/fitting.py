@@ -21,8 +21,7 @@ from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import SomeTree
+from crisptree.inference.statistics import SomeTree, record_ranges
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
 from crisptree.learning.options import Spec
@@ -155,7 +154,7 @@ class ArrayDataset(Dataset):
         return replace(held, y=self.target.hard.conform(held.y))
 
     def with_ranges(self, tree: SomeTree, problem: Problem) -> SomeTree:
-        return with_ranges(tree, self.data.X, self.data.holes)
+        return record_ranges(tree, self.data.X, self.data.holes)
 
 
 def fit_rows(

@@ -19,7 +19,7 @@ from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
-from crisptree.inference.ranges import carried_over, with_ranges
+from crisptree.inference.statistics import inherit_ranges, record_ranges
 from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
@@ -206,8 +206,8 @@ class ForestTask:
         for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
             tree = postprocess(trained, self.parameters)
             if data.image_shape is None:
-                seen = with_ranges(tree, data.X, data.holes) if first is None else first
-                first, tree = seen, seen if first is None else carried_over(tree, seen)
+                seen = record_ranges(tree, data.X, data.holes) if first is None else first
+                first, tree = seen, seen if first is None else inherit_ranges(tree, seen)
             tree = data.encoding.restore_units(tree)
             if judge is not None:
                 judge.add(tree, bag.times)

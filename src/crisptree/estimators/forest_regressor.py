@@ -99,6 +99,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         check_is_fitted(self, "forest_")
         return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
+    @np.errstate(under="ignore")  # the square of a tiny spread is 0
     def predict_std(self, X: MatrixLike) -> Doubles:
         """The spread of y by all trees together, in the shape of ``predict``.
 

@@ -28,9 +28,16 @@ from crisptree.estimators.validation import check_image_shape, take_up_encoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
-from crisptree.persistence import limits
-from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
+from crisptree.persistence.model_file import (
+    ModelFile,
+    ModelFileError,
+    Section,
+    Sections,
+    check_channels,
+    check_labels,
+    read,
+    write,
+)
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
 from crisptree.targets.labels import LABEL_TYPES, check_utf8, label_type
@@ -285,7 +292,7 @@ def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
 
 def _take_up_stages(model: PixelEstimator, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
     """The channels of images and the trees of its earlier stages, all fitting each other."""
-    limits.check_channels(channels, path)
+    check_channels(channels, path)
     check_window_reach(model.window, model.scales)
     model.channels_, model.earlier_trees_ = channels, []
     for tree in stages:
@@ -395,7 +402,7 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
         if not plain or not 0 < len(set(values)) == len(values):
             raise ModelFileError("the class labels of a model file must be a list of different values.")
         if kind in (str, bytes):
-            limits.check_labels(values)
+            check_labels(values)
         check_utf8(values, "class labels")
         if kind is bytes:
             values = [label.encode("latin-1") for label in values]

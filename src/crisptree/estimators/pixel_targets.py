@@ -196,7 +196,7 @@ def _checked(images: list[Any], form: str) -> Images:
             "images must all be (height, width), or all be (height, width, channels) with as many channels, and not "
             f"be empty; got {few([array.shape for array in arrays])}."
         )
-    with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
+    with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite then, and named as such
         floats = [np.ascontiguousarray(array, dtype=np.float32).reshape(*array.shape[:2], -1) for array in arrays]
     if not all(np.isfinite(image).all() for image in floats):
         raise ValueError(

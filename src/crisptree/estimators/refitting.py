@@ -17,8 +17,8 @@ from crisptree.estimators.progress import recording
 from crisptree.estimators.row_estimator import Simplification
 from crisptree.estimators.validation import TrainingData, check_validation
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.ranges import carried_over, with_ranges
-from crisptree.inference.shrinking import shrunk
+from crisptree.inference.shrinkage import shrink
+from crisptree.inference.statistics import inherit_ranges, record_ranges
 from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.simplification import simplify
@@ -31,6 +31,7 @@ TOLERANCE = 0.01
 
 
 @one_thread()
+@np.errstate(under="ignore")  # as in every fit
 def simplify_tree(
     estimator: Any,
     X: Any,
@@ -67,7 +68,7 @@ def simplify_tree(
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
-    plain = shrunk(_scaled(before), None, estimator.leaf_prior)
+    plain = shrink(_scaled(before), None, estimator.leaf_prior)
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = apply_selected(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
@@ -79,7 +80,7 @@ def simplify_tree(
     if after is plain:
         after = before
     else:
-        after = carried_over(shrunk(after, before.statistics.shrinkage, estimator.leaf_prior), before)
+        after = inherit_ranges(shrink(after, before.statistics.shrinkage, estimator.leaf_prior), before)
         after = data.encoding.restore_units(after)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
@@ -122,5 +123,5 @@ def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tu
     with recording(estimator.verbose, estimator.callbacks) as recorder:
         tree = update_tree(earlier, spec, problem, memory=memory, grows=grow, on_epoch=recorder.record)
     if earlier.statistics.lowest is not None:
-        tree = carried_over(with_ranges(tree, data.X, data.holes), earlier, and_own=True)
+        tree = inherit_ranges(record_ranges(tree, data.X, data.holes), earlier, and_own=True)
     return tree, recorder.history

@@ -191,7 +191,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
         return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
-    with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
+    with (
+        np.errstate(over="ignore", under="ignore"),
+        _naming_columns(estimator, X),
+    ):  # too large is infinite, and named as such
         rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
     return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if sparse else rows
 
@@ -208,7 +211,10 @@ def _rows_of_columns(estimator: Any, columns: Mapping[Any, Any]) -> npt.NDArray[
     if lacking:
         raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
     table = as_table({name: columns[name] for name in names})
-    with np.errstate(over="ignore"), _naming_columns(estimator, {name: columns[name] for name in names}):
+    with (
+        np.errstate(over="ignore", under="ignore"),
+        _naming_columns(estimator, {name: columns[name] for name in names}),
+    ):
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
         return np.asarray(check_array(rows, dtype=np.float32, order="C"))
 
@@ -266,7 +272,7 @@ def check_fit_rows(
     else:
         check_no_dates(X, fitting=reset)
     check_as_many(X, y)
-    with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
+    with np.errstate(over="ignore", under="ignore"), _naming_columns(estimator, X, fitting=reset):
         X, y = validate_data(
             *(estimator, X, y),
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},

@@ -9,7 +9,7 @@ import numpy as np
 
 from crisptree import metrics
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.reference import visits
+from crisptree.inference.routing import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.importances import compute_effects
 from crisptree.inspection.rules import make_split_rule
@@ -186,7 +186,7 @@ def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, 
     n_splits = tree.structure.n_splits
     start, width = np.zeros(n_splits), np.zeros(n_splits)
     counts = np.zeros((n_splits, BINS + 2, n_classes), dtype=np.int64)
-    for split, visitors, scores in visits(tree, rows.X):
+    for split, visitors, scores in visit_splits(tree, rows.X):
         values = scores.astype(np.float64)
         low, high = np.percentile(values, (TAIL, 100 - TAIL))
         width[split] = (max(high, 0.0) - min(low, 0.0)) / BINS or 1.0

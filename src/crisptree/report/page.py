@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
-from crisptree.export.javascript import runtime
+from crisptree.export.javascript import read_runtime
 from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.inspection.names import sanitize_names
 from crisptree.inspection.validation import check_integer
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.report.collect import collect
 from crisptree.report.number_page import number_page
 from crisptree.report.samples import ReportRows
@@ -103,7 +103,7 @@ def write(
         page = number_page(environment, view, X, y, heading, budget)
     else:
         page = _render(environment, view, collect(view, ReportRows.of(view, X, y, ids), budget, learned), heading)
-    with written_whole(file) as temporary:
+    with atomic_write(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return file
 
@@ -123,7 +123,7 @@ def _render(environment: Any, view: ModelView, values: dict[str, Any], title: st
     from markupsafe import Markup
 
     style = _resource("report.css")
-    script = "\n".join([runtime(), *(_resource("scripts", f"{name}.js") for name in SCRIPTS)])
+    script = "\n".join([read_runtime(), *(_resource("scripts", f"{name}.js") for name in SCRIPTS)])
     return environment.from_string(_resource("template.html")).render(
         title=title,
         subtitle=subtitle(view, values),

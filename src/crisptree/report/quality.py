@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
-from crisptree.inference.pruning import trees_on_path
+from crisptree.inference.pruning import iterate_path
 from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView
 from crisptree.inspection.columns import list_columns, sum_by_column
@@ -107,7 +107,7 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     trained = tree.statistics.node_counts[structure.n_splits :]
     given = None if rows is None else tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
     prices, leaves, accuracy, in_training = [], [], [], []
-    for price, ends in trees_on_path(tree):
+    for price, ends in iterate_path(tree):
         right = answers[ends][:, None] == np.arange(n_classes)
         prices.append(price)
         leaves.append(len(np.unique(ends)))

@@ -239,7 +239,7 @@ class ClassCounts(TargetStatistics):
         if not isinstance(self.class_weight, dict):
             return weight
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             return weight * factors[which]
 
     def learn(self, name: str) -> tuple[ClassEncoding, Doubles]:

@@ -27,7 +27,7 @@ def weigh_classes(class_weight: Any, y: npt.NDArray[Any], weight: Doubles) -> Do
     if class_weight is None:
         return rescale_weights(weight)
     classes, numbers = np.unique(y, return_inverse=True)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         factors = class_factors(class_weight, classes, np.bincount(numbers, weights=weight).astype(np.float64))
         weighed = np.asarray(weight * factors[numbers])
     if not np.isfinite(weighed).all():
@@ -65,7 +65,7 @@ def check_total_weight(total: float) -> None:
 
 def sum_weights(weight: Doubles) -> float:
     """The sum of weights, infinite where it overflows."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return float(weight.sum())
 
 
