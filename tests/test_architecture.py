@@ -86,16 +86,14 @@ EXCEPTIONS = {
     },  # these are themselves imported only inside the method that trains
     "estimators/fitting_images.py": {"learning"},
     "estimators/fitting_forest.py": {"learning"},
-    "estimators/forest_inspecting.py": {"explain"},  # inside the methods that explain
+    "estimators/forest_base.py": {"explain"},  # inside the methods that explain
     "estimators/base.py": {"one_thread"},  # inside the guard of every fit
-    "estimators/simplifying.py": {"learning", "one_thread"},
+    "estimators/refitting.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
-    "estimators/surveys.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
-    "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
     "estimators/validation.py": {"learning"},
-    "estimators/inspecting.py": {"explain", "export", "report"},
+    "estimators/row_estimator.py": {"explain", "export", "report"},
 }
 """Files that may import one more part, and why."""
 
@@ -113,7 +111,7 @@ LIBRARIES = {
         "estimators/fitting.py",
         "estimators/fitting_forest.py",
         "estimators/fitting_images.py",
-        "estimators/simplifying.py",
+        "estimators/refitting.py",
         "persistence/modules.py",
         "cli/training.py",
     },

@@ -21,7 +21,7 @@ from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
 from crisptree.encoding.table_files import open_table
 from crisptree.encoding.target_column import read_labels
-from crisptree.estimators.image_validation import check_window_reach
+from crisptree.estimators.pixel_targets import check_window_reach
 from crisptree.structure import TreeStructure
 from tests.toys import clouds, plain_tree
 

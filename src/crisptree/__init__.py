@@ -40,8 +40,8 @@ _HOMES = {
     "CrispForestClassifier": "crisptree.estimators.forest",
     "CrispForestRegressor": "crisptree.estimators.forest_regressor",
     "CrispTreeRegressor": "crisptree.estimators.regressor",
-    "CrispSegmenter": "crisptree.estimators.segmenter",
-    "CrispPixelRegressor": "crisptree.estimators.pixel_regressor",
+    "CrispSegmenter": "crisptree.estimators.pixels",
+    "CrispPixelRegressor": "crisptree.estimators.pixels",
     "TableEncoder": "crisptree.encoding.table_encoder",
     "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
@@ -64,9 +64,8 @@ if TYPE_CHECKING:
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor
     from crisptree.estimators.loading import load
-    from crisptree.estimators.pixel_regressor import CrispPixelRegressor
+    from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter
     from crisptree.estimators.regressor import CrispTreeRegressor
-    from crisptree.estimators.segmenter import CrispSegmenter
     from crisptree.exceptions import CrispTreeWarning
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError

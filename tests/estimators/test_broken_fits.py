@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
-from crisptree.estimators import base, classifier, segmenter
+from crisptree.estimators import base, classifier, pixels
 from tests.golden.cases import QUICK
 
 FEW = {**QUICK, "max_depth": 1, "epochs": 1, "finetune_epochs": 1, "min_updates": 0, "device": "cpu"}
-FILES = {module.__file__ for module in (base, classifier, segmenter)}
+FILES = {module.__file__ for module in (base, classifier, pixels)}
 
 
 def rows(width=3):

@@ -6,8 +6,12 @@ import pytest
 
 from crisptree import CrispForestClassifier, CrispTreeClassifier
 from crisptree.estimators.capabilities import CAPABILITIES, check_capabilities, describe_capabilities, violations
-from crisptree.estimators.forest_parameters import ForestParameters, NumberForestParameters
-from crisptree.estimators.parameters import RegressorParameters, SegmenterParameters
+from crisptree.estimators.parameters import (
+    ForestParameters,
+    NumberForestParameters,
+    RegressorParameters,
+    SegmenterParameters,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 KINDS = (RegressorParameters, SegmenterParameters, ForestParameters, NumberForestParameters)

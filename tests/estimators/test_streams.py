@@ -20,7 +20,7 @@ from crisptree import (
     StopTraining,
     TableEncoder,
 )
-from crisptree.estimators import surveys
+from crisptree.estimators import streaming
 from crisptree.learning.journal import Journal
 from crisptree.streams import Batches, StreamError
 from tests.toys import plain_tree
@@ -48,7 +48,7 @@ def model(**more):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(surveys, "VALUES_AT_ONCE", 4 * 400)
+    monkeypatch.setattr(streaming, "VALUES_AT_ONCE", 4 * 400)
 
 
 def test_a_tree_of_batches_is_as_good_as_one_of_arrays():
@@ -322,10 +322,10 @@ def test_a_fit_on_batches_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 PROGRAM = """
 import resource, sys
 import numpy as np
-import crisptree.estimators.surveys
+import crisptree.estimators.streaming
 from pathlib import Path
 from tests.toys import plain_tree
-n_batches, n_rows, more, crisptree.estimators.surveys.VALUES_AT_ONCE = map(int, sys.argv[1:])
+n_batches, n_rows, more, crisptree.estimators.streaming.VALUES_AT_ONCE = map(int, sys.argv[1:])
 base = np.random.default_rng(0).standard_normal((n_rows, 100), dtype=np.float32)
 def one_pass(n_batches=n_batches):
     for number in range(n_batches):

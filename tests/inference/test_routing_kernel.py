@@ -11,7 +11,7 @@ from sklearn import config_context
 
 from crisptree import CrispTreeWarning
 from crisptree.data.scaling import Scaling
-from crisptree.estimators.fast_lane import fast_leaves
+from crisptree.estimators.base import fast_leaves
 from crisptree.inference import FlatTree, route_rows, routing
 from crisptree.inference.statistics import empty_statistics
 from crisptree.native import router

@@ -38,8 +38,7 @@ from crisptree.cli.training import (
 )
 from crisptree.distributed import is_together
 from crisptree.encoding.errors import counted
-from crisptree.estimators.forest_parameters import MOST_TREES
-from crisptree.estimators.parameters import ClassifierParameters
+from crisptree.estimators.parameters import MOST_TREES, ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 
 

@@ -12,25 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from crisptree.distributed import is_together
 from crisptree.estimators import validation as checks
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import DistillingMixin
-from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.parameters import ClassifierParameters
-from crisptree.estimators.protocol import PAPER
+from crisptree.estimators.parameters import PAPER, ClassifierParameters, check_argument
 from crisptree.estimators.row_estimator import RowEstimator
-from crisptree.estimators.simplifying_mixin import SimplifyingMixin
-from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.streams import as_batches
 from crisptree.targets.classification import ClassEncoding
+from crisptree.targets.labels import label_type
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 
 class CrispTreeClassifier(
-    InspectingMixin,
-    SimplifyingMixin,
     DistillingMixin,
-    UpdatingMixin,
     ClassifierMixin,
     ClassifierParameters,
     RowEstimator,
@@ -306,6 +299,62 @@ class CrispTreeClassifier(
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        memory: float = 1.0,
+        grow: bool = False,
+    ) -> Self:
+        """Learn from new rows, with what the tree has learned from earlier ones.
+
+        The first call is a fit. Each further one keeps the structure: all splits and leaves are finetuned on the new
+        rows, leaves beside what they have counted before. What that forgets is on docs/endurance.md.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their classes, as ``fit`` takes them, but for probabilities.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may ever come; the first call must name them. A fitted estimator knows them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the new rows.
+        memory : float, default=1.0
+            What an old row counts beside a new one: 1 lets all rows count alike, 0 forgets the old ones' counts. With
+            0.5 in every call, rows that are ten calls old count a thousandth.
+        grow : bool, default=False
+            Split leaves that the new rows show to be mixed, within ``max_depth`` and the other limits.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from crisptree import CrispTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CrispTreeClassifier(split="oblique", max_depth=2, random_state=0)
+        >>> model = model.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0].sum()), bool(model.score(X, y) > 0.9)
+        (150, True)
+        """
+        if not self._check_updating(memory, grow):
+            if classes is None:
+                raise ValueError(
+                    "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "
+                    "not have all of them; got None."
+                )
+            return self._fit_rows(X, y, sample_weight, None, Checkpoints(), ClassEncoding(_unique(classes)))
+        if classes is not None and not np.array_equal(_unique(classes), self.classes_):
+            raise ValueError(
+                f"`classes` must be those of the first call, {self.classes_.tolist()}; got "
+                f"{_unique(classes).tolist()}. Leave it out, or use a new estimator."
+            )
+        data = self._more_rows(X, y, sample_weight)
+        with self._fitting() as twin:
+            self._update(twin, data, memory, grow)
+        return self
+
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
@@ -342,3 +391,10 @@ class CrispTreeClassifier(
         from crisptree.estimators.fitting import soft_probabilities
 
         return soft_probabilities(self.tree_, rows, steepness)
+
+
+def _unique(classes: ArrayLike) -> npt.NDArray[Any]:
+    """Classes in their order, each once."""
+    found: npt.NDArray[Any] = np.unique(np.asarray(classes))
+    label_type(found)
+    return found

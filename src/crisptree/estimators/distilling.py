@@ -16,8 +16,8 @@ from sklearn.utils.validation import (
 
 from crisptree.distributed import check_alone
 from crisptree.encoding.containers import as_table, materialize
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.table_rows import needs_encoder
 from crisptree.streams import refuse_batches
 from crisptree.targets.classification import Probabilities, check_probabilities, one_hot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -174,27 +174,15 @@ def fit_rows(
     if validation is None and holds_out(parameters):
         data, validation = data.split_off(fraction, seed)
 
-    def scaled(scale: str | None) -> Problem:
-        scaling = earlier.statistics.scaling if earlier else data.scaling(scale, parameters["n_jobs"])
-        if parameters["shifts"] and earlier is None:
-            scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
-        return data.problem(scaling, validation)
-
-    if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
-        parameters = {**parameters, "split": "oblique"}
-    scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
-    problem = scaled(scale)
     previous = None if earlier is None else retain_selected(chosen, parameters)
-    resolution = resolve_parameters(parameters, data, problem, validation, TreeEvaluator(parameters), seed, previous)
+    resolution, problem = prepare(parameters, data, validation, TreeEvaluator, seed, earlier, previous)
     values = resolution.parameters
     values["device"] = data.device(values["device"])
     needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
     if given is None and validation is not None and not needs_rows:
         # No epoch is to be judged after all: the rows that were held out for it train too.
         data, validation = everything, None
-        problem = scaled(values["scale"])
-    elif values["scale"] != scale:
-        problem = scaled(values["scale"])
+        problem = scaled_problem(parameters, data, None, values["scale"], earlier)
     if validation is None and is_postprocessing_unresolved(values):
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
         rest, held = data.split_off(fraction, seed)
@@ -211,24 +199,47 @@ def fit_rows(
     return TrainedRows(in_units_of_y(fitted, data.encoding), history, resolution.selected, resolution.trials)
 
 
-def resolve_parameters(
+def prepare(
     parameters: Mapping[str, Any],
     data: Dataset,
-    problem: Problem,
-    held: Any,
-    evaluator: Evaluator,
+    validation: Any,
+    make_evaluator: Callable[[Mapping[str, Any]], Evaluator],
     seed: int,
+    earlier: CrispTree | None,
     previous: Mapping[str, Any] | None,
-) -> Resolution:
-    """Resolve "auto" for a tree or a forest; in a process group one process selects for all."""
-    return resolve(
-        *(parameters, problem, evaluator, seed),
+) -> tuple[Resolution, Problem]:
+    """Scale rows and resolve "auto" for a tree or a forest; in a process group one process selects for all.
+
+    ``earlier`` is a tree whose scaling is kept, and ``previous`` what was selected for it.
+    """
+    if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
+        parameters = {**parameters, "split": "oblique"}
+    scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
+    problem = scaled_problem(parameters, data, validation, scale, earlier)
+    resolution = resolve(
+        *(parameters, problem, make_evaluator(parameters), seed),
         image_shape=data.image_shape,
         source=data.source,
-        load_rows=lambda: data.selection_problem(problem, held, seed),
+        load_rows=lambda: data.selection_problem(problem, validation, seed),
         previous=previous,
         listen=lambda: hearing_trials(parameters["verbose"]),
     )
+    selected_scale = resolution.parameters["scale"]
+    if selected_scale != scale:
+        return resolution, scaled_problem(parameters, data, validation, selected_scale, earlier)
+    return resolution, problem
+
+
+def scaled_problem(
+    parameters: Mapping[str, Any], data: Dataset, validation: Any, scale: str | None, earlier: CrispTree | None
+) -> Problem:
+    """The training on rows with a scaling of some kind, or with that of an earlier tree."""
+    if earlier is not None:
+        return data.problem(earlier.statistics.scaling, validation)
+    scaling = data.scaling(scale, parameters["n_jobs"])
+    if parameters["shifts"]:
+        scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
+    return data.problem(scaling, validation)
 
 
 def in_units_of_y(fitted: Fitted, encoding: TargetEncoding) -> Fitted:

@@ -13,11 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.data.rows import learn_scaling
-from crisptree.data.sparse import SparseRows
-from crisptree.estimators.bags import Bagging, number_of
-from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.fitting import ArrayDataset, problem_of, resolve_parameters, spec_of
+from crisptree.estimators.bagging import Bagging, number_of
+from crisptree.estimators.fitting import ArrayDataset, prepare, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
@@ -29,7 +26,7 @@ from crisptree.learning.options import Spec
 from crisptree.learning.task import Part, Problem
 from crisptree.selection.candidates import CART_SPLITS
 from crisptree.selection.evaluators import ForestEvaluator
-from crisptree.selection.parameters import MIXED, postprocess, resolve_scale
+from crisptree.selection.parameters import MIXED, postprocess
 from crisptree.selection.trials import Trial
 
 Doubles = npt.NDArray[np.float64]
@@ -111,19 +108,9 @@ def fit_forest_rows(
 
     ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
     """
-    is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
-    asks_for_planes = not data.target.has_axis_splits or is_sparse or are_constrained(parameters)
     split = parameters["split"]
-    if split == MIXED or (split == "auto" and asks_for_planes):
+    if split == MIXED:
         parameters = {**parameters, "split": "oblique"}
-
-    def scaled(scale: str | None) -> Problem:
-        if earlier is not None:
-            return problem_of(data, earlier.trees[0].statistics.scaling, validation)
-        scaling = learn_scaling(data.X, data.weight, scale, n_jobs)
-        if parameters["shifts"]:
-            scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
-        return problem_of(data, scaling, validation)
 
     def draw_bags(rows: Problem) -> Bagging:
         y, are_images = rows.training.y, data.image_shape is not None
@@ -136,13 +123,11 @@ def fit_forest_rows(
         spec = as_in_forest(spec, max_features, rows.training.X.shape[1])
         return [trained.tree for trained in fit_forest(spec, rows, bags)]
 
-    scale = resolve_scale(parameters, data.image_shape, is_sparse=is_sparse)
-    problem, evaluator = scaled(scale), ForestEvaluator(parameters, fit_trees)
-    previous = None if earlier is None else chosen
-    rows = ArrayDataset(data)
-    values, chosen, path = resolve_parameters(parameters, rows, problem, validation, evaluator, seed, previous)
-    if values["scale"] != scale:
-        problem = scaled(values["scale"])
+    tree, previous = (None, None) if earlier is None else (earlier.trees[0], chosen)
+    (values, chosen, path), problem = prepare(
+        *(parameters, ArrayDataset(data), validation, lambda own: ForestEvaluator(own, fit_trees)),
+        *(seed, tree, previous),
+    )
     bagging = draw_bags(problem)
     kinds = [values]
     if MIXED in (split, values["split"]):

@@ -10,8 +10,8 @@ import numpy as np
 from crisptree.data.images import Canvas, WindowView
 from crisptree.data.scaling import Scaling
 from crisptree.estimators.fitting import Trained, fit_problem, in_units_of_y
-from crisptree.estimators.image_validation import Image, KnownPixels
-from crisptree.estimators.stages import beside, leaf_numbers, opinion
+from crisptree.estimators.pixel_targets import Image, KnownPixels
+from crisptree.estimators.pixels import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
 from crisptree.inference import CrispTree
 from crisptree.learning.history import Ending

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.estimators import validation as checks
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.forest_parameters import ForestParameters
+from crisptree.estimators.parameters import ForestParameters
 from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, MatrixLike
 

@@ -11,11 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from crisptree.estimators import validation as checks
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.forest_parameters import NumberForestParameters
-from crisptree.estimators.quantiles import check_reference_rows
-from crisptree.estimators.regressor import CrispTreeRegressor
+from crisptree.estimators.parameters import NumberForestParameters, check_argument
+from crisptree.estimators.regressor import CrispTreeRegressor, check_reference_rows
 from crisptree.inference.quantiles import forest_quantiles
 from crisptree.targets.regression import RegressionEncoding
 from crisptree.tensors import detach

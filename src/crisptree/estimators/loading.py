@@ -14,22 +14,17 @@ from crisptree.data.images import WindowView
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.forest import CrispForestClassifier
 from crisptree.estimators.forest_base import ForestEstimator
-from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
-from crisptree.estimators.image_validation import check_window_reach
-from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.parameters import NEVER, Parameter
-from crisptree.estimators.pixel_regressor import CrispPixelRegressor
-from crisptree.estimators.pixels import PixelEstimator, seen_channels
+from crisptree.estimators.parameters import MOST_TREES, NEVER, Parameter, check_argument
+from crisptree.estimators.pixel_targets import check_window_reach
+from crisptree.estimators.pixels import CrispPixelRegressor, CrispSegmenter, PixelEstimator, seen_channels
 from crisptree.estimators.regressor import CrispTreeRegressor
-from crisptree.estimators.segmenter import CrispSegmenter
-from crisptree.estimators.validation import take_up_encoder
+from crisptree.estimators.validation import check_image_shape, take_up_encoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest

@@ -421,3 +421,122 @@ class PixelRegressorParameters(PixelParameters):
             "None or a number, that of pixels which have none",
         ),
     )
+
+
+PAPER = {
+    "split": "oblique",
+    "algorithm": "em",
+    "grow": "greedy",
+    "max_depth": 8,
+    "epochs": 50,
+    "finetune_epochs": 50,
+    "min_updates": 0,
+    "learning_rate": 0.001,
+    "learning_rate_decay": "none",
+    "batch_size": 1000,
+    "steepness": 1.0,
+    "steepness_step": 0.1,
+    "annealing": "linear",
+    "finetune_steepness": "restart",
+    "l1": 0.0,
+    "l2": 0.0,
+    "leaf_prior": 0.0,
+    "roughness": 0.0,
+    "input_noise": 0.0,
+    "upper_levels": None,
+    "shifts": 0,
+    "prune": None,
+    "shrinkage": 0.0,
+    "scale": "feature",
+}
+"""The protocol of the paper's section 4.1."""
+
+
+MOST_TREES = 10_000
+
+SHARE = Rule(
+    lambda value: value is None or whole(1).holds(value) or (number(0.0, strict=True).holds(value) and value <= 1.0),
+    "None, a whole number of at least 1 or a share above 0 and up to 1",
+)
+
+
+@declare_parameters
+class BaggingParameters(Declared):
+    """What makes a forest of trees; ``CrispForestClassifier`` says what each of them does."""
+
+    n_estimators: int | str = parameter(
+        default=25,
+        rule=word_or("auto", whole(1, high=MOST_TREES)),
+        flag="--trees",
+        help="Trees; auto adds some until rows that they have not seen gain no more.",
+    )
+    max_samples: int | float | None = parameter(
+        default=None, rule=SHARE, flag="--max-samples", help="Rows drawn for each tree, or their share."
+    )
+    max_features: int | float | str | None = parameter(
+        default="auto",
+        rule=word_or("auto", word_or("sqrt", SHARE)),
+        flag="--max-features",
+        help="Features that a split may have, drawn for each: a number, a share or sqrt.",
+    )
+
+    max_depth: Any = parameter(
+        default="auto",
+        rule=word_or(
+            "auto",
+            whole(0, none=True, remark=" (0 gives a single leaf, None grows until leaves are pure)"),
+        ),
+        flag="--depth",
+        help="Most splits on a path.",
+    )
+    shrinkage: Any = parameter(
+        default=0.0, rule=number(0.0), flag="--shrinkage", help="How strongly leaf tables are drawn to those above."
+    )
+
+
+@declare_parameters
+class ForestParameters(BaggingParameters, ClassifierParameters):
+    """Those of ``CrispForestClassifier``: the trees' own, and what makes a forest of them."""
+
+    bootstrap: bool | str = parameter(default="auto", rule=word_or("auto", word_or("balanced", true_or_false())))
+
+
+@declare_parameters
+class NumberForestParameters(BaggingParameters, RegressorParameters):
+    """Those of ``CrispForestRegressor``."""
+
+    split: str | Callable[[tuple[int, ...]], Any] = parameter(
+        default="auto",
+        rule=split_rule("auto", "oblique", "axis", "mixed", "conv"),
+        flag="--split",
+        help="What a split asks.",
+    )
+    bootstrap: bool | str = parameter(default="auto", rule=word_or("auto", true_or_false()))
+
+
+ARGUMENTS: dict[str, Rule | None] = {
+    **{name: declared.rule for name, declared in ClassifierParameters.PARAMETERS.items()},
+    "alpha": number(0.0),
+    "depth": whole(0),
+    "coverage": Rule(
+        lambda value: number(0.0, strict=True).holds(value) and value < 1, "a number between 0 and 1, neither of them"
+    ),
+    "max_terms": whole(1, none=True),
+    "tolerance": number(0.0, high=1.0, none=True),
+    "copies": word_or("auto", whole(0)),
+    "memory": number(0.0),
+    "resume": true_or_false(),
+    "noise": number(0.0),
+    "labels": one_of("hard", "sample", "soft"),
+    "trust": Rule(
+        lambda value: value is None or (number(0.0).holds(value) and value <= 1), "a number from 0 to 1 or None"
+    ),
+}
+"""Rules for what methods are given, which may be called like a parameter."""
+
+
+def check_argument(name: str, value: Any) -> None:
+    """Hold an argument of a method to its rule."""
+    rule = ARGUMENTS[name]
+    assert rule is not None
+    rule.check(name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any, Self
 
@@ -9,23 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from crisptree.distributed import is_together
-from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import NumberDistillingMixin
-from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.parameters import RegressorParameters
-from crisptree.estimators.protocol import PAPER
-from crisptree.estimators.quantiles import check_reference_rows
+from crisptree.estimators.parameters import PAPER, RegressorParameters, check_argument
 from crisptree.estimators.row_estimator import RowEstimator
-from crisptree.estimators.simplifying_mixin import SimplifyingMixin
-from crisptree.estimators.updating_mixin import NumberUpdatingMixin
 from crisptree.estimators.validation import check_rows
+from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.streams import as_batches
-from crisptree.targets.regression import RegressionEncoding
+from crisptree.targets.regression import RegressionEncoding, check_numbers
+from crisptree.targets.weights import check_sample_weight
 from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
@@ -33,10 +30,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 class CrispTreeRegressor(
-    InspectingMixin,
-    SimplifyingMixin,
     NumberDistillingMixin,
-    NumberUpdatingMixin,
     RegressorMixin,
     RegressorParameters,
     RowEstimator,
@@ -243,6 +237,50 @@ class CrispTreeRegressor(
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
         return float(super().score(X, detach(y), detach(sample_weight)))
 
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        memory: float = 1.0,
+        grow: bool = False,
+    ) -> Self:
+        """Learn from new rows, with what the tree has learned from earlier ones.
+
+        The first call is a fit, and sets the scale of y and of the features for all later ones. Each of these keeps the
+        structure: all splits and leaves are finetuned on the new rows, leaves beside what they have counted before.
+        What that forgets is on docs/endurance.md.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their numbers, as ``fit`` takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the new rows.
+        memory : float, default=1.0
+            What an old row counts beside a new one: 1 lets all rows count alike, 0 forgets the old ones' counts.
+        grow : bool, default=False
+            Split leaves in which the new rows differ, within ``max_depth`` and the other limits.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from crisptree import CrispTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> given = {"split": "oblique", "input_noise": 0.7, "l1": 0.0, "steepness_step": 0.1, "shrinkage": 0.0}
+        >>> model = CrispTreeRegressor(max_depth=2, random_state=0, **given).partial_fit(X[::2], y[::2])
+        >>> model = model.partial_fit(X[1::2], y[1::2])
+        >>> int(model.tree_.statistics.node_counts[0, 0]), bool(model.score(X, y) > 0.3)
+        (442, True)
+        """
+        if not self._check_updating(memory, grow):
+            return self._fit_rows(X, y, sample_weight, None, Checkpoints())
+        with self._fitting() as twin:
+            data = self._more_rows(X, y, sample_weight)
+            self._update(twin, data, memory, grow)
+        return self
+
     def predict(self, X: MatrixLike) -> Doubles:
         """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
@@ -348,3 +386,25 @@ class CrispTreeRegressor(
         tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = False
         return tags
+
+
+def check_reference_rows(
+    estimator: Any, trees: Iterable[CrispTree], quantiles: Any, among: Any
+) -> tuple[Doubles, npt.NDArray[np.int64], Doubles, Doubles]:
+    """Quantiles from 0 to 1, and rows with known y: the leaves that they reach, y and weights."""
+    if any(tree.is_linear for tree in trees):
+        raise TypeError(
+            "predict_quantiles must have constant leaves; those of leaves='linear' have no one y. Take "
+            "predict_interval, or train with leaves='constant'."
+        )
+    wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"`quantiles` must be numbers from 0 to 1; got {quantiles!r}.")
+    if not isinstance(among, tuple | list) or len(among) not in (2, 3):
+        raise ValueError("`among` must be (X, y) or (X, y, sample_weight), rows with known y.")
+    known, weight = check_numbers(among[1]), among[2] if len(among) == 3 else None
+    there = estimator.apply(among[0])
+    check_consistent_length(there, known)
+    if known.shape[1] != estimator.n_outputs_:
+        raise ValueError(f"y of `among` must have {estimator.n_outputs_} columns as in training; got {known.shape[1]}.")
+    return wanted, there, known, check_sample_weight(weight, there.reshape(len(there), -1))

@@ -22,7 +22,7 @@ from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.checkpoints import digest, told
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
-from crisptree.estimators.images import image_shape_of
+from crisptree.estimators.validation import image_shape_of
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
 from crisptree.learning.distributed.rows import Shards, Survey, joined
@@ -163,8 +163,8 @@ def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
 def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
     """The rows of this process, checked; there may be none."""
     from crisptree.encoding.containers import materialize
-    from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
+    from crisptree.estimators.validation import is_sparse
 
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,22 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from crisptree.data.sparse import MOST_FEATURES, SparseRows
 from crisptree.encoding.containers import as_table, convert_records, get_column_labels, materialize
 from crisptree.encoding.errors import listed
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.capabilities import check_capabilities
 from crisptree.estimators.constraints import preprocessing_of_rows
-from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
-from crisptree.estimators.sparse_rows import as_sparse_rows, is_sparse
 from crisptree.estimators.table_rows import (
     check_columns,
     check_no_dates,
     learned_encoder,
     refusal,
 )
+from crisptree.inference import CrispTree, FlatTree
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
@@ -37,6 +39,109 @@ from crisptree.tensors import detach
 if TYPE_CHECKING:
     from crisptree.data.sparse import SparseRows
     from crisptree.learning.task import Part
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is one of scipy's sparse matrices or arrays; its numbers of rows and columns must fit its shape."""
+    found: Any = X if sparse.issparse(X) else None
+    if hasattr(found, "check_format"):
+        try:
+            found.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(
+                f"X must be a sparse matrix whose indices fit its shape {found.shape}; {error}."
+            ) from error
+    if hasattr(found, "tocoo") and found.dtype.kind == "f" and not np.isfinite(found.sum()):
+        entries = found.tocoo()
+        odd = np.flatnonzero(~np.isfinite(entries.data))
+        if len(odd):
+            row, column, value = (part[odd[0]] for part in (entries.row, entries.col, entries.data))
+            raise ValueError(
+                f"X: sparse rows must hold finite numbers; row {row} has {value} in column {column}. Missing values "
+                "(NaN) are for dense rows; infinite ones must be corrected."
+            )
+    return found is not None
+
+
+def as_sparse_rows(X: Any, tree: CrispTree | None = None) -> SparseRows:
+    """Checked rows in CSR as the tree takes them; where there is a tree, only hyperplanes can read them."""
+    if tree is not None and not isinstance(tree, FlatTree):
+        raise ValueError(
+            "X must be dense for a tree whose splits are modules, which see whole rows; got sparse rows. "
+            "Give X.toarray(), a part of the rows at a time where there are many."
+        )
+    if X.shape[1] > MOST_FEATURES:
+        raise ValueError(f"sparse rows must have at most {MOST_FEATURES} features; got {X.shape[1]}.")
+    return SparseRows.of(X)
+
+
+Shape = tuple[int, ...]
+
+
+def image_shape_of(X: Any, given: Any) -> Shape | None:
+    """The image that a row is: that of the images in X, else the parameter ``image_shape``, else none.
+
+    A parameter that contradicts the images is refused; (28, 28) and (28, 28, 1) are the same image.
+    """
+    declared = None if given is None else tuple(int(side) for side in given)
+    found = _shape_of(_stacked(X))
+    if found is None:
+        return declared
+    if declared is not None and _with_channels(declared) != _with_channels(found):
+        raise ValueError(
+            f"`image_shape` must be the shape of the images in X; got {declared} for images of shape {found}. "
+            "Leave it None: images carry their own shape."
+        )
+    return declared or found
+
+
+def as_rows(X: Any, image_shape: Shape | None) -> Any:
+    """Images flattened, channels last; everything else as it came. Images of another shape are refused."""
+    X = _stacked(X)
+    shape = _shape_of(X)
+    if shape is None or image_shape is None:
+        return X
+    if _with_channels(shape) != _with_channels(image_shape):
+        raise ValueError(
+            f"images must have the shape {image_shape} that the tree was trained on; got {shape}. "
+            "Crop or resize them first."
+        )
+    return X.reshape(len(X), math.prod(shape))
+
+
+def check_image_shape(image_shape: Shape | None, n_features: int) -> None:
+    """The pixels of the image must be the features."""
+    if image_shape is not None and math.prod(image_shape) != n_features:
+        raise ValueError(
+            f"`image_shape` must have as many pixels as X has features; got {image_shape} "
+            f"({math.prod(image_shape)} pixels) for {n_features} features. "
+            "Leave it None to train without spatial regularisation."
+        )
+
+
+def _shape_of(X: Any) -> Shape | None:
+    """The shape of one image, or None where X holds no images."""
+    shape = getattr(X, "shape", ())
+    if len(shape) not in (3, 4) or 0 in shape:
+        return None
+    return tuple(int(side) for side in shape[1:])
+
+
+def _stacked(X: Any) -> Any:
+    """A list of images of one shape as one array."""
+    if not isinstance(X, list | tuple) or not X or getattr(X[0], "ndim", 0) < 2:
+        return X
+    shapes = {np.shape(image) for image in X}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"the images in X must all have one shape; got {', '.join(map(str, sorted(shapes)[:5]))}. "
+            "Crop or resize them first."
+        )
+    return np.stack([detach(image) for image in X])
+
+
+def _with_channels(shape: Shape) -> Shape:
+    return shape if len(shape) == 3 else (*shape, 1)
 
 
 MOST_FOR_LINEAR_LEAVES = 512

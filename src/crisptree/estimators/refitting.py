@@ -1,4 +1,4 @@
-"""The steps of a simplification, in order: rows, stages, the crisp tree. Imported only when something is refitted."""
+"""Training of a fitted tree on further rows: simplification and ``partial_fit``. Imports torch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from crisptree.estimators.arguments import check_argument
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import ArrayDataset, spec_of
+from crisptree.estimators.parameters import check_argument
 from crisptree.estimators.progress import recording
-from crisptree.estimators.simplifying_mixin import Simplification
-from crisptree.estimators.validation import check_validation
+from crisptree.estimators.row_estimator import Simplification
+from crisptree.estimators.validation import TrainingData, check_validation
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.shrinkage import shrink
-from crisptree.inference.statistics import inherit_ranges
+from crisptree.inference.statistics import inherit_ranges, record_ranges
+from crisptree.learning.fitting import update_tree
+from crisptree.learning.history import EpochRecord
 from crisptree.learning.simplification import simplify
 from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
@@ -103,3 +106,22 @@ def _scaled(tree: FlatTree) -> FlatTree:
 def _score(tree: CrispTree, rows: Part, n_jobs: int | None) -> float:
     right = tree.meaning.agreement(tree.labels(route_rows(tree, rows.X, n_jobs)), rows.y)
     return float(rows.weight @ right / rows.weight.sum())
+
+
+def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tuple[CrispTree, list[EpochRecord]]:
+    """The tree of a fitted estimator after some new rows, and the records of their epochs."""
+    earlier = estimator.tree_
+    given = by_number(estimator.get_params(deep=False), estimator)
+    chosen, is_sparse = estimator.__dict__.get("chosen_", {}), isinstance(data.X, SparseRows)
+    parameters = apply_selected(given, chosen, data.image_shape, is_sparse=is_sparse)
+    if grow:
+        parameters["max_depth"] = estimator.max_depth  # a choice of less was one for the first rows
+    parameters |= {"grow": "keep", "early_stopping": False}
+    seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    problem = Problem(data.part, earlier.statistics.scaling, data.target)
+    spec = spec_of(parameters, problem, data.image_shape, seed)
+    with recording(estimator.verbose, estimator.callbacks) as recorder:
+        tree = update_tree(earlier, spec, problem, memory=memory, grows=grow, on_epoch=recorder.record)
+    if earlier.statistics.lowest is not None:
+        tree = inherit_ranges(record_ranges(tree, data.X, data.holes), earlier, and_own=True)
+    return tree, recorder.history
