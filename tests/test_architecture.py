@@ -68,7 +68,6 @@ EXCEPTIONS = {
     "targets/gaussians.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
     "learning/growing.py": {"baselines"},  # exact thresholds, where no stump could be trained
-    "report/number_page.py": {"export"},  # the drawn tree and its rules
     "persistence/modules.py": {"splits", "tree"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
@@ -130,6 +129,7 @@ LIBRARIES = {
         "holdout",
         "libsvm",
         "metrics",
+        "report",
         "tables/table_encoder.py",
         "cli/compare.py",
         "cli/evaluate.py",
