@@ -23,7 +23,7 @@ MIN_DROP, MAX_DROP, SLOPE = 0.7, 1.7, 0.18
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """Positions of the drawn nodes; one unit is the distance of two neighbouring ends.
 
     Arrays are indexed by node, splits first, then leaves. An end is a node that is drawn without children: a leaf, or a
@@ -49,7 +49,7 @@ class Layout:
 
 def compute_layout(
     structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
-) -> Layout:
+) -> TreeLayout:
     """Compute positions: ends side by side from left to right, a split above the middle of its children.
 
     Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is room, and ``aspect`` times as tall,
@@ -72,7 +72,7 @@ def compute_layout(
         for split, both in enumerate(children)
         for child, goes_right in zip(both, (False, True), strict=True)
     ]
-    return Layout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *places)
+    return TreeLayout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *places)
 
 
 def _split_widths(x: Doubles, drawn: TreeStructure, is_end: npt.NDArray[np.bool_], widest: float) -> Doubles:

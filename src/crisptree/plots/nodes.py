@@ -21,8 +21,8 @@ from crisptree.plots.style import (
     MUTED,
     SMALL,
     TINY,
-    Canvas,
     Outline,
+    PlotCanvas,
     class_colors,
     line_height,
     text_width,
@@ -38,7 +38,7 @@ MIN_NAMED_SHARE, MAX_NAMED = 0.05, 2
 """A leaf names so many classes beside its first, if they have at least this share."""
 
 
-def draw_split(canvas: Canvas, view: ModelView, outline: Outline, split: int) -> None:
+def draw_split(canvas: PlotCanvas, view: ModelView, outline: Outline, split: int) -> None:
     """Draw the rule of a split into its outline."""
     tree, names = view.tree, view.feature_names
     if not isinstance(tree, FlatTree):
@@ -53,7 +53,9 @@ def draw_split(canvas: Canvas, view: ModelView, outline: Outline, split: int) ->
         _draw_terms(canvas, outline, tree, split, names)
 
 
-def draw_image(canvas: Canvas, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any) -> None:
+def draw_image(
+    canvas: PlotCanvas, outline: Outline, image: Doubles, paint: dict[str, Any] = GRAY, **frame: Any
+) -> None:
     """Draw an image as large as the outline allows, with square pixels."""
     left, right, lower, upper = outline
     height, width = image.shape[:2]
@@ -65,7 +67,7 @@ def draw_image(canvas: Canvas, outline: Outline, image: Doubles, paint: dict[str
     canvas.draw_frame(extent, **{"facecolor": "none", "zorder": 3} | frame)
 
 
-def draw_lines(canvas: Canvas, outline: Outline, lines: list[str], **frame: Any) -> None:
+def draw_lines(canvas: PlotCanvas, outline: Outline, lines: list[str], **frame: Any) -> None:
     """Draw a box with lines of text, as large as possible."""
     left, right, lower, upper = outline
     canvas.draw_frame(outline, **frame)
@@ -77,7 +79,7 @@ def draw_lines(canvas: Canvas, outline: Outline, lines: list[str], **frame: Any)
         canvas.write((left + right) / 2, y, text, size, max_width=0.94 * (right - left))
 
 
-def _draw_terms(canvas: Canvas, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
+def _draw_terms(canvas: PlotCanvas, outline: Outline, tree: FlatTree, split: int, names: list[str]) -> None:
     """Draw a rule in raw units: its largest terms on bars of their effects, and the threshold below."""
     left, right, lower, upper = outline
     canvas.draw_frame(outline)
@@ -152,7 +154,7 @@ def has_room_for_class_names(classes: list[str], width: float, inch: float) -> b
 
 
 def draw_end(
-    canvas: Canvas, view: ModelView, outline: Outline, node: int, letter: str | None, ticks: bool, marked: bool
+    canvas: PlotCanvas, view: ModelView, outline: Outline, node: int, letter: str | None, ticks: bool, marked: bool
 ) -> None:
     """Draw the class bars of an end and the text below."""
     left, right, lower, upper = outline
@@ -169,7 +171,7 @@ def draw_end(
         )
 
 
-def draw_bars(canvas: Canvas, outline: Outline, table: Doubles, names: list[str], drop: float) -> None:
+def draw_bars(canvas: PlotCanvas, outline: Outline, table: Doubles, names: list[str], drop: float) -> None:
     """Draw one bar per class, as tall as the outline for probability one; names are ``drop`` below the baseline."""
     left, right, lower, upper = outline
     width = (right - left) / len(table)

@@ -14,7 +14,7 @@ from crisptree.inspection.decision_path import Path, Step, compute_contributions
 from crisptree.inspection.names import check_names
 from crisptree.inspection.validation import check_integer
 from crisptree.plots.nodes import draw_bars, draw_image, format_percent, has_room_for_class_names
-from crisptree.plots.style import ACCENT, DARK, FAINT, LARGE, LEFT, MUTED, RIGHT, SMALL, TINY, Canvas, class_colors
+from crisptree.plots.style import ACCENT, DARK, FAINT, LARGE, LEFT, MUTED, RIGHT, SMALL, TINY, PlotCanvas, class_colors
 from crisptree.plots.weights import GRAY, as_image, signed_image, weight_image
 
 Rows = tuple[float, float]
@@ -81,7 +81,7 @@ def plot_path(
     step = STEP if with_images else max(0.9, BAR * top + 0.25)
     bottom = -step * len(path.steps)
     end = max(BAR * min(SHOWN, int(np.count_nonzero(path.probabilities))) + 0.2, 0.55)
-    canvas = Canvas.of(ax, (0.0, WORDS_AT[1] + 0.1, bottom - end, HEADER), 1.0)
+    canvas = PlotCanvas.of(ax, (0.0, WORDS_AT[1] + 0.1, bottom - end, HEADER), 1.0)
     if path.steps:
         _draw_header(canvas, with_images)
     highest = max([float(max(one.before.max(), one.after.max())) for one in path.steps], default=1.0)
@@ -99,7 +99,7 @@ def plot_path(
     return canvas.ax
 
 
-def _draw_header(canvas: Canvas, with_images: bool) -> None:
+def _draw_header(canvas: PlotCanvas, with_images: bool) -> None:
     titles = {MARGIN_AT: "turn and margin", CLASSES_AT: "classes before (outline) and after"}
     if with_images:
         titles |= dict(zip(THIRDS, ("sample", "weights", "pushes: red left, blue right"), strict=True))
@@ -109,7 +109,7 @@ def _draw_header(canvas: Canvas, with_images: bool) -> None:
         canvas.write((left + right) / 2, 0.16, title, SMALL, color=MUTED, max_width=right - left + 0.2)
 
 
-def _draw_margin(canvas: Canvas, step: Step, rows: Rows, reach: float) -> None:
+def _draw_margin(canvas: PlotCanvas, step: Step, rows: Rows, reach: float) -> None:
     """Draw direction and margin, on a scale that all splits share."""
     left, right = MARGIN_AT
     middle, y = (left + right) / 2, rows[0] + 0.42 * (rows[1] - rows[0])
@@ -123,7 +123,7 @@ def _draw_margin(canvas: Canvas, step: Step, rows: Rows, reach: float) -> None:
     canvas.write(left, y - 0.22, text, TINY, ha="left", color=MUTED, max_width=right - left)
 
 
-def _draw_pushes(canvas: Canvas, step: Step, rows: Rows) -> None:
+def _draw_pushes(canvas: PlotCanvas, step: Step, rows: Rows) -> None:
     left, right = PUSHES_AT
     x, middle = (left + right) / 2, (rows[0] + rows[1]) / 2
     if not step.pushes:
@@ -141,7 +141,7 @@ def _draw_pushes(canvas: Canvas, step: Step, rows: Rows) -> None:
     )
 
 
-def _draw_images(canvas: Canvas, view: ModelView, row: npt.NDArray[np.float32], split: int, rows: Rows) -> None:
+def _draw_images(canvas: PlotCanvas, view: ModelView, row: npt.NDArray[np.float32], split: int, rows: Rows) -> None:
     """Draw the sample, the weight image, and their product."""
     tree, shape = view.tree, view.image_shape
     assert isinstance(tree, FlatTree)  # only linear splits on images have weight images
@@ -154,7 +154,7 @@ def _draw_images(canvas: Canvas, view: ModelView, row: npt.NDArray[np.float32], 
         canvas.write(right + 0.1, (rows[0] + rows[1]) / 2, sign, LARGE, color=MUTED)
 
 
-def _draw_classes(canvas: Canvas, step: Step, rows: Rows, names: list[str], highest: float) -> None:
+def _draw_classes(canvas: PlotCanvas, step: Step, rows: Rows, names: list[str], highest: float) -> None:
     """Draw bars by class, all splits on one scale."""
     left, right = CLASSES_AT
     ticks = has_room_for_class_names(names, right - left, 1.0)
@@ -173,7 +173,7 @@ def _draw_classes(canvas: Canvas, step: Step, rows: Rows, names: list[str], high
         canvas.write(WORDS_AT[0], y, names[number], SMALL, ha="left", max_width=width, tail=tail)
 
 
-def _draw_leaf(canvas: Canvas, path: Path, upper: float, names: list[str]) -> None:
+def _draw_leaf(canvas: PlotCanvas, path: Path, upper: float, names: list[str]) -> None:
     """Draw the predicted class, and the most probable ones as bars."""
     canvas.ax.plot([0.1, WORDS_AT[1]], [upper] * 2, color=ACCENT, linewidth=1.6 * canvas.factor)
     order = np.argsort(-path.probabilities, kind="stable")[:SHOWN]

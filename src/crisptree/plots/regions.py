@@ -103,27 +103,15 @@ def plot_regions(
     view = view_model(model, "plot_regions", class_names=class_names, feature_names=feature_names)
     view.check_is_classification("plot_regions", "Use plot_tree.")
     hyperplanes, legend = check_boolean("hyperplanes", hyperplanes), check_boolean("legend", legend)
-    if hasattr(X, "columns") or view.transformers:
-        X = view.prepare_rows(X)
-    rows = np.asarray(detach(X), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
-        raise ValueError(
-            f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "
-            f"{rows.shape}."
-        )
-    if not len(rows) or not np.isfinite(rows).all():
-        raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    rows = _check_points(view, X)
     plane = Plane.of(view, rows, features)
     points = rows[:, list(plane.features)]
     resolution = check_integer("resolution", resolution, 1)
     window = _window(points, bounds)
     names = [truncate_text(name, MAX_NAME_INCHES, LEGEND_SIZE) for name in view.class_names]
-    columns = 1 + len(names) // 14
-    # Inches of the legend: the longest name and its marker in every column, one line per class.
-    broad = columns * (max(text_width(name, LEGEND_SIZE) for name in names) + 0.4)
-    tall = 1.5 * LEGEND_SIZE / 72 * -(-len(names) // columns)
-    outside = ax is None and legend and broad * tall > MAX_LEGEND_SHARE * SIZE[0] * SIZE[1]
-    ax = new_axes(ax, (SIZE[0] + (broad if outside else 0.0), SIZE[1]))
+    columns, width, height = _measure_legend(names)
+    outside = ax is None and legend and width * height > MAX_LEGEND_SHARE * SIZE[0] * SIZE[1]
+    ax = new_axes(ax, (SIZE[0] + (width if outside else 0.0), SIZE[1]))
     colors = class_colors(len(view.class_names))[:, :3]
     polygons = None
     if isinstance(view.tree, FlatTree):
@@ -152,6 +140,28 @@ def plot_regions(
             f"{others} other feature{'s' if others > 1 else ''} at their median", fontsize=LEGEND_SIZE + 1, color=MUTED
         )
     return ax
+
+
+def _check_points(view: ModelView, X: Any) -> Doubles:
+    """Return the rows to draw after the earlier steps of a Pipeline, validated.  (n, n_features)"""
+    if hasattr(X, "columns") or view.transformers:
+        X = view.prepare_rows(X)
+    rows = np.asarray(detach(X), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
+        raise ValueError(
+            f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "
+            f"{rows.shape}."
+        )
+    if not len(rows) or not np.isfinite(rows).all():
+        raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    return rows
+
+
+def _measure_legend(names: list[str]) -> tuple[int, float, float]:
+    """Return the number of columns of the legend, and its width and height in inches."""
+    columns = 1 + len(names) // 14
+    width = columns * (max(text_width(name, LEGEND_SIZE) for name in names) + 0.4)  # with the markers
+    return columns, width, 1.5 * LEGEND_SIZE / 72 * -(-len(names) // columns)
 
 
 @dataclass(frozen=True, eq=False)

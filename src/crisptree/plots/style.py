@@ -126,7 +126,7 @@ def line_height(size: float, inch: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Canvas:
+class PlotCanvas:
     """Axes in units of the plot. Text is measured at the natural size and scales with the axes."""
 
     ax: Axes
@@ -134,7 +134,7 @@ class Canvas:
     factor: float  # the size of the axes by the natural size
 
     @classmethod
-    def of(cls, ax: Axes | None, limits: Outline, inch: float) -> Canvas:
+    def of(cls, ax: Axes | None, limits: Outline, inch: float) -> PlotCanvas:
         """Set up the axes, or those of a new figure, to show exactly the limits."""
         left, right, lower, upper = limits
         width, height = (right - left) * inch, (upper - lower) * inch

@@ -15,7 +15,7 @@ from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.importances import compute_effects, rank_features
 from crisptree.inspection.validation import check_boolean, check_optional_integer
 from crisptree.plots import layout as layouts
-from crisptree.plots.layout import Layout, make_arrow
+from crisptree.plots.layout import TreeLayout, make_arrow
 from crisptree.plots.nodes import draw_end, draw_image, draw_lines, draw_split, end_lines, has_room_for_class_names
 from crisptree.plots.style import (
     ACCENT,
@@ -26,8 +26,8 @@ from crisptree.plots.style import (
     RIGHT,
     SMALL,
     TINY,
-    Canvas,
     Outline,
+    PlotCanvas,
     class_colors,
     line_height,
     text_width,
@@ -135,7 +135,7 @@ def plot_tree(
     left, right, lower, upper = _limits(layout, inch, text, row is not None)
     notes = _arrange_entries(_legend_entries(view, row is not None, ticks) if key else [], (right - left) * inch)
     bottom = lower - ((notes[-1][1] + 1) * LINE + 0.1) / inch if notes else lower
-    canvas = Canvas.of(ax, (left, right, bottom, upper), inch)
+    canvas = PlotCanvas.of(ax, (left, right, bottom, upper), inch)
     _draw_arrows(canvas, view, layout, path)
     for node in layout.nodes:
         outline, marked = layout.outline(node), node in path
@@ -154,7 +154,7 @@ def plot_tree(
     return canvas.ax
 
 
-def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> Outline:
+def _limits(layout: TreeLayout, inch: float, text: float, with_sample: bool) -> Outline:
     """Left, right, lower and upper edge of all nodes, their text and the sample, without the key."""
     left = min(-0.5, float(np.nanmin(layout.x - layout.width / 2))) - MARGIN
     right = max(len(layout.ends) - 0.5, float(np.nanmax(layout.x + layout.width / 2))) + MARGIN
@@ -167,14 +167,14 @@ def _limits(layout: Layout, inch: float, text: float, with_sample: bool) -> Outl
     return left, right, lower, layout.outline(0)[3] + 0.2 + (0.25 if with_sample else 0)
 
 
-def _sample_outline(layout: Layout) -> Outline:
+def _sample_outline(layout: TreeLayout) -> Outline:
     """Return the outline of the sample: left of the root, about as large."""
     left, right, lower, upper = layout.outline(0)
     side = max(right - left, 1.2)  # room for the values beside a single leaf
     return left - 0.55 - side, left - 0.55, lower, upper
 
 
-def _draw_arrows(canvas: Canvas, view: ModelView, layout: Layout, path: set[int]) -> None:
+def _draw_arrows(canvas: PlotCanvas, view: ModelView, layout: TreeLayout, path: set[int]) -> None:
     """Draw arrows from every split to its children, with their signs."""
     share = view.node_weights / max(view.node_weights[0], np.finfo(float).tiny)
     outlines, colors, circles = [], [], []
@@ -192,7 +192,7 @@ def _draw_arrows(canvas: Canvas, view: ModelView, layout: Layout, path: set[int]
     canvas.ax.add_collection(PatchCollection(circles, zorder=1.5, label="signs", **style))
 
 
-def _draw_sample(canvas: Canvas, view: ModelView, layout: Layout, row: npt.NDArray[np.float32]) -> None:
+def _draw_sample(canvas: PlotCanvas, view: ModelView, layout: TreeLayout, row: npt.NDArray[np.float32]) -> None:
     outline = _sample_outline(layout)
     frame: dict[str, Any] = {"edgecolor": ACCENT, "linewidth": 1.8}
     if view.image_shape is not None:
@@ -245,7 +245,7 @@ def _arrange_entries(notes: list[LegendEntry], inches: float) -> list[tuple[floa
     return places
 
 
-def _draw_legend(canvas: Canvas, notes: list[tuple[float, int, LegendEntry]], left: float, upper: float) -> None:
+def _draw_legend(canvas: PlotCanvas, notes: list[tuple[float, int, LegendEntry]], left: float, upper: float) -> None:
     for inches, line, note in notes:
         x, y = left + inches / canvas.inch, upper - (line + 0.5) * LINE / canvas.inch
         if note.sign:
