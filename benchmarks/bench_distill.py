@@ -40,9 +40,11 @@ STUDENTS: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
     "distilled, 10 copies": ({}, {"copies": 10}),
 }
 PLAIN = {"split": "oblique", "algorithm": "em", "l1": 0.0, "input_noise": 0.0, "scale": "feature", "shrinkage": 0.0}
+PLAIN |= {"n_jobs": -1}
 """Nothing chosen: the labels and copies alone make the difference."""
 
 BAGGED = {"split": "oblique", "l1": 0.0, "input_noise": 0.7, "scale": "global", "shrinkage": 0.0, "max_depth": 8}
+BAGGED |= {"n_jobs": -1}
 """A tree of the bag, and the student: what the defaults choose on Connect-4."""
 CHOICE_SEEDS, TEST_SEEDS = range(3), range(5)
 CHOICE_DEPTH = 5
@@ -110,7 +112,7 @@ def students() -> str:
         for name, (parameters, how) in STUDENTS.items():
             trials, asked = [], []
             for seed, part in zip(TEST_SEEDS, parts, strict=True):
-                model = CrispTreeClassifier(**parameters, random_state=seed)
+                model = CrispTreeClassifier(**parameters, random_state=seed, n_jobs=-1)
                 trials.append(part.trial(model, how, test=True))
                 asked.append(model.decision_path(part.test).sum() / len(part.test) - 1)
             agreement = percent([trial.agreement for trial in trials])

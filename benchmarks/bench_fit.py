@@ -21,7 +21,7 @@ from timing import table
 
 from crisptree import CrispTreeClassifier
 from crisptree.datasets import load_connect4
-from crisptree.learning.backends.native_steps import NativeSteps
+from crisptree.learning.engines.native_engine import NativeSteps
 from crisptree.learning.history import EpochRecord
 
 
@@ -64,7 +64,7 @@ def against_memory_and_naive(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y
     twice = seconds_to_read_twice(X)
     clock = Clock()
     started = time.perf_counter()
-    model = CrispTreeClassifier.paper(random_state=0, callbacks=[clock]).fit(X, y)
+    model = CrispTreeClassifier.paper(random_state=0, n_jobs=-1, callbacks=[clock]).fit(X, y)
     whole = time.perf_counter() - started
     growth = [np.median(times) for (phase, _), times in clock.seconds.items() if phase == "grow"]
     tuning = next(times for (phase, _), times in clock.seconds.items() if phase == "finetune")
@@ -115,7 +115,7 @@ def by_depth(X: np.ndarray, y: np.ndarray) -> None:
     lines, first = [], None
     for depth in (8, 12, 16):
         clock = Clock()
-        model = CrispTreeClassifier.paper(max_depth=depth, random_state=0, callbacks=[clock]).fit(X, y)
+        model = CrispTreeClassifier.paper(max_depth=depth, random_state=0, n_jobs=-1, callbacks=[clock]).fit(X, y)
         late = np.median(clock.of("finetune")[-5:])
         first = first or late
         lines.append([str(depth), str(model.tree_.structure.n_splits), f"{late / first:.2f}"])
@@ -143,7 +143,7 @@ def floors(X: np.ndarray, y: np.ndarray, device: str) -> None:
     bytes_per_second, flops = ceilings(device)
     clock, pairs = Clock(), Pairs()
     with pairs:
-        model = CrispTreeClassifier.paper(random_state=0, device=device, callbacks=[clock]).fit(X, y)
+        model = CrispTreeClassifier.paper(random_state=0, n_jobs=-1, device=device, callbacks=[clock]).fit(X, y)
     n, p = X.shape
     n_splits = model.tree_.structure.n_splits
     read = 4 * n * p / bytes_per_second
@@ -192,7 +192,7 @@ def growth_of_time() -> None:
         X = rng.standard_normal((rows, features), dtype=np.float32)
         y = np.argmax(X[:, :20] @ rng.standard_normal((20, classes)) + rng.standard_normal((rows, classes)), axis=1)
         started = time.perf_counter()
-        CrispTreeClassifier.paper(max_depth=depth, epochs=10, finetune_epochs=10, random_state=0).fit(X, y)
+        CrispTreeClassifier.paper(max_depth=depth, epochs=10, finetune_epochs=10, random_state=0, n_jobs=-1).fit(X, y)
         return time.perf_counter() - started
 
     seconds(**base)
@@ -215,7 +215,7 @@ def memory() -> None:
         "rng = np.random.default_rng(0)\n"
         "X = rng.standard_normal((1_000_000, 100), dtype=np.float32)\n"
         "y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int) + (X[:, 3] > 0.5)\n"
-        "CrispTreeClassifier.paper(max_depth=10, epochs=10, finetune_epochs=10, random_state=0).fit(X, y)\n"
+        "CrispTreeClassifier.paper(max_depth=10, epochs=10, finetune_epochs=10, random_state=0, n_jobs=-1).fit(X, y)\n"
         "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
         "print(f'{peak / 1024:.0f} MB, of which the data are {X.nbytes / 2**20:.0f} MB')\n"
     )
@@ -235,7 +235,7 @@ def on_cuda(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
         seconds = []
         for _ in range(6):
             clock, started = Clock(), time.perf_counter()
-            model = CrispTreeClassifier.paper(random_state=0, device="cuda", callbacks=[clock]).fit(X, y)
+            model = CrispTreeClassifier.paper(random_state=0, n_jobs=-1, device="cuda", callbacks=[clock]).fit(X, y)
             seconds.append(time.perf_counter() - started)
         lines.append(
             [

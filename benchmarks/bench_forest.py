@@ -131,7 +131,7 @@ def accuracy_of(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
         X, y, X_test, y_test = next(rest for number, *rest in folds_of(name) if number == seed)
     else:
         X, y, X_test, y_test = rows_of(name)
-    ours = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, **image_shape(name))
+    ours = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **image_shape(name))
     if name in DATA or name == "digits":
         ours.set_params(n_jobs=1)
     model = ours if kind == "crisp forest" else RIVALS[kind](seed)
@@ -152,7 +152,7 @@ def tuned(task: tuple[str, str, int, str]) -> list[dict[str, Any]]:
     X, X_held, y, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     base = IMAGES if image_shape(name) else TABLES
     values = {**base, "bootstrap": True, **image_shape(name), **SETTINGS[setting]}
-    model = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, **values)
+    model = CrispForestClassifier(n_estimators=TREES, random_state=seed, device=device, n_jobs=-1, **values)
     return [{"set": name, "setting": setting, "seed": seed, **forest_line(model, X, y, X_held, y_held)}]
 
 
@@ -195,7 +195,7 @@ def speed(results: Results, sets: list[str], device: str) -> None:
         if device == "cpu":
             X, _, y, _ = train_test_split(X, y, train_size=CPU_ROWS, stratify=y, random_state=0)
         values = {**(IMAGES if image_shape(name) else TABLES), **image_shape(name), "device": device}
-        values |= {"n_jobs": 2} if device == "cpu" else {}
+        values |= {"n_jobs": 2 if device == "cpu" else -1}
         shared = {"scale": "global" if image_shape(name) else "feature"}
         one = {**values, **shared, "l1": 0.0, "shrinkage": 0.0}
         CrispForestClassifier(n_estimators=2, random_state=0, **values, **shared).fit(X, y)  # compiles what it needs

@@ -81,7 +81,7 @@ def several(device: str) -> None:
     part = slice(len(y) * rank // size, len(y) * (rank + 1) // size)
     short = {"epochs": 6, "finetune_epochs": 8, "max_depth": 4}
     started = time.perf_counter()
-    model = CrispTreeClassifier(**PLAIN, **short, device=device).fit(X[part], y[part])
+    model = CrispTreeClassifier(**PLAIN, **short, device=device, n_jobs=-1).fit(X[part], y[part])
     if not rank:
         print(f"{size} process(es): {digest(model)}, {time.perf_counter() - started:.1f} s", flush=True)
     dist.destroy_process_group()

@@ -14,10 +14,9 @@ from timing import medians, table
 from crisptree.baselines.bound import losses
 from crisptree.baselines.bound_steps import NativeBound, TorchBound
 from crisptree.baselines.non_greedy import TreeWays
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.rows.arrays import ArrayRows
+from crisptree.data.rows import ArrayRows
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes

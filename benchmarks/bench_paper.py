@@ -30,7 +30,12 @@ def main() -> None:
         rows = []
         for seed in range(seeds):
             model = CrispTreeClassifier.paper(
-                max_depth=depth, epochs=epochs, finetune_epochs=epochs, random_state=seed, device=arguments.device
+                max_depth=depth,
+                epochs=epochs,
+                finetune_epochs=epochs,
+                random_state=seed,
+                device=arguments.device,
+                n_jobs=-1,
             ).fit(X, y)
             scores = []
             for tree in (model.greedy(), model):

@@ -21,10 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from timing import medians, table
 
 from crisptree import CrispTreeClassifier
+from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, compiled
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 DEPTH = 8
@@ -103,7 +103,9 @@ def ratios_to(base: str, found: dict[str, float]) -> dict[str, float]:
 def against_others() -> tuple[str, dict[str, str]]:
     """All packages on the same rows; also what is to be reached, with what was measured."""
     name, X, y, X_test = rows()
-    crisp = CrispTreeClassifier(max_depth=DEPTH, epochs=10, finetune_epochs=5, min_updates=0, random_state=0).fit(X, y)
+    crisp = CrispTreeClassifier(
+        max_depth=DEPTH, epochs=10, finetune_epochs=5, min_updates=0, random_state=0, n_jobs=-1
+    ).fit(X, y)
     plain = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, y)
     tree = crisp.tree_
     assert isinstance(tree, FlatTree)
@@ -145,7 +147,7 @@ def full_leaves() -> tuple[str, dict[str, str]]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10_000, 784)).astype(np.float32)
     y = rng.integers(0, 10, len(X))
-    model = CrispTreeClassifier()
+    model = CrispTreeClassifier(n_jobs=-1)
     model.tree_ = random_tree(DEPTH, 784)
     model.classes_, model.n_features_in_ = np.arange(10), 784
     plain = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, y)

@@ -24,27 +24,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.model_selection import train_test_split
-from timing import table
-
-from crisptree import CrispTreeClassifier
-from crisptree.distributed import alone
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.batches import Groups, Orders, group_rows
-from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Pace, Plan
 from crisptree.learning.row_routing import leaves_of
-from crisptree.learning.samples import Samples
 from crisptree.learning.sharded.fitting import Whole
 from crisptree.learning.sharded.groups import ShardedGroups
 from crisptree.learning.sharded.growing import Level
 from crisptree.learning.sharded.steps import ShardedSteps
 from crisptree.learning.sharded.team import Team
 from crisptree.learning.sharded.work import Work
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.model_selection import train_test_split
+from timing import table
+
+from crisptree import CrispTreeClassifier
+from crisptree.data.rows import ArrayRows
+from crisptree.distributed import alone
+from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.finetuning import WholeTree
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Groups, Orders, Samples, group_rows
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.targets import Classes
 from crisptree.tree import Tree
@@ -94,7 +93,9 @@ def some_tree(p: int) -> Tree:
     """A complete tree that knows something, the same in every process."""
     X, y = data(4000, p)
     with alone():
-        model = CrispTreeClassifier(**PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0)
+        model = CrispTreeClassifier(
+            **PLAIN, grow="balanced", max_depth=DEPTH, finetune_epochs=8, random_state=0, n_jobs=-1
+        )
         return Tree.soft(model.fit(X, y).tree_)
 
 

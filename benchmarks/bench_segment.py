@@ -26,7 +26,8 @@ SETUP = "import sys, numpy as np, crisptree\nrng = np.random.default_rng(0)\n"
 TRAINING = f"""
 images = rng.normal(size=({SLICES}, {SIDE}, {SIDE})).astype(np.float32)
 labels = (images > np.roll(images, 1, axis=1)).astype(np.uint8)
-model = crisptree.CrispSegmenter(window={WINDOW}, max_depth={DEPTH}, epochs=1, finetune_epochs=1, device="cpu")
+some = dict(epochs=1, finetune_epochs=1, device="cpu", n_jobs=-1)
+model = crisptree.CrispSegmenter(window={WINDOW}, max_depth={DEPTH}, **some)
 model.fit(images, labels).save(sys.argv[1])
 """
 LABELLING = f"""
@@ -37,7 +38,14 @@ crisptree.load(sys.argv[1]).predict(rng.normal(size=({SIDE}, {SIDE})).astype(np.
 def segmenter(image: np.ndarray, labels: np.ndarray, settings: dict[str, Any]) -> CrispSegmenter:
     """A complete tree with random splits: the longest paths that the depth allows."""
     return CrispSegmenter(
-        window=WINDOW, max_depth=DEPTH, grow="balanced", finetune_epochs=0, device="cpu", random_state=0, **settings
+        window=WINDOW,
+        max_depth=DEPTH,
+        grow="balanced",
+        finetune_epochs=0,
+        device="cpu",
+        random_state=0,
+        n_jobs=-1,
+        **settings,
     ).fit(image, labels)
 
 

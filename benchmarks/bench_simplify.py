@@ -37,6 +37,7 @@ def main() -> None:
         learning_rate_decay="none",
         scale="global",
         random_state=0,
+        n_jobs=-1,
     ).fit(*train)
     lines = [line("all", model, held, (X_test, y_test))]
     small = model

@@ -15,14 +15,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from crisptree.blocks import CORES
-from crisptree.learning.backends.torch_steps import VALUES_AT_ONCE, TorchSteps
-from crisptree.learning.batches import Groups, Orders
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.blocks import available_cores
+from crisptree.data.rows import ArrayRows
+from crisptree.learning.engines.torch_engine import VALUES_AT_ONCE, TorchSteps
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Orders, Samples
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import kind_of
 from crisptree.targets import Classes, SoftClasses
 
@@ -73,13 +72,14 @@ def epoch_of(
 
 def main() -> None:
     """Print a line for every case."""
-    torch.set_num_threads(CORES)
-    print(f"{CORES} cores, torch {torch.__version__}; fastest of {ROUNDS} epochs in s")
+    cores = available_cores()
+    torch.set_num_threads(cores)
+    print(f"{cores} cores, torch {torch.__version__}; fastest of {ROUNDS} epochs in s")
     print(f"{'':28}{'torch':>9}{'one':>9}{'pieces':>9}{'pieces / torch':>16}")
     for name, (split, n_rows, shape, soft) in CASES.items():
         ways = [
             epoch_of(split, n_rows, shape, soft=soft, n_jobs=n_jobs, ours=ours)
-            for n_jobs, ours in ((1, False), (1, True), (CORES, True))
+            for n_jobs, ours in ((1, False), (1, True), (cores, True))
         ]
         torch_s, one_s, pieces_s = np.min([[way() for way in ways] for _ in range(ROUNDS)], axis=0)
         print(f"{name:28}{torch_s:9.3f}{one_s:9.3f}{pieces_s:9.3f}{pieces_s / torch_s:16.2f}", flush=True)

@@ -24,7 +24,7 @@ def main() -> None:
         scores = []
         for seed in range(SEEDS):
             model = CrispTreeClassifier.paper(
-                epochs=10, finetune_epochs=12, mass_threshold=threshold, random_state=seed
+                epochs=10, finetune_epochs=12, mass_threshold=threshold, random_state=seed, n_jobs=-1
             ).fit(X[:50_000], y[:50_000])
             scores.append(100 * model.score(X[50_000:], y[50_000:]))
         lines.append([f"{threshold:g}", " / ".join(f"{score:.2f}" for score in scores), f"{np.mean(scores):.2f}"])

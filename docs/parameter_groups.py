@@ -18,10 +18,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "normalise_images",
         "pixels_per_epoch",
     ),
-    "Images": ("image_shape", "roughness", "noise_correlation", "shifts"),
+    "Images": ("image_shape", "roughness", "shifts"),
     "How it is trained": (
         *("algorithm", "grow", "epochs", "finetune_epochs", "min_updates", "learning_rate", "learning_rate_decay"),
-        *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "reanneal", "mass_threshold"),
+        *("batch_size", "steepness", "steepness_step", "annealing", "finetune_steepness", "mass_threshold"),
         "upper_levels",
     ),
     "What makes a forest": ("n_estimators", "bootstrap", "max_samples", "max_features"),

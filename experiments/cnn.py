@@ -117,7 +117,7 @@ def run(name: str, seed: int, device: str, commit: str) -> dict[str, Any]:
     X, y = (rows[: DRAWN_IMAGES if name == DRAWN else None] for rows in data.all_but_test())
     images, test = (rows.astype(np.float32).reshape(-1, 28, 28) for rows in (X, data.X_test))
     training = prepared(images, seed)
-    model = CrispTreeClassifier(**COMMON | parameters, random_state=seed, device=device)
+    model = CrispTreeClassifier(**COMMON | parameters, random_state=seed, device=device, n_jobs=-1)
     started = time.perf_counter()
     model.fit(training, np.tile(y, len(training) // len(images)))
     seconds = time.perf_counter() - started

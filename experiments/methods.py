@@ -65,8 +65,6 @@ SINCE_THEN = {
     "shrinkage": 0.0,
     "penalty_share": "rows",
     "finetune_steepness": "restart",
-    "reanneal": 0,
-    "noise_correlation": 0.0,
     "shifts": 0,
     "signs": None,
     "max_features_per_split": None,
@@ -75,6 +73,7 @@ SINCE_THEN = {
     "leaves": "constant",
     "leaf_penalty": "auto",
     "upper_levels": None,
+    "n_iter_no_change": 10,
 }
 """Parameters that came after the first cells: with these values they train what was trained without them."""
 
@@ -83,7 +82,12 @@ def ours(stage: str, algorithm: str, depth: int, epochs: int, seed: int) -> Cris
     """The paper's protocol. The epochs that validation chose count for the growth and for the finetuning."""
     finetune_epochs = 0 if stage == "greedy" else epochs
     return CrispTreeClassifier.paper(
-        algorithm=algorithm, max_depth=depth, epochs=epochs, finetune_epochs=finetune_epochs, random_state=seed
+        algorithm=algorithm,
+        max_depth=depth,
+        epochs=epochs,
+        finetune_epochs=finetune_epochs,
+        random_state=seed,
+        n_jobs=-1,
     )
 
 
@@ -117,6 +121,7 @@ def rival(name: str, depth: int, epochs: int, seed: int, bounded: Bounded = NOTH
         finetune_epochs=epochs if is_whole else 0,
         **RIVAL_STEPS,
         random_state=seed,
+        n_jobs=-1,
     )
 
 
@@ -129,6 +134,7 @@ def soft(depth: int, epochs: int, seed: int) -> CrispTreeClassifier:
         finetune_epochs=epochs,
         mass_threshold=0.0,
         random_state=seed,
+        n_jobs=-1,
     )
 
 

@@ -193,7 +193,8 @@ def run(planned: Sequence[Sequence[Unit]], jobs: int, results: Path, shared: Seq
     """Run all units, ``jobs`` at a time; 1 where one of them failed."""
     known = known_cells(results, {unit.config.data: unit.config for wave in planned for unit in wave}.values())
     threads = str(max(1, (os.cpu_count() or 1) // jobs))
-    environment = os.environ | {"OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join([str(ROOT), *_path()])}
+    limits = {"OMP_NUM_THREADS": threads, "LOKY_MAX_CPU_COUNT": threads}  # the latter bounds n_jobs=-1
+    environment = os.environ | limits | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_path()])}
     failed = 0
 
     def call(unit: Unit) -> int:

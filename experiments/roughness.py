@@ -91,6 +91,7 @@ def measured(fit: Fit, data: Dataset, device: str, kept: Path) -> dict[str, Any]
         image_shape=data.image_shape,
         random_state=fit.seed,
         device=device,
+        n_jobs=-1,
     )
     model.fit(*fitted)
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -98,7 +98,9 @@ class Ours:
     """A segmenter of this library."""
 
     def __init__(self, data: Dataset, config: dict[str, Any], seed: int, kept: Path | None, device: str) -> None:
-        self.model = CrispSegmenter(**config, random_state=seed, device=device).fit(data.X_train, data.y_train)
+        self.model = CrispSegmenter(**config, random_state=seed, device=device, n_jobs=-1).fit(
+            data.X_train, data.y_train
+        )
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             self.model.save(kept)

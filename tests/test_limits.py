@@ -13,17 +13,16 @@ import pytest
 
 import crisptree
 from crisptree import ModelFileError, limits
-from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.catalog import DataFormatError
+from crisptree.datasets.files import read_bytes, read_compact
 from crisptree.datasets.image_files import read_images
-from crisptree.datasets.mnist import read_idx
-from crisptree.datasets.reading import read_bytes, read_compact
+from crisptree.datasets.loaders import read_idx
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import Column, Preprocessing, RowEncoder
+from crisptree.encoding.table_files import open_table
+from crisptree.encoding.target_column import read_labels
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.structure import TreeStructure
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError
-from crisptree.tables.labels import read_labels
-from crisptree.tables.preprocessing import Column, Preprocessing
-from crisptree.tables.reading import open_table
 from tests.toys import clouds, plain_tree
 
 MEGABYTE = 2**20
@@ -70,7 +69,7 @@ def archive(path, **members):
 def whole_table(path):
     source = open_table(path)
     columns = tuple(Column(name, "number") for name in source.features([source.target]))
-    return Encoder(Preprocessing(columns, named=False), source, without=["y"]).rows()
+    return RowEncoder(Preprocessing(columns, named=False), source, without=["y"]).encode_all()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes in folders")

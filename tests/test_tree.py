@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
-from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits
 from crisptree.tree import Tree
 from tests.toys import FIGURE_1, SHAPES, generator, random_tree

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
+from crisptree.data.rows import ArrayRows, Rows
 from crisptree.learning.samples import Samples
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.base import Rows
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians

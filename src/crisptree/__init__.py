@@ -42,7 +42,7 @@ _HOMES = {
     "CrispTreeRegressor": "crisptree.estimators.regressor",
     "CrispSegmenter": "crisptree.estimators.segmenter",
     "CrispPixelRegressor": "crisptree.estimators.pixel_regressor",
-    "TableEncoder": "crisptree.tables.table_encoder",
+    "TableEncoder": "crisptree.encoding.table_encoder",
     "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
     "CheckpointError": "crisptree.learning.journal",
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     __version__: str
 
     from crisptree import distributed, explain, export, limits, metrics, streams
+    from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.classifier import CrispTreeClassifier
     from crisptree.estimators.forest import CrispForestClassifier
     from crisptree.estimators.forest_regressor import CrispForestRegressor
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
-    from crisptree.tables.table_encoder import TableEncoder
 
 
 def __getattr__(name: str) -> Any:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import joblib
+
 Result = TypeVar("Result")
 
-CORES = os.cpu_count() or 1  # asked once: the question takes longer than a row
+CORES = joblib.cpu_count()  # with the quota of the cgroup; asked once, because files are read for it
 
 ROWS_AT_ONCE = 8192
 """Statistics in double precision are taken over this many rows at a time, to keep memory near the data's own."""
@@ -38,6 +40,25 @@ def over_blocks(
         yield from pool.map(function, row_blocks(n_rows, at_once))
 
 
-def n_threads(n_jobs: int | None) -> int:
-    """None and −1 are all cores, as in scikit-learn's estimators; more threads than cores help nobody."""
-    return CORES if n_jobs is None or n_jobs < 0 else min(n_jobs, CORES)
+def available_cores() -> int:
+    """Count the cores that this process may use, by its CPU affinity and by the quota of its cgroup."""
+    return min(CORES, len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else CORES
+
+
+def n_threads(n_jobs: int | None, n_processes: int = 1) -> int:
+    """Resolve ``n_jobs`` to a number of threads, as scikit-learn and joblib do.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None is the ``n_jobs`` of the enclosing ``joblib.parallel_config``, or 1. A negative number counts from the
+        available cores: −1 is all of them, −2 all but one. More threads than cores are never used.
+    n_processes : int, default=1
+        Processes that share the cores.
+    """
+    if n_jobs is None:
+        n_jobs = joblib.effective_n_jobs(None)
+    if n_jobs == 1:
+        return 1
+    cores = max(1, available_cores() // n_processes)
+    return min(n_jobs, cores) if n_jobs > 0 else max(1, cores + 1 + n_jobs)

@@ -156,7 +156,7 @@ class Batches:
             )
         given = [detach(part) for part in given]
         try:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 X = np.ascontiguousarray(given[0], dtype=np.float32)
             y = np.asarray(given[1])
             weight = np.ones(len(y)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def detach(values: Any) -> Any:
-    """A tensor without its graph, of which NumPy can take the values; anything else as it is.
+    """Detach a tensor from its graph and move it to the CPU, where NumPy can read it; return anything else as it is.
 
     Examples
     --------
@@ -14,4 +14,5 @@ def detach(values: Any) -> Any:
     >>> np.asarray(detach(torch.ones(2, requires_grad=True))).tolist()
     [1.0, 1.0]
     """
-    return values.detach() if getattr(values, "requires_grad", False) is True else values
+    values = values.detach() if getattr(values, "requires_grad", False) is True else values
+    return values.cpu() if getattr(values, "is_cuda", False) is True else values

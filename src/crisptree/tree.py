@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import n_threads, row_blocks
+from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
 from crisptree.inference.statistics import leaf_tables, unsettled
 from crisptree.one_thread import one_thread, workers
-from crisptree.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
@@ -168,6 +168,12 @@ class ModuleTree(CrispTree):
         scaled = torch.from_numpy(self.statistics.scaling.apply(X))
         return np.asarray(self.splits.score(scaled, split).numpy(), dtype=np.float32)
 
+    @one_thread()
+    def parameter_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The stacked parameters of the modules, sorted by name: a file that was read gives them in any order."""
+        return {name: value.detach().cpu().numpy() for name, value in sorted(self.splits.parameters.items())}
+
+    @one_thread()
     def parts_of(self, splits: npt.NDArray[np.int64]) -> dict[str, Any]:
         return {"splits": self.splits.select(splits.tolist())}
 
@@ -175,7 +181,6 @@ class ModuleTree(CrispTree):
 @route_rows.register
 def _(tree: ModuleTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.int64]:
     """In groups: a module sees only the rows whose path leads through it, scaled once."""
-    modules = Tree(tree.structure, tree.splits, torch.as_tensor(tree.leaves))
     leaves = np.empty(len(X), dtype=np.int64)
 
     def route(rows: slice) -> None:
@@ -185,6 +190,7 @@ def _(tree: ModuleTree, X: Rows, n_jobs: int | None = None) -> npt.NDArray[np.in
     # Blocks are the same for any number of threads, and so are the scores.
     blocks = list(row_blocks(len(X), ROWS_PER_THREAD))
     with one_thread(), workers(min(n_threads(n_jobs), max(len(blocks), 1))) as each:
+        modules = Tree(tree.structure, tree.splits, torch.as_tensor(tree.leaves))
         for _ in each(route, blocks):
             pass
     return leaves

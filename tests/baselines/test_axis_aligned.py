@@ -8,11 +8,10 @@ from crisptree.baselines.axis_aligned import best_stump
 from crisptree.baselines.growing import grow_rival
 from crisptree.baselines.task import Node
 from crisptree.baselines.thresholds import Least, rounded_down
-from crisptree.learning.growing import single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import single_leaf
+from crisptree.learning.options import Limits, Plan
 from crisptree.splits import kind_of
-from tests.learning.test_growing import samples_of
+from tests.learning.test_growth import samples_of
 from tests.toys import clouds, generator
 
 

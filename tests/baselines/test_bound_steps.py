@@ -8,11 +8,11 @@ from crisptree.baselines.bound import bounds, losses
 from crisptree.baselines.bound_steps import NativeBound, TorchBound, bound_steps
 from crisptree.baselines.co2 import StumpWays
 from crisptree.baselines.non_greedy import TreeWays
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.structure import TreeStructure
-from tests.learning.test_backends import STRUCTURES, hyperplanes, rows, windows
+from tests.learning.test_engines import STRUCTURES, hyperplanes, rows, windows
 from tests.toys import generator
 
 pytestmark = pytest.mark.skipif(training is None, reason="installed without the kernel")

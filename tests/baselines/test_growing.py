@@ -13,13 +13,12 @@ from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import Least
 from crisptree.equations.routing import goes_right
-from crisptree.learning.batches import Groups
-from crisptree.learning.growing import single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import single_leaf
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import kind_of
-from tests.learning.test_growing import samples_of, training_accuracy
+from tests.learning.test_growth import samples_of, training_accuracy
 from tests.toys import checkerboard, clouds, diagonal, generator
 
 PLAN = Plan(epochs=10, learning_rate=0.02, batch_size=10_000, min_updates=100)

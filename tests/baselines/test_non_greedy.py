@@ -5,10 +5,10 @@ import torch
 from crisptree.baselines.bound import NUS
 from crisptree.baselines.non_greedy import non_greedy
 from crisptree.learning.finetuning import hard_score
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from crisptree.structure import TreeStructure
 from tests.baselines.test_growing import grown
-from tests.learning.test_growing import samples_of, training_accuracy
+from tests.learning.test_growth import samples_of, training_accuracy
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator, random_tree
 
 PLAN = Plan(epochs=15, learning_rate=0.02, batch_size=50)

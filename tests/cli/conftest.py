@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.running import QUICK, done
-from tests.tables.writers import customers, write
+from tests.encoding.writers import customers, write
 
 
 @pytest.fixture(autouse=True)

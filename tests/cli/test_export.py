@@ -61,7 +61,7 @@ def test_limits_that_are_exceeded_leave_no_file(shop, tmp_path):
     assert "at most `max_flash` = 100 bytes" in answer.said
     answer = run("export", shop.model, "--to", "c", "-o", path, "--max-changed", "0.1")
     assert answer.code == 2
-    assert "say --check FILE too" in answer.said
+    assert "name them with --check FILE" in answer.said
     answer = run("export", shop.model, "--to", "onnx", "-o", tmp_path / "m.onnx", "--integer", "int8")
     assert answer.code == 1
     assert "ONNX takes the options" in answer.said

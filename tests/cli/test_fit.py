@@ -12,17 +12,17 @@ import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.cli.app import app
 from crisptree.datasets import make_churn
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.reading import open_table
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text, write
+from tests.encoding.writers import text, write
 from tests.toys import clouds, plain_tree
 
 PARAMETERS = {"max_depth": 2, "epochs": 2, "finetune_epochs": 2, "random_state": 0}
 
 
 def rows_of(model, path):
-    return Encoder(model.encoder_.preprocessing_, open_table(path)).rows()
+    return RowEncoder(model.encoder_.preprocessing_, open_table(path)).encode_all()
 
 
 def small(path, *, n=40, header="a,b,y"):
@@ -100,7 +100,7 @@ def test_held_out_rows_are_scored_by_a_model_that_never_saw_them(tmp_path):
     assert model.tree_.statistics.node_counts[0].sum() == said["rows"] == 30
     again = done("fit", data, "-t", "y", "-o", tmp_path / "m.crisp", "--force", *QUICK, "--holdout", "0.5").said
     assert "30 rows · 2 columns" in again
-    assert "The model that is saved is the one judged: it never saw the 30 rows held out." in again
+    assert "The saved model is the scored one, trained without the 30 held-out rows." in again
 
 
 def test_images_in_npz_keep_their_shape_and_labels_their_type(tmp_path):
@@ -201,7 +201,7 @@ def test_what_is_wrong_with_the_data_is_said_and_the_code_is_1(tmp_path, lines, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "name the column to learn with --target"),
+        ([], "name the target column with --target"),
         (["-t", "y", "--holdout", "1.5"], "--holdout must be 0, for none, or lie between 0 and 1"),
         (["-t", "y", "--image-shape", "28"], "--image-shape HxW[xC] must be None, (height, width) or"),
         (["-t", "y", "--algorithm", "magic"], "is not one of 'em'"),
@@ -274,12 +274,12 @@ def test_what_is_wrong_in_a_matrix_is_said_without_options_that_do_not_go_with_i
 
 
 def test_the_shell_completes_columns_and_choices(shop):
-    from crisptree.cli.options import column_names
+    from crisptree.cli.options import complete_columns
 
     line = SimpleNamespace(params={}, args=[str(shop.model), str(shop.csv)])
-    assert column_names(line, "") == list(shop.table.column_names)
-    assert column_names(SimpleNamespace(params={"data": shop.csv}, args=[]), "in") == ["income"]
-    assert column_names(SimpleNamespace(params={}, args=["not there.csv"]), "") == []
+    assert complete_columns(line, "") == list(shop.table.column_names)
+    assert complete_columns(SimpleNamespace(params={"data": shop.csv}, args=[]), "in") == ["income"]
+    assert complete_columns(SimpleNamespace(params={}, args=["not there.csv"]), "") == []
     environment = {"_CRISPTREE_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
     for words, expected in (
         (f"crisptree fit '{shop.csv}' --target in", ["income"]),
@@ -297,7 +297,7 @@ def test_every_command_has_help_with_examples(command):
     assert f"crisptree {command} " in answer.said.split("Example")[1]
 
 
-def test_what_stands_in_for_holes_is_no_value_that_training_has_seen(tmp_path):
+def test_imputed_values_do_not_count_as_values_of_training(tmp_path):
     frame = pd.DataFrame(make_churn(120)).drop(columns=["customer_id", "joined"])
     frame.to_csv(tmp_path / "t.csv", index=False)
     done("fit", tmp_path / "t.csv", "--target", "churned", "-o", tmp_path / "m.crisp", *QUICK)

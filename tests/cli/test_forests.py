@@ -1,4 +1,4 @@
-"""Forests on the command line: fitted, predicted, judged, looked at."""
+"""Forests on the command line."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 from crisptree import CrispForestClassifier, CrispForestRegressor, load
 from tests.cli.running import QUICK, done, run
-from tests.tables.writers import text
+from tests.encoding.writers import text
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_trees_make_a_forest(forest):
     assert len(model) == 3
 
 
-def test_a_forest_predicts_and_is_judged_by_all_of_its_trees(forest, shop):
+def test_a_forest_predicts_and_is_evaluated_with_all_trees(forest, shop):
     said = json.loads(done("evaluate", forest, shop.csv, "--json").raw)
     lines = done("predict", forest, shop.csv, "--proba", "--leaf", "--explain").raw.splitlines()
     assert lines[0].count("leaf in tree") == 3
@@ -32,7 +32,7 @@ def test_a_forest_predicts_and_is_judged_by_all_of_its_trees(forest, shop):
     assert said["blamed"] == []
 
 
-def test_inspection_and_report_know_forests(forest, shop, tmp_path):
+def test_inspection_and_report_accept_forests(forest, shop, tmp_path):
     said = json.loads(done("inspect", forest, "--json").raw)
     assert (said["trees"], said["kind"]) == (3, "CrispForestClassifier")
     assert said["importances"]
@@ -41,7 +41,7 @@ def test_inspection_and_report_know_forests(forest, shop, tmp_path):
     assert "of a forest (3 trees" in (tmp_path / "page.html").read_text()
 
 
-def test_what_forests_do_not_do_is_said(forest, shop, tmp_path):
+def test_flags_that_forests_do_not_support_are_refused(forest, shop, tmp_path):
     answer = run("plot", forest, "-o", tmp_path / "tree.svg")
     assert answer.code != 0
     assert "it holds a forest" in answer.said
@@ -55,10 +55,10 @@ def test_what_forests_do_not_do_is_said(forest, shop, tmp_path):
         assert words in answer.said
     answer = run("predict", forest, shop.csv, "--interval", "0.9")
     assert answer.code != 0
-    assert "the model predicts classes" in answer.said
+    assert "the model is a classification" in answer.said
 
 
-def test_trees_of_numbers_are_fitted_predicted_judged_and_shown(tmp_path):
+def test_regression_forests_are_fitted_predicted_evaluated_and_reported(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{b:.3f},{3 * (a > b) + 0.1 * b:.4f}" for a, b in rng.normal(size=(120, 2))]
     table, model = text(tmp_path / "t.csv", "a,b,price", *rows), tmp_path / "m.crisp"

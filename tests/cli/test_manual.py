@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import QUICK, run
-from tests.tables.writers import customers, write
+from tests.encoding.writers import customers, write
 
 ROOT = Path(__file__).parents[2]
 MANUAL = ROOT / "docs" / "command-line.md"
@@ -58,7 +58,7 @@ def test_the_worked_example_prints_what_the_manual_says(tmp_path, monkeypatch):
     text = MANUAL.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("crisptree.cli.rivals.ROWS_TIMED", 10)
+    monkeypatch.setattr("crisptree.cli.evaluation.ROWS_TIMED", 10)
     (script,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     exec(compile(script, str(MANUAL), "exec"), {})
     commands = examples(text)

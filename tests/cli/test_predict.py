@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import crisptree
-from crisptree.tables import source as source_module
+from crisptree.encoding import containers
 from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import text, write
 from tests.report.conftest import data_of
-from tests.tables.writers import text, write
 from tests.toys import clouds, plain_tree
 
 
@@ -74,8 +74,8 @@ def test_pieces_of_three_rows_give_the_same_file(shop, tmp_path, monkeypatch):
     arguments = ("predict", shop.model, shop.csv, "--proba", "--explain", "-o")
     done(*arguments, tmp_path / "whole.csv")
     done(*arguments, tmp_path / "whole.parquet")
-    monkeypatch.setattr(source_module, "MOST_ROWS", 3)
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 3)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 3)
     done(*arguments, tmp_path / "pieces.csv")
     done(*arguments, tmp_path / "pieces.parquet")
     assert (tmp_path / "pieces.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
@@ -140,8 +140,8 @@ def test_tables_that_do_not_fit_the_model_are_refused_and_leave_no_file(shop, tm
 
 
 def test_a_failure_half_way_leaves_the_earlier_file_as_it_was(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr(source_module, "MOST_ROWS", 2)
-    monkeypatch.setattr(source_module, "FEWEST_ROWS", 2)
+    monkeypatch.setattr(containers, "MAX_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(containers, "MIN_ROWS_PER_BATCH", 2)
     rows = text(tmp_path / "t.csv", "age,income,color,member", *["30,2e4,rot,true"] * 5, "x,2e4,rot,true")
     (tmp_path / "out.csv").write_text("precious")
     answer = run("predict", shop.model, rows, "-o", tmp_path / "out.csv", "--force")
@@ -284,7 +284,7 @@ def test_how_numbers_are_written_and_which_column_names_rows_is_kept_with_the_mo
     assert wrong.code == 1
     assert "must hold numbers, as in training; row 1 has '1100.5'" in " ".join(wrong.said.split())
     told = done("predict", tmp_path / "m.crisp", plain, "--decimal", ".")
-    assert "the table of training was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
+    assert "the training table was written with --decimal ',' --thousands '.'" in " ".join(told.notes.split())
 
 
 def test_a_model_of_the_command_line_reads_the_numbers_of_its_table_in_python(tmp_path):
@@ -303,4 +303,4 @@ def test_a_column_can_be_one_thing_and_arguments_are_checked_before_files_that_a
     assert "--drop ziel is also what --target names" in " ".join(twice.said.split())
     typed = run("fit", table, "-t", "zeil", *WRITTEN, "-o", there)
     assert "Did you mean 'ziel'?" in " ".join(typed.said.split())
-    assert "is there already" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said
+    assert "already exists" in run("fit", table, "-t", "ziel", "--drop", "id", *WRITTEN, "-o", there).said

@@ -1,10 +1,12 @@
+"""Segmentation and regression of pixels."""
+
 import json
 
 import numpy as np
 import pytest
 
 import crisptree
-from crisptree.datasets.image_files import read_images, write_png
+from crisptree.datasets.image_files import read_images, write_png, write_tif
 from tests.cli.running import done, run
 
 QUICK = ("--window", "3", "--depth", "2", "--epochs", "3", "--finetune-epochs", "3")
@@ -70,7 +72,7 @@ def test_labels_that_are_there_are_kept_unless_the_user_says_force(scans, tmp_pa
     command = ("segment", "predict", scans / "m.crisp", scans / "images", "-o", tmp_path)
     answer = run(*command)
     assert answer.code == 1
-    assert answer.notes == f"error: {tmp_path / 's1.png'} is there already, and is kept. Say --force to replace it.\n"
+    assert answer.notes == f"error: {tmp_path / 's1.png'} already exists and is kept. Use --force to replace it.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["s1.png"]
     done(*command, "--force")
     assert (tmp_path / "s1.png").read_bytes().startswith(b"\x89PNG")
@@ -93,7 +95,7 @@ def test_unequal_numbers_and_sizes_are_refused(scans, tmp_path):
 def test_files_of_the_other_kind_of_model_are_refused(scans, shop, tmp_path):
     answer = run("segment", "predict", shop.model, scans / "images", "-o", tmp_path / "out")
     assert answer.code == 1
-    assert "must hold a segmenter or a regressor of pixels; it holds a CrispTreeClassifier" in answer.notes
+    assert "must hold a segmenter or a pixel regressor; it holds a CrispTreeClassifier" in answer.notes
     assert not (tmp_path / "out").exists()
     answer = run("predict", scans / "m.crisp", shop.csv)
     assert answer.code == 1
@@ -146,3 +148,120 @@ def test_the_tree_of_a_segmenter_is_inspected_and_drawn(scans, tmp_path):
     for kind in ("tree", "weights"):
         done("plot", scans / "m.crisp", "--kind", kind, "-o", tmp_path / f"{kind}.svg")
         assert (tmp_path / f"{kind}.svg").stat().st_size > 1000
+
+
+SERIAL = ("--window", "3", "--depth", "2", "--epochs", "3", "--finetune-epochs", "3", "--jobs", "1")
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """Grey images, their halves as numbers with fractions, and a model of these."""
+    folder = tmp_path_factory.mktemp("scäns 2")
+    rng = np.random.default_rng(0)
+    for kind in ("images", "halves"):
+        (folder / kind).mkdir()
+    for number in range(3):
+        image = rng.integers(0, 256, (20 + number, 24), dtype=np.uint8)
+        write_png(folder / "images" / f"s{number}.png", image)
+        write_tif(folder / "halves" / f"s{number}.tif", np.where(image == 7, np.nan, image / 2))
+    fit = (
+        "segment",
+        "fit",
+        folder / "images",
+        folder / "halves",
+        "-o",
+        folder / "m.crisp",
+        *SERIAL,
+        "--holdout",
+        1,
+    )
+    answer = done(*fit, "--json")
+    folder.joinpath("said.json").write_text(answer.raw)
+    folder.joinpath("notes.txt").write_text(answer.notes)
+    return folder
+
+
+def test_labels_with_fractions_are_a_regression_and_noted(noisy):
+    assert (
+        "holds numbers with fractions, so this is a regression (--task regression)" in (noisy / "notes.txt").read_text()
+    )
+    said = json.loads((noisy / "said.json").read_text())
+    assert (said["task"], said["outputs"], said["images"]) == ("regression", 1, 2)
+    assert said["r2"]["held out"] > 0.8
+    images = [picture.array for picture in read_images(noisy / "images")]
+    halves = [picture.array for picture in read_images(noisy / "halves", labels=True, floats=True)]
+    twin = crisptree.CrispPixelRegressor(window=3, max_depth=2, epochs=3, finetune_epochs=3, n_jobs=1, random_state=0)
+    twin.fit(images[:2], halves[:2])
+    assert np.array_equal(twin.tree_.weight, crisptree.load(noisy / "m.crisp").tree_.weight)
+
+
+def test_values_deviations_and_leaves_are_written_under_the_names_of_the_images(noisy, tmp_path):
+    command = ("segment", "predict", noisy / "m.crisp", noisy / "images", "-o", tmp_path / "out")
+    said = json.loads(done(*command, "--std", "--leaf", "--json").raw)
+    assert sorted(said["files"]) == sorted(path.name for path in (tmp_path / "out").iterdir())
+    model = crisptree.load(noisy / "m.crisp")
+    for picture in read_images(noisy / "images"):
+        for ending, expected in ((".tif", model.predict), (".std.tif", model.predict_std)):
+            found = read_images(tmp_path / "out" / f"{picture.name}{ending}")[0].array
+            assert np.array_equal(found, expected(picture.array).astype(np.float32))
+
+
+def test_whole_numbers_are_classes_until_the_user_says_otherwise(noisy, tmp_path):
+    images = noisy / "images"
+    answer = done("segment", "fit", images, images, "-o", tmp_path / "c.crisp", *SERIAL[:2], "--depth", "1")
+    assert "different values, each of them a class. If they are quantities, use --task regression." in answer.notes
+    done("segment", "fit", images, images, "-o", tmp_path / "n.crisp", *SERIAL, "--task", "regression")
+    assert isinstance(crisptree.load(tmp_path / "n.crisp"), crisptree.CrispPixelRegressor)
+    ignore = ("--task", "regression", "--ignore-label", "0")
+    done("segment", "fit", images, images, "-o", tmp_path / "i.crisp", *SERIAL, *ignore)
+    assert crisptree.load(tmp_path / "i.crisp").ignore_value == 0
+    answer = run(
+        "segment",
+        "fit",
+        images,
+        noisy / "halves",
+        "-o",
+        tmp_path / "x.crisp",
+        *SERIAL,
+        "--task",
+        "classification",
+    )
+    assert "must have one whole number per pixel, its class" in answer.notes
+
+
+def test_colours_are_three_numbers(tmp_path):
+    image = np.random.default_rng(0).integers(0, 256, (20, 24, 3), dtype=np.uint8)
+    write_png(tmp_path / "a.png", image)
+    fit = ("segment", "fit", tmp_path / "a.png", tmp_path / "a.png", "-o", tmp_path / "m.crisp")
+    assert json.loads(done(*fit, *SERIAL, "--task", "regression", "--json").raw)["outputs"] == 3
+    done("segment", "predict", tmp_path / "m.crisp", tmp_path / "a.png", "--std", "-o", tmp_path / "out")
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert np.array_equal(np.load(tmp_path / "out" / "a.npy"), model.predict(image).astype(np.float32))
+    assert np.load(tmp_path / "out" / "a.std.npy").shape == image.shape
+
+
+def test_what_is_for_classes_and_what_is_for_rows_says_so(noisy, shop, tmp_path):
+    fit = (
+        "segment",
+        "fit",
+        noisy / "images",
+        noisy / "halves",
+        "-o",
+        tmp_path / "m.crisp",
+        *SERIAL,
+    )
+    assert "--balanced is for classification" in run(*fit, "--balanced").notes
+    predict = ("segment", "predict", noisy / "m.crisp", noisy / "images", "-o", tmp_path / "out")
+    assert "--proba is for classification; the model is a regression" in run(*predict, "--proba").notes
+    answer = run("predict", noisy / "m.crisp", shop.csv)
+    assert "must hold a model of rows; it holds a CrispPixelRegressor. Use crisptree segment" in answer.notes
+
+
+def test_it_is_inspected_and_drawn(noisy, tmp_path):
+    said = json.loads(done("inspect", noisy / "m.crisp", "--json").raw)
+    assert (said["kind"], said["outputs"], said["stages"]) == ("CrispPixelRegressor", 1, 1)
+    text = done("inspect", noisy / "m.crisp").said
+    assert "windows of 3 × 3" in text
+    assert "in training" in text
+    done("plot", noisy / "m.crisp", "-o", tmp_path / "tree.svg")
+    assert (tmp_path / "tree.svg").stat().st_size > 1000

@@ -1,8 +1,10 @@
 import contextlib
 import functools
+import gzip
 import hashlib
 import http.server
 import os
+import sys
 import threading
 import zipfile
 
@@ -11,6 +13,8 @@ import pytest
 from crisptree import limits
 from crisptree.datasets.catalog import Checksum, Content, PublishedFile
 from crisptree.datasets.download import DownloadError, fetch
+
+pytest.importorskip("pooch", reason="needs the extra: pip install crisptree[datasets]")
 
 DATA = bytes(range(256)) * 1000
 SHA256 = Checksum("sha256", hashlib.sha256(DATA).hexdigest())
@@ -59,6 +63,16 @@ SERVED = {
     "/slow-body": lambda handler: trickled(handler, b"HTTP/1.0 200 OK\r\n\r\n"),
     "/pot": lambda handler: handler.wfile.write(b"HTTP/1.0 418 a \x1b[2Jpot\r\n\r\n"),
 }
+
+
+def send_packed(handler, data):
+    """Compressed though the client asked for plain bytes."""
+    handler.send_response(200)
+    handler.send_header("Content-Encoding", "gzip")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    with contextlib.suppress(OSError):
+        handler.wfile.write(data)
 
 
 class QuietServer(http.server.ThreadingHTTPServer):
@@ -233,3 +247,20 @@ def test_a_folder_that_cannot_be_made_is_named(published_file, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DownloadError, match=r"cannot write .*file"):
         fetch(published_file, tmp_path / "file" / "home")
+
+
+def test_without_pooch_the_extra_is_named_and_a_local_mirror_still_works(published_file, tmp_path, site, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DownloadError, match=r"need pooch.*crisptree\[datasets\].* by other means"):
+        fetch(published_file, tmp_path)
+    assert not list(tmp_path.glob("rows.bin*"))
+    assert fetch(published_file, tmp_path, url=(site[0] / "rows.bin").as_uri()).verified
+
+
+def test_a_response_that_the_server_compresses_is_not_kept(site, published_file, tmp_path, monkeypatch):
+    packed = gzip.compress(bytes(10**7))
+    monkeypatch.setitem(SERVED, "/packed", functools.partial(send_packed, data=packed))
+    file = changed(published_file, url=f"{site[1]}/packed", size=None)
+    with limits.changed(download_bytes=10**6), pytest.raises(DownloadError, match="more than the limit of 1,000,000"):
+        fetch(file, tmp_path / "home")
+    assert not list((tmp_path / "home").iterdir())

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import DataFormatError
-from crisptree.datasets.image_files import numbered_files, read_stack
-from crisptree.datasets.libsvm import read_libsvm
-from crisptree.datasets.mnist import read_idx
-from crisptree.datasets.reading import read_bytes, read_compact
+from crisptree.datasets.files import read_bytes, read_compact
+from crisptree.datasets.image_files import find_numbered_files, read_stack
+from crisptree.datasets.loaders import read_idx, read_libsvm
 from tests.datasets.writers import compress, write_idx, write_libsvm
 
 
@@ -102,7 +101,7 @@ def read_tif(data, shown):
 
 
 def read_png_folder(folder):
-    return read_stack(numbered_files(folder), str(folder))
+    return read_stack(find_numbered_files(folder), str(folder))
 
 
 class TestStacks:

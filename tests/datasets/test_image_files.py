@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.catalog import DataFormatError
 from crisptree.datasets.image_files import read_images, write_png
 
 RNG = np.random.default_rng(0)

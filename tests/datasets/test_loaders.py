@@ -221,7 +221,7 @@ class TestProtein:
 class TestIsbi:
     @pytest.fixture
     def stacks(self, monkeypatch):
-        monkeypatch.setattr("crisptree.datasets.isbi.SHAPE", (6, 5))
+        monkeypatch.setattr("crisptree.datasets.loaders.ISBI_SHAPE", (6, 5))
         generator = np.random.default_rng(0)
         images = generator.integers(0, 256, (30, 6, 5), dtype=np.uint8)
         return images, generator.choice(np.array([0, 255], np.uint8), (30, 6, 5))

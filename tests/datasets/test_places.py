@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from crisptree.datasets import LOADERS, DataNotFoundError, load_mnist, load_protein
-from crisptree.datasets.catalog import CATALOG
-from crisptree.datasets.places import cache_folder, folders, homes, look_for
+from crisptree.datasets.catalog import CATALOG, find, get_cache_folder, get_folders, get_homes
 
 WITH_FILES = [name for name, publication in CATALOG.items() if publication.files]
 
@@ -15,25 +14,25 @@ def test_every_data_set_has_a_loader_and_an_entry_in_the_catalog():
 
 def test_data_home_is_the_only_folder_when_it_is_given(monkeypatch, tmp_path):
     monkeypatch.setenv("CRISPTREE_DATA", "elsewhere")
-    assert homes(tmp_path) == [tmp_path]
-    assert homes("~/data") == [Path.home() / "data"]
+    assert get_homes(tmp_path) == [tmp_path]
+    assert get_homes("~/data") == [Path.home() / "data"]
 
 
 def test_the_variable_comes_before_the_cache(monkeypatch):
-    assert homes() == [cache_folder()]
+    assert get_homes() == [get_cache_folder()]
     monkeypatch.setenv("CRISPTREE_DATA", "elsewhere")
-    assert homes() == [Path("elsewhere"), cache_folder()]
+    assert get_homes() == [Path("elsewhere"), get_cache_folder()]
     monkeypatch.setenv("CRISPTREE_DATA", "")
-    assert homes() == [cache_folder()]
+    assert get_homes() == [get_cache_folder()]
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 def test_the_cache_lies_where_the_system_keeps_it(monkeypatch, platform):
     monkeypatch.setattr("sys.platform", platform)
-    assert cache_folder().name == "crisptree"
+    assert get_cache_folder().name == "crisptree"
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name)
-    assert cache_folder().is_relative_to(Path.home())
+    assert get_cache_folder().is_relative_to(Path.home())
 
 
 @pytest.mark.parametrize("name", WITH_FILES)
@@ -46,7 +45,7 @@ def test_a_missing_data_set_is_answered_with_all_that_helps_to_get_it(name, tmp_
         assert f"{file.size:,} bytes" in letter if file.size else "size not known" in letter
         assert file.checksum.digest in letter if file.checksum else "checksum not known" in letter
         assert file.content is None or file.content.checksum.digest in letter
-    for folder in folders(name, tmp_path):
+    for folder in get_folders(name, tmp_path):
         assert str(folder) in letter
     assert f"crisptree data fetch {name}" in letter
     assert "CRISPTREE_DATA" in letter
@@ -67,15 +66,15 @@ def test_the_own_folder_of_a_data_set_comes_first(tmp_path):
     (tmp_path / "mnist").mkdir()
     for path in (tmp_path / "mnist.npz", tmp_path / "mnist" / "mnist.npz"):
         path.write_bytes(b"")
-        assert look_for("mnist", tmp_path).paths == (path,)
+        assert find("mnist", tmp_path).paths == (path,)
 
 
 def test_a_folder_does_not_pass_for_a_file(tmp_path):
     (tmp_path / "mnist.npz").mkdir()
-    assert look_for("mnist", tmp_path) is None
+    assert find("mnist", tmp_path) is None
 
 
 def test_other_data_is_never_taken_for_protein(tmp_path):
     for name in ("protein_val_partial.npz", "protein.npz", "protein", "protein.t"):
         (tmp_path / name).write_bytes(b"")
-    assert look_for("protein", tmp_path) is None
+    assert find("protein", tmp_path) is None

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import LOADERS
-from crisptree.datasets.isbi import CELL
-from crisptree.datasets.places import look_for
+from crisptree.datasets.catalog import find
+from crisptree.datasets.loaders import CELL
 from tests.datasets.test_loaders import parts, same
 from tests.datasets.writers import compress, write_mnist
 
@@ -25,7 +25,7 @@ SHAPES = {
 
 def compact(name):
     """The data set, and the arrays of its .npz."""
-    found = look_for(name) if os.environ.get("CRISPTREE_DATA") else None
+    found = find(name) if os.environ.get("CRISPTREE_DATA") else None
     if found is None or found.form != "npz":
         pytest.skip(f"CRISPTREE_DATA does not name a folder with the .npz of {name}")
     with np.load(found.paths[0]) as arrays:
@@ -34,7 +34,7 @@ def compact(name):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_real_data_has_the_published_shape(name):
-    if not os.environ.get("CRISPTREE_DATA") or look_for(name) is None:
+    if not os.environ.get("CRISPTREE_DATA") or find(name) is None:
         pytest.skip(f"CRISPTREE_DATA does not name a folder with {name}")
     data = LOADERS[name]()
     assert [X.shape for X in parts(data, "X")] == SHAPES[name]

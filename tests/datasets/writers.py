@@ -5,7 +5,7 @@ import gzip
 
 import numpy as np
 
-from crisptree.datasets import lzw
+from crisptree.datasets import files
 
 
 def write_idx(path, array):
@@ -42,7 +42,7 @@ def compress(data, widest=16, block_mode=True, clear_every=None):
     """What Unix ``compress`` writes; ``clear_every`` empties the table after so many codes."""
     first = 257 if block_mode else 256
     out, group, width, emitted = bytearray(), [], 9, 0
-    out += lzw.MAGIC + bytes([widest | (0x80 if block_mode else 0)])
+    out += files.LZW_MAGIC + bytes([widest | (0x80 if block_mode else 0)])
 
     def flush(full):
         bits = sum(code << at * width for at, code in enumerate(group))
@@ -72,7 +72,7 @@ def compress(data, widest=16, block_mode=True, clear_every=None):
             codes[longer] = first + len(codes) - 256
         word = bytes([byte])
         if clear_every and emitted >= clear_every:
-            emit(lzw.CLEAR)
+            emit(files.LZW_CLEAR)
             if group:
                 flush(full=True)
             codes, width, emitted = {bytes([i]): i for i in range(256)}, 9, 0

@@ -1,7 +1,7 @@
 import pytest
 
 from crisptree.equations.annealing import SCHEDULES
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 
 
 def test_the_papers_schedule_adds_a_tenth_per_epoch():

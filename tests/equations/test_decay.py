@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree.equations.decay import DECAYS
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from tests.toys import clouds, plain_tree
 
 

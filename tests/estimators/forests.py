@@ -1,8 +1,8 @@
 """Small forests for tests."""
 
 from crisptree import CrispForestClassifier, CrispForestRegressor
-from crisptree.estimators.choices import closed
 from crisptree.estimators.classifier import CrispTreeClassifier
+from crisptree.selection.parameters import apply_selected
 
 QUICK = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 3, "random_state": 0, "device": "cpu"}
 PLAIN = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "scale": "feature", **QUICK}
@@ -20,4 +20,4 @@ def regressor(**changes):
 def parameters(**changes):
     """The parameters of one tree with nothing left open."""
     model = CrispTreeClassifier(**PLAIN | {"shrinkage": 0.0} | changes)
-    return closed(model.get_params(deep=False), {}, None)
+    return apply_selected(model.get_params(deep=False), {}, None)

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from torch import nn
 
 from crisptree import CrispTreeRegressor
-from crisptree.learning.train import DivergenceError
+from crisptree.learning.loop import DivergenceError
 from tests.toys import clouds, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 10, "random_state": 0}

@@ -45,7 +45,7 @@ def dropout(shape):
 CASES = {
     "noise chosen": PLAIN | {"input_noise": "auto", "shrinkage": "auto", "epochs": 1, "finetune_epochs": 1},
     "best first": PLAIN | {"max_leaf_nodes": 5},
-    "best epoch": PLAIN | {"early_stopping": True, "reanneal": 1},
+    "best epoch": PLAIN | {"early_stopping": True},
     "EM with noise": PLAIN | {"algorithm": "em", "input_noise": 0.4, "l1": 0.01, "l2": 0.01},
     "alternating": PLAIN | {"algorithm": "alternating"},
     "thresholds": PLAIN | {"split": "axis", "max_depth": 2},
@@ -128,7 +128,7 @@ def test_sparse_rows_and_shifted_images_go_on_too(tmp_path, monkeypatch):
 def test_a_share_of_the_rows_per_epoch_walks_on_through_its_order(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     from crisptree.estimators import fitting
-    from crisptree.learning.spec import Spec
+    from crisptree.learning.options import Spec
 
     class Sharing(Spec):
         @classmethod

@@ -9,14 +9,14 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispTreeClassifier
-from crisptree.learning.backends import BACKENDS
 from crisptree.learning.constraints import Held
+from crisptree.learning.engines import BACKENDS
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from crisptree.native import training
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained
-from tests.learning.test_backends import hyperplanes, rows, stumps
+from tests.learning.test_engines import hyperplanes, rows, stumps
 from tests.toys import FIGURE_1, random_tables
 
 QUICK = {"max_depth": 3, "epochs": 6, "finetune_epochs": 6, "min_updates": 60, "random_state": 0, "n_jobs": 1}
@@ -147,7 +147,7 @@ def test_constraints_hold_on_sparse_rows():
 
 def test_constraints_are_the_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
-    monkeypatch.setattr("crisptree.blocks.CORES", 2)
+    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 2)
     found = [CrispTreeClassifier(**PLAIN | {"n_jobs": n}, **CASES["all"][0]).fit(X, Y).tree_ for n in (1, 2)]
     assert np.array_equal(found[0].weight, found[1].weight)
 

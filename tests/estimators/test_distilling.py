@@ -10,9 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor
-from crisptree.estimators import choices
 from crisptree.holdout import hold_out
-from crisptree.learning.choosing import try_out
+from crisptree.selection.evaluators import TreeEvaluator
 from tests.toys import clouds, plain_regressor, plain_tree
 
 X, Y = clouds(90)
@@ -213,22 +212,23 @@ def test_what_cannot_teach_is_refused_with_the_reason(teacher, rows, arguments, 
         student().distill(teacher, rows, **arguments)
 
 
-def test_no_choice_is_judged_by_copies_of_rows_that_trained_for_it(monkeypatch):
-    judged = []
+def test_candidates_are_not_scored_on_copies_of_their_training_rows(monkeypatch):
+    scored = []
+    evaluate = TreeEvaluator.evaluate
 
-    def watched(values, spec, folds):
-        judged.extend(folds)
-        return try_out(values, spec, folds)
+    def watched(self, values, spec, folds):
+        scored.extend(folds)
+        return evaluate(self, values, spec, folds)
 
-    monkeypatch.setattr(choices, "try_out", watched)
+    monkeypatch.setattr(TreeEvaluator, "evaluate", watched)
     quick = {"epochs": 2, "finetune_epochs": 2, "min_updates": 10, "max_depth": 2, "random_state": 0}
     tree = CrispTreeClassifier(**quick).distill(FOREST, X, copies=3, noise=1e-3)
     assert tree.path_
-    assert judged
-    for fold in judged:
+    assert scored
+    for fold in scored:
         among = {tuple(row) for row in X.astype(np.float32)}
-        assert all(tuple(row) in among for row in fold.held.X)
-        nearest = np.abs(fold.held.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
+        assert all(tuple(row) in among for row in fold.held_out.X)
+        nearest = np.abs(fold.held_out.X[:, None] - fold.problem.training.X).max(axis=2).min(axis=1)
         assert nearest.min() > 1e-2
 
 

@@ -78,15 +78,6 @@ def test_a_regressor_stops(leaves):
     assert_stopped(finetuning(model), model.best_iteration_)
 
 
-def test_further_rounds_count_their_own_patience():
-    X, y = digits()
-    model = plain_tree(**STOPS, reanneal=1).fit(X, y)
-    records = finetuning(model)
-    second = next(number for number, record in enumerate(records) if number and record.epoch == 1)
-    assert len(records) > second + 2
-    assert 0 <= model.best_iteration_ <= len(records)
-
-
 def test_every_tree_of_a_forest_stops():
     X, y = digits()
     settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0}

@@ -88,30 +88,7 @@ def test_images_of_another_shape_are_refused_with_both_shapes(digits):
         plain_tree(**QUICK).fit([np.zeros((8, 8)), np.zeros((8, 9))], [0, 1])
 
 
-def test_correlated_noise_changes_the_tree_and_smooth_noise_leaves_smooth_weights_less(digits):
+def test_shifts_need_images(digits):
     X, y = digits
-    noisy = {**QUICK, "max_depth": 1, "epochs": 30, "image_shape": (8, 8), "scale": "global", "input_noise": 1.0}
-
-    def smoothness(correlation):
-        model = plain_tree(**noisy, noise_correlation=correlation).fit(X, y)
-        image = (model.tree_.weight[0] * model.tree_.statistics.scaling.unit).reshape(8, 8)
-        return np.corrcoef(image[:, 1:-1].ravel(), image[:, 2:].ravel())[0, 1]
-
-    rough, white, smooth = (smoothness(correlation) for correlation in (0.9, 0.0, -0.4))
-    assert rough < white < smooth
-
-
-@pytest.mark.parametrize("name", ["noise_correlation", "shifts"])
-def test_what_is_for_images_needs_images(digits, name):
-    X, y = digits
-    value = {"noise_correlation": 0.5, "shifts": 1}[name]
-    with pytest.raises(ValueError, match=f"`{name}` must come with `image_shape`"):
-        plain_tree(**{**QUICK, "scale": "global", name: value}).fit(X, y)
-
-
-def test_only_hyperplanes_have_correlated_noise(digits):
-    X, y = digits
-    with pytest.raises(ValueError, match="`noise_correlation` must be 0 unless split='oblique'"):
-        plain_tree(**{**QUICK, "split": "axis", "image_shape": (8, 8), "noise_correlation": 0.5}).fit(X, y)
-    with pytest.raises(ValueError, match=r"`noise_correlation` must be a number at least -0\.5 and below 1"):
-        plain_tree(**QUICK, noise_correlation=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="`shifts` must come with `image_shape`"):
+        plain_tree(**{**QUICK, "scale": "global", "shifts": 1}).fit(X, y)

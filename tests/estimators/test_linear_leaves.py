@@ -240,13 +240,6 @@ def test_epochs_are_judged_with_the_models_of_the_leaves(kind):
     )  # R² is told by the variance of other rows, and a softmax is taken further at the end
 
 
-def test_further_rounds_are_kept_only_where_the_models_gain():
-    values = QUICK | {"reanneal": 2}
-    model = plain_regressor(leaves="linear", leaf_penalty=3.0, **values).fit(*bent())
-    before = plain_regressor(leaves="linear", leaf_penalty=3.0, **QUICK).fit(*bent())
-    assert model.score(*bent()) >= before.score(*bent()) - 1e-6
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

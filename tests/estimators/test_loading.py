@@ -72,3 +72,14 @@ def test_a_choice_that_no_fit_can_have_made_is_refused(tmp_path, chosen):
     write(tmp_path / "x.crisp", file.sections)
     with pytest.raises(ModelFileError, match="choice that cannot be"):
         crisptree.load(tmp_path / "x.crisp")
+
+
+def test_files_that_name_removed_parameters_load(tmp_path):
+    model = plain_tree(**QUICK).fit(X, Y)
+    model.save(tmp_path / "x.crisp")
+    file = read(tmp_path / "x.crisp", KNOWN)
+    file.section(ESTIMATOR).content["parameters"] |= {"noise_correlation": 0.3, "reanneal": 2}
+    write(tmp_path / "x.crisp", file.sections)
+    again = crisptree.load(tmp_path / "x.crisp")
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))

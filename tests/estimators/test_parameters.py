@@ -69,10 +69,10 @@ def test_what_came_later_says_what_was_before():
 
 def test_every_word_is_known_where_it_is_used():
     from crisptree.baselines.growing import SEARCHES
+    from crisptree.data.scaling import SCALES
     from crisptree.equations.annealing import SCHEDULES
     from crisptree.equations.decay import DECAYS
-    from crisptree.learning.train import ALGORITHMS
-    from crisptree.scaling import SCALES
+    from crisptree.learning.loop import ALGORITHMS
     from crisptree.splits import KINDS, MODULES
 
     words = {

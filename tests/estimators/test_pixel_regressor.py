@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 import crisptree
 from crisptree import CrispPixelRegressor, CrispSegmenter, StopTraining
-from crisptree.images import Canvas, WindowView
+from crisptree.data.images import Canvas, WindowView
 from crisptree.inference import reference
 
 QUICK = {

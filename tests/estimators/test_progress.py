@@ -174,7 +174,7 @@ def test_a_verbose_fit_says_what_it_tries_before_it_trains(capsys, monkeypatch):
     model = CrispTreeClassifier(max_depth=1, epochs=1, finetune_epochs=1, min_updates=2, random_state=0, verbose=1)
     model.fit(X, y)
     said = capsys.readouterr().err.splitlines()
-    tried = [line for line in said if line.startswith("choosing ")]
+    tried = [line for line in said if line.startswith("selecting ")]
     assert len(tried) == len(model.path_) > 1
     assert "input_noise=" in tried[0]
     assert said.index(tried[-1]) < min(number for number, line in enumerate(said) if line.startswith("growing"))

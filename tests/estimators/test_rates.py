@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from crisptree import CrispTreeClassifier
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
 from tests.toys import plain_tree
 
 QUICK = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}

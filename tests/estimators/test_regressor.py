@@ -25,7 +25,7 @@ WAYS = [
     {"grow": "axis_aligned"},
     {"grow": "random"},
     {"grow": "oc1", "max_depth": 2},
-    {"l1": 0.01, "input_noise": 0.3, "reanneal": 1},
+    {"l1": 0.01, "input_noise": 0.3},
     {"signs": {0: 1, 1: -1}, "max_features_per_split": 2},
     {"early_stopping": True, "prune": "auto", "shrinkage": "auto"},
 ]

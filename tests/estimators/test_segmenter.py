@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 import crisptree
 from crisptree import CrispSegmenter, ModelFileError, StopTraining
+from crisptree.data.images import Canvas, WindowView
 from crisptree.estimators import loading
-from crisptree.images import Canvas, WindowView
 from crisptree.inference import reference
 
 QUICK = {

@@ -6,8 +6,8 @@ from sklearn.base import clone
 
 import crisptree
 from crisptree import CrispTreeClassifier
-from crisptree.learning import train as training_loop
-from crisptree.learning.backends import BACKENDS
+from crisptree.learning import loop as training_loop
+from crisptree.learning.engines import BACKENDS
 from tests.toys import clouds, plain_tree
 
 X, Y = clouds(80)

@@ -12,9 +12,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 import crisptree
 from crisptree import CrispTreeClassifier
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.inference import compiled, reference
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
 from tests.toys import random_structure, random_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 40, "random_state": 0, "n_jobs": 1}

@@ -18,9 +18,9 @@ from crisptree.inspection import view_model
 from crisptree.plots import plot_tree
 from crisptree.report import write as write_report
 from tests.cli.running import QUICK, done
+from tests.encoding.writers import write
 from tests.plots.reading import texts
 from tests.report.conftest import data_of
-from tests.tables.writers import write
 from tests.toys import clouds, plain_tree
 
 SMALL = {"max_depth": 2, "epochs": 3, "finetune_epochs": 3, "random_state": 0}

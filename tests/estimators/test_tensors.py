@@ -58,3 +58,27 @@ def test_images_may_be_tensors_that_require_a_gradient():
         assert np.array_equal(np.stack(list(model.predict(given))), expected.predict(images))
     rows = CrispTreeRegressor(**QUICK).fit([with_gradient(image) for image in images], [0.0, 1.0])
     assert rows.image_shape_ == (10, 10)
+
+
+class OnDevice:
+    """Stands for a CUDA tensor: NumPy cannot read it before it is on the CPU."""
+
+    is_cuda = True
+
+    def __init__(self, values):
+        self.values, self.shape = torch.tensor(values), values.shape
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, *args, **options):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+    def cpu(self):
+        return self.values
+
+
+def test_rows_on_a_device_are_predicted_on_the_cpu():
+    model = CrispTreeClassifier(**QUICK).fit(X, CLASSES)
+    for method in (model.apply, model.predict, model.predict_proba, model.predict_log_proba):
+        assert np.array_equal(method(OnDevice(X)), method(X))

@@ -34,11 +34,11 @@ class Target:
 
 def errors() -> tuple[type[Exception], ...]:
     """What a reader may say of a file."""
-    from crisptree.datasets.errors import DataFormatError
+    from crisptree.datasets.catalog import DataFormatError
+    from crisptree.encoding.errors import TableError
     from crisptree.learning.journal import CheckpointError
     from crisptree.persistence.errors import ModelFileError
     from crisptree.streams import StreamError
-    from crisptree.tables.errors import TableError
 
     return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError
 
@@ -71,27 +71,29 @@ def _asked(model: Any) -> Any:
 
 def _read_foreign_table(path: Path) -> None:
     """A table of another encoding, with numbers written otherwise."""
-    from crisptree.tables.number_texts import NumberTexts
+    from crisptree.encoding.number_format import NumberFormat
 
-    written = NumberTexts(decimal=",", thousands=".", units=("€",))
-    _read_table(path, delimiter=";", encoding="utf-16", written=written)
+    written = NumberFormat(decimal=",", thousands=".", units=("€",))
+    _read_table(path, delimiter=";", encoding="utf-16", number_format=written)
 
 
 def _read_table(path: Path, **how: Any) -> None:
     """As ``crisptree fit`` reads a table."""
-    from crisptree.tables.encoding import Encoder
-    from crisptree.tables.labels import classes_of, read_labels
-    from crisptree.tables.reading import open_table
-    from crisptree.tables.survey import Choices, survey
+    from crisptree.encoding.column_profile import ColumnOptions, profile_table
+    from crisptree.encoding.preprocessing import RowEncoder
+    from crisptree.encoding.table_files import open_table
+    from crisptree.encoding.target_column import parse_class_labels, read_labels
 
     source = open_table(path, **how)
     target = source.target or source.names[-1]
     labels = read_labels(source, target)
-    preprocessing, _ = survey(source, source.features([target]), Choices(keep_constant=True), target=target)
-    X = Encoder(preprocessing, source, without=[target]).rows()
+    preprocessing, _ = profile_table(
+        source, source.features([target]), ColumnOptions(keep_constant=True), target=target
+    )
+    X = RowEncoder(preprocessing, source, without=[target]).encode_all()
     if not np.isfinite(X).all():
         raise BadAnswerError("rows that are not finite")
-    classes_of(labels, path, target)
+    parse_class_labels(labels, path, target)
 
 
 def _train_on(folder: Path, stop_after: int | None = None) -> None:
@@ -102,8 +104,8 @@ def _train_on(folder: Path, stop_after: int | None = None) -> None:
     from crisptree.learning.finetuning import WholeTree
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import Journal, keeping
-    from crisptree.learning.plan import Plan
-    from crisptree.learning.train import DivergenceError, EpochEnd, train
+    from crisptree.learning.loop import DivergenceError, EpochEnd, train
+    from crisptree.learning.options import Plan
     from crisptree.persistence.checkpoints import CheckpointFolder
     from crisptree.structure import TreeStructure
     from tests import toys
@@ -174,25 +176,25 @@ def _read_checkpoint(path: Path) -> None:
 
 
 def _read_idx(path: Path) -> None:
-    from crisptree.datasets.mnist import read_idx
+    from crisptree.datasets.loaders import read_idx
 
     read_idx(path)
 
 
 def _read_compact(path: Path) -> None:
-    from crisptree.datasets.reading import read_compact
+    from crisptree.datasets.files import read_compact
 
     read_compact(path, "X", "y")
 
 
 def _read_dataset_libsvm(path: Path) -> None:
-    from crisptree.datasets.libsvm import read_libsvm
+    from crisptree.datasets.loaders import read_libsvm
 
     read_libsvm(path, 4)
 
 
 def _read_bytes(path: Path) -> None:
-    from crisptree.datasets.reading import read_bytes
+    from crisptree.datasets.files import read_bytes
 
     read_bytes(path, "rows.data" if path.suffix == ".zip" else None)
 

@@ -27,7 +27,7 @@ from crisptree import (
 )
 from crisptree.datasets import load_connect4
 from crisptree.streams import Batches
-from tests.tables.writers import customers
+from tests.encoding.writers import customers
 from tests.toys import clouds, connect4_like, ridges
 
 SCHEDULE: dict[str, Any] = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 20, "random_state": 0}

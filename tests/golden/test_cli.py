@@ -24,10 +24,10 @@ from typer.main import get_command
 from crisptree.cli.app import app
 from crisptree.datasets.image_files import write_png
 from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import customers, text, write
 from tests.golden import cases
 from tests.golden.summary import assert_close
 from tests.golden.test_model_files import FILES, KINDS
-from tests.tables.writers import customers, text, write
 
 RECORD = Path(__file__).parent / "cli.json"
 RTOL = 1e-5

@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from crisptree import CrispTreeClassifier
-from crisptree.datasets.errors import DataNotFoundError
+from crisptree.datasets import DataNotFoundError
 from tests.golden.cases import CHECKPOINTS, FITS, REAL_FITS, RESOLVED, SLOW_FITS, digits, interrupted
 from tests.golden.machine import machine
 from tests.golden.summary import summarize

@@ -18,9 +18,9 @@ import pytest
 
 import crisptree
 from crisptree.inspection.model_view import strip_encoder
+from tests.encoding.writers import customers, write
 from tests.golden import cases
 from tests.golden.summary import assert_close, has_linear_leaves
-from tests.tables.writers import customers, write
 
 FILES = Path(__file__).parent / "files"
 SHOWN = 40

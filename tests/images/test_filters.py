@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispSegmenter, load
-from crisptree.images import normalised
+from crisptree.data.images import normalise_image
 
 
 def image(seed=0, channels=2):
@@ -10,7 +10,7 @@ def image(seed=0, channels=2):
 
 
 def test_every_channel_has_mean_zero_and_spread_one():
-    found = normalised(image())
+    found = normalise_image(image())
     assert found.dtype == np.float32
     np.testing.assert_allclose(found.mean(axis=(0, 1)), 0, atol=1e-6)
     np.testing.assert_allclose(found.std(axis=(0, 1)), 1, rtol=1e-6)
@@ -20,13 +20,13 @@ def test_every_channel_has_mean_zero_and_spread_one():
 def test_a_channel_of_one_value_becomes_zero(value):
     flat = image()
     flat[:, :, 1] = value
-    assert not normalised(flat)[:, :, 1].any()
-    assert normalised(flat)[:, :, 0].any()
+    assert not normalise_image(flat)[:, :, 1].any()
+    assert normalise_image(flat)[:, :, 0].any()
 
 
 def test_brightness_and_contrast_do_not_matter():
     bright = image().astype(np.float64) * 3 + 200
-    np.testing.assert_allclose(normalised(bright.astype(np.float32)), normalised(image()), atol=1e-5)
+    np.testing.assert_allclose(normalise_image(bright.astype(np.float32)), normalise_image(image()), atol=1e-5)
 
 
 @pytest.fixture(scope="module")

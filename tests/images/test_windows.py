@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from crisptree.images import Canvas, WindowView
-from crisptree.images.filters import smoothed
+from crisptree.data.images import Canvas, WindowView, smooth_image
 
 
 def images_of(*shapes, channels=1, seed=0):
@@ -17,7 +16,7 @@ def window_by_hand(image, view, y, x):
         place = abs(place)
         return place if place < side else 2 * (side - 1) - place
 
-    half, planes = view.window // 2, [smoothed(image, scale) for scale in view.scales]
+    half, planes = view.window // 2, [smooth_image(image, scale) for scale in view.scales]
     values = [
         plane[fold(y + dy * scale, image.shape[0]), fold(x + dx * scale, image.shape[1]), channel]
         for dy in range(-half, half + 1)
@@ -59,10 +58,10 @@ def test_a_canvas_gives_its_images_back():
 
 def test_smoothing_keeps_a_plane_and_the_sum_of_a_dot():
     plane = np.full((9, 9, 1), 3.0, dtype=np.float32)
-    assert np.allclose(smoothed(plane, 4), 3.0)
+    assert np.allclose(smooth_image(plane, 4), 3.0)
     dot = np.zeros((31, 31, 1), dtype=np.float32)
     dot[15, 15] = 1
-    spread = smoothed(dot, 4)[:, :, 0]
+    spread = smooth_image(dot, 4)[:, :, 0]
     assert spread.sum() == pytest.approx(1, abs=1e-6)
     assert np.allclose(spread, spread.T)
     assert np.allclose(spread, spread[::-1])

@@ -10,11 +10,11 @@ import pytest
 from sklearn import config_context
 
 from crisptree import CrispTreeWarning
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.inference import FlatTree, compiled, reference, route_rows
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from tests.toys import SHAPES, clouds, plain_tree, random_structure
 

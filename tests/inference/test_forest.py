@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, reference
 from crisptree.inference.forest import CrispForest
 from crisptree.inference.statistics import unsettled
 from crisptree.native import router
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 RNG = np.random.default_rng(0)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, route_rows
 from crisptree.inference.pruning import ccp_path, chosen_alpha, dead_splits, pruned_at, without_dead_splits
 from crisptree.inference.statistics import settled, unsettled
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from tests.toys import CHAIN, SHAPES, clouds, plain_tree, random_structure
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
 from crisptree.inference.summation import LANES, linear_scores
-from crisptree.scaling import Scaling
 from tests.toys import FIGURE_1, SHAPES, random_tree
 
 

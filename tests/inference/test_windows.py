@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeWarning
-from crisptree.images import Canvas, WindowView
+from crisptree.data.images import Canvas, WindowView
 from crisptree.inference import compiled, reference, route_rows
 from crisptree.inference.statistics import settled
 from crisptree.native import router

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference.statistics import settled
-from crisptree.scaling import Scaling
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from crisptree import explain, load
+from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection.counterfactual_search import project_onto_polytope
 from crisptree.inspection.counterfactuals import search_counterfactual
 from crisptree.structure import TreeStructure
-from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.inspection.models import fitted, written
 from tests.toys import clouds, plain_tree, random_structure
 

@@ -7,8 +7,8 @@ import pytest
 
 import crisptree
 from crisptree import CrispPixelRegressor, explain, export
+from crisptree.data.images import Canvas, WindowView
 from crisptree.export import ExportError, Portable
-from crisptree.images import Canvas, WindowView
 from crisptree.plots import plot_confusion, plot_residuals, plot_tree
 from crisptree.report import write
 

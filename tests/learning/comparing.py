@@ -1,6 +1,6 @@
 """The same training with one kind of steps and with another."""
 
-from crisptree.learning import train as training_loop
+from crisptree.learning import loop as training_loop
 from tests.toys import generator
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from crisptree.learning.backends.adam import Adam
+from crisptree.learning.engines.torch_engine import Adam
 from crisptree.splits import ObliqueSplits
 from tests.toys import generator
 

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.rows import ArrayRows, PickedRows, learn_scaling
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.forest import Bag, fit_forest
-from crisptree.learning.problem import Part, Problem, relative_weights
-from crisptree.learning.spec import Spec
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.base import learned_scaling
-from crisptree.rows.picked import PickedRows
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem, relative_weights
 from crisptree.targets import Classes, Gaussians
 from tests.estimators.forests import parameters
 
@@ -24,7 +22,7 @@ NUMBERS = ((X[:, :1] + X[:, 1:2] ** 2) - 1).astype(np.float64)
 
 def problem(y=SIDES, target=None):
     weight = np.linspace(0.5, 1.5, N)
-    return Problem(Part(X, y, weight), learned_scaling(X, weight, "feature"), target or Classes(3))
+    return Problem(Part(X, y, weight), learn_scaling(X, weight, "feature"), target or Classes(3))
 
 
 def spec_of(whole, **changes):

@@ -6,13 +6,13 @@ import torch
 from sklearn.datasets import load_digits
 
 from crisptree import CrispTreeClassifier
-from crisptree.learning import train as training_loop
-from crisptree.learning.backends import BACKENDS
+from crisptree.data.rows import ShiftedImages
+from crisptree.data.scaling import Scaling
+from crisptree.learning import loop as training_loop
+from crisptree.learning.engines import BACKENDS
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Plan
+from crisptree.learning.options import Plan
 from crisptree.native import training
-from crisptree.rows.shifted import ShiftedImages
-from crisptree.scaling import Scaling
 from tests.learning.comparing import largest_difference, trained
 from tests.toys import FIGURE_1, class_samples, generator, plain_tree, random_tree
 

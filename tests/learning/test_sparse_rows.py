@@ -7,17 +7,16 @@ import pytest
 import torch
 from scipy import sparse
 
-from crisptree.learning.backends import BACKENDS, quickest
-from crisptree.learning.batches import Groups
+from crisptree.data.rows import SparseTrainingRows
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.learning.engines import BACKENDS, quickest
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.growing import grow, single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import grow, single_leaf
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.native import training
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.sparse_training import SparseTrainingRows
-from crisptree.scaling import Scaling
 from crisptree.splits import KINDS, ObliqueSplits
 from crisptree.tree import Tree
 from tests.learning.comparing import largest_difference, trained
@@ -119,7 +118,7 @@ def test_a_weight_moves_only_where_a_row_has_a_value(monkeypatch):
 @pytest.mark.parametrize("structure", [FIGURE_1, random_structure(25, 1)])
 def test_sparse_rows_take_the_same_steps_for_any_number_of_threads(structure, monkeypatch):
     monkeypatch.setattr("crisptree.learning.samples.VALUES_FOR_THREADS", 0)
-    monkeypatch.setattr("crisptree.blocks.CORES", 3)
+    monkeypatch.setattr("crisptree.blocks.available_cores", lambda: 3)
     plan = Plan("likelihood", epochs=3, batch_size=60, learning_rate=0.05, input_noise=0.3, mass_threshold=1e-3)
     found = []
     for n_jobs in (1, 3):
@@ -164,7 +163,7 @@ def test_sparse_scaling_divides_by_the_spread_and_keeps_zeros():
     X = matrix().astype(np.float32)
     weight = np.random.default_rng(0).uniform(0.5, 2, N)
     for kind in ("feature", "global", None):
-        found, dense = SparseRows.of(X).learned_scaling(weight, kind), Scaling.learn(X.toarray(), weight, kind)
+        found, dense = SparseRows.of(X).learn_scaling(weight, kind), Scaling.learn(X.toarray(), weight, kind)
         assert not found.center.any()
         for part in ("factor", "mean", "spread"):
             assert np.allclose(getattr(found, part), getattr(dense, part), rtol=1e-6)
@@ -174,7 +173,7 @@ def test_sparse_scaling_divides_by_the_spread_and_keeps_zeros():
 def test_constant_columns_have_no_scale_whether_they_are_zeros_or_not():
     X = np.zeros((20, 3), dtype=np.float32)
     X[:, 1], X[::2, 2] = 7, 1e-3
-    factor = SparseRows.of(sparse.csr_matrix(X)).learned_scaling(np.ones(20), "feature").factor
+    factor = SparseRows.of(sparse.csr_matrix(X)).learn_scaling(np.ones(20), "feature").factor
     assert (factor > 0).tolist() == [False, False, True]
 
 

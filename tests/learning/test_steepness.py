@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from crisptree import CrispSegmenter, CrispTreeClassifier
-from crisptree.learning.choosing import shortened
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.selection.search import shorten_training
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_depth": 2, "epochs": 4, "finetune_epochs": 3, "random_state": 0, "device": "cpu"}
@@ -38,7 +38,7 @@ def test_finetuning_starts_again_or_goes_on_or_starts_at_a_number(estimator, par
 
 def test_a_shortened_training_goes_on_from_the_same_steepness():
     spec = spec_of(finetune_steepness="continue")
-    short = shortened(spec, 0.3)
+    short = shorten_training(spec, 0.3)
     assert short.finetuning.steepness == spec.finetuning.steepness
     assert short.growth.steepness_at(short.growth.epochs) == pytest.approx(short.finetuning.steepness)
 

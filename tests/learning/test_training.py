@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import log_likelihoods
-from crisptree.learning.backends.base import penalty_shares
-from crisptree.learning.backends.torch_steps import add_penalty_gradient
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines.base import penalty_shares
+from crisptree.learning.engines.torch_engine import add_penalty_gradient
 from crisptree.learning.finetuning import WholeTree, finetune, hard_score
 from crisptree.learning.fitting import FEW_VALUES, device_of
-from crisptree.learning.plan import Plan
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.loop import ALGORITHMS, DivergenceError, train
+from crisptree.learning.options import Plan, Spec
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
-from crisptree.learning.train import ALGORITHMS, DivergenceError, train
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.splits import AxisCandidates, ObliqueSplits
 from crisptree.targets import Classes, Gaussians
 from tests.toys import FIGURE_1, class_samples, clouds, generator, plain_regressor, random_tree
@@ -140,7 +139,7 @@ def test_the_batch_size_acts_on_every_stump():
 def test_a_step_in_pieces_equals_a_step_at_once(monkeypatch):
     results = []
     for at_once in (2**22, 7 * 5):
-        monkeypatch.setattr("crisptree.learning.backends.torch_steps.VALUES_AT_ONCE", at_once)
+        monkeypatch.setattr("crisptree.learning.engines.torch_engine.VALUES_AT_ONCE", at_once)
         tree = finetune(random_tree(FIGURE_1, 5, 3), samples(), Plan(epochs=2), generator=generator()).tree
         results.append(tree.splits.parameters["weight"])
     torch.testing.assert_close(results[0], results[1], rtol=1e-10, atol=1e-12)

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.rows import base, unscaled
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.unscaled import UnscaledRows
-from crisptree.scaling import Scaling
+from crisptree.data import rows as data_rows
+from crisptree.data.rows import ArrayRows, UnscaledRows
+from crisptree.data.scaling import Scaling
 from tests.toys import class_samples, plain_tree
 
 QUICK = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 8, "batch_size": 64, "random_state": 0}
@@ -48,8 +47,8 @@ def test_a_fit_without_a_scaled_copy_is_the_same_bit_for_bit(more, monkeypatch, 
 
     copied = saved()
     made = []
-    monkeypatch.setattr(unscaled, "LARGEST_COPY", 0)
-    monkeypatch.setattr(base, "UnscaledRows", lambda *parts: made.append(parts) or UnscaledRows(*parts))
+    monkeypatch.setattr(data_rows, "LARGEST_COPY", 0)
+    monkeypatch.setattr(data_rows, "UnscaledRows", lambda *parts: made.append(parts) or UnscaledRows(*parts))
     assert saved() == copied
     assert made
 
@@ -73,7 +72,7 @@ def test_a_file_that_is_mapped_for_reading_trains_without_a_copy(tmp_path, monke
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     plain = plain_tree(**QUICK).fit(X, y)
-    monkeypatch.setattr(unscaled, "LARGEST_COPY", 0)
+    monkeypatch.setattr(data_rows, "LARGEST_COPY", 0)
     for scale in ("feature", None):
         other = plain_tree(**QUICK | {"scale": scale}).fit(mapped, y)
         assert scale is None or np.array_equal(other.tree_.weight, plain.tree_.weight)
@@ -93,7 +92,7 @@ def test_a_fit_takes_little_memory_beside_its_data(monkeypatch):
         return most
 
     assert peak() > X.nbytes  # the copy, where it is small
-    monkeypatch.setattr(unscaled, "LARGEST_COPY", X.nbytes // 2)
+    monkeypatch.setattr(data_rows, "LARGEST_COPY", X.nbytes // 2)
     assert peak() < X.nbytes / 2
 
 

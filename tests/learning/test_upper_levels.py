@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from crisptree import CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree.learning.finetuning import Stage, UpperLevels, stages
 from crisptree.learning.journal import Journal
-from crisptree.learning.plan import Plan
-from crisptree.learning.upper_levels import Stage, UpperLevels, stages
+from crisptree.learning.options import Plan
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -26,8 +26,8 @@ def noise(n=120, n_features=4):
 @pytest.fixture
 def three_splits_are_many(monkeypatch):
     """Trees of three splits count as large, so that tests need none of thousands."""
-    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 3)
-    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 3)
+    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
 
 
 def tuned_levels(model):

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.images import Canvas, WindowView
-from crisptree.learning import train as training_loop
-from crisptree.learning.backends.native_steps import NativeSteps
-from crisptree.learning.backends.torch_steps import TorchSteps
+from crisptree.data.images import Canvas, WindowView
+from crisptree.data.windows import Windows
+from crisptree.learning import loop as training_loop
+from crisptree.learning.engines.native_engine import NativeSteps
+from crisptree.learning.engines.torch_engine import TorchSteps
 from crisptree.learning.finetuning import WholeTree, finetune
-from crisptree.learning.growing import grow, single_leaf
-from crisptree.learning.plan import Plan
-from crisptree.learning.spec import Limits
+from crisptree.learning.growth import grow, single_leaf
+from crisptree.learning.options import Limits, Plan
 from crisptree.native import training
-from crisptree.rows.windows import Windows
 from crisptree.splits import kind_of
 from tests.images.test_windows import images_of
 from tests.learning.comparing import largest_difference, trained

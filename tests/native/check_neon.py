@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, reference
 from crisptree.inference.statistics import unsettled
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 
 ROOT = Path(__file__).parents[2]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from crisptree.data.scaling import Scaling
+from crisptree.data.windows import Windows
 from crisptree.inference import compiled
 from crisptree.native import router, training
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
 from tests.toys import random_structure, random_tree
 
 pytestmark = pytest.mark.skipif(router is None, reason="built without the kernels")

@@ -9,11 +9,11 @@ import pytest
 from torch import nn
 
 from crisptree import ModelFileError
+from crisptree.data.scaling import Scaling
 from crisptree.inference import CrispTree, FlatTree, Statistics, route_rows
 from crisptree.persistence.arrays import CheckedArrays, arrays_of
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.scaling import Scaling
 from crisptree.splits import ModuleSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from crisptree.datasets import load_digits
+from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inference.statistics import settled
 from crisptree.report import write
-from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.export.models import of_table
 from tests.plots.models import random_model
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import crisptree
+from crisptree.data.scaling import Scaling
 from crisptree.inference.statistics import settled
 from crisptree.report import write
 from crisptree.report.classification import SCRIPTS
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree

@@ -4,10 +4,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from crisptree import explain
+from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
 from crisptree.inspection.importances import rank_columns
 from crisptree.report.classification import calibration_curve, roc_curves
-from crisptree.tables.preprocessing import Column, Preprocessing
 from tests.report.conftest import fitted, unpacked
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
 from crisptree.inference.cutting import cut
 from crisptree.learning.fitting import fit_tree
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.persistence.model_file import read, write
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.scaling import Scaling
 from crisptree.targets import TARGETS, Target
 from crisptree.tree import Tree
 from tests.toys import plain_tree

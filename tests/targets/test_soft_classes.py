@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from crisptree.data.rows import ArrayRows
 from crisptree.equations.routing import log_path_probabilities
-from crisptree.learning.backends import BACKENDS, quickest
-from crisptree.learning.batches import Groups
+from crisptree.learning.engines import BACKENDS, quickest
 from crisptree.learning.finetuning import WholeTree, hard_score
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Stumps
-from crisptree.rows.arrays import ArrayRows
 from crisptree.splits import AxisCandidates, ConvNet, ModuleSplits, ObliqueSplits
 from crisptree.targets import TARGETS, Classes, SoftClasses
 from crisptree.tree import Tree

@@ -23,14 +23,6 @@ def images():
     return np.kron(X[:90].reshape(-1, 8, 8), np.ones((2, 2))), y[:90]
 
 
-@pytest.fixture
-def three_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
 def in_new_thread(function):
     result = []
     thread = Thread(target=lambda: result.append(function()))

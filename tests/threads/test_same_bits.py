@@ -73,7 +73,7 @@ QUICK_ONES = ("alternating", "axis", "modules that draw")
     "name", [name if name in QUICK_ONES else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGURATIONS]
 )
 def test_a_fit_of_many_values_has_the_same_bits_for_any_number_of_threads(name, many, monkeypatch):
-    monkeypatch.setattr(blocks, "CORES", 3)  # more than the machine may have
+    monkeypatch.setattr(blocks, "available_cores", lambda: 3)  # more than the machine may have
     changes = CONFIGURATIONS[name]
     if name == "conv":
         X, scores = many
@@ -92,7 +92,7 @@ def test_a_segmentation_of_many_windows_has_the_same_bits_for_any_number_of_thre
 
 
 def test_trees_of_modules_answer_alike_for_any_number_of_threads(many, monkeypatch):
-    monkeypatch.setattr(blocks, "CORES", 3)
+    monkeypatch.setattr(blocks, "available_cores", lambda: 3)
     X, scores = many[0][:5000], many[1][:5000]
     model = CrispTreeClassifier(**{**QUICK, **FEW, "split": WithDropout}).fit(X, scores.argmax(axis=1))
     leaves = [model.set_params(n_jobs=n_jobs).apply(X) for n_jobs in (1, 2, 3)]

@@ -46,9 +46,9 @@ CASES = {
         {"early_stopping": True, "n_iter_no_change": 2, "finetune_epochs": 12, "min_samples_leaf": 0.1},
         {},
     ),
-    "held weights, pruned and annealed again": (
+    "constrained weights, pruned": (
         halves,
-        {"signs": {2: 1}, "max_features_per_split": 2, "reanneal": 1, "prune": "auto", "max_depth": 2},
+        {"signs": {2: 1}, "max_features_per_split": 2, "prune": "auto", "max_depth": 2},
         {},
     ),
 }

@@ -8,20 +8,20 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from crisptree import CheckpointError, CrispForestClassifier, CrispTreeClassifier, CrispTreeRegressor, StopTraining
+from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
-from crisptree.learning.distributed.batched import BatchedGradients
-from crisptree.learning.distributed.gradients import NativeGradients
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.distributed.schedule import ShardedGroups
+from crisptree.learning.engines.shard_schedule import ShardedGroups
+from crisptree.learning.engines.sharded import NativeGradients
+from crisptree.learning.engines.sharded_torch import BatchedGradients
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.problem import Part
+from crisptree.learning.loop import DivergenceError
+from crisptree.learning.options import Pace, Plan
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import LeafGroups, SummedLevel
 from crisptree.learning.sources.shards import ShardedRows
-from crisptree.learning.train import DivergenceError
-from crisptree.rows.arrays import ArrayRows
+from crisptree.learning.task import Part
 from crisptree.splits import kind_of
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
@@ -125,7 +125,7 @@ def test_the_native_gradients_of_shards_take_the_steps_of_torchs(what, noise, mo
     plan = Plan(epochs=10, batch_size=64, l2=0.01, l1=0.001, input_noise=noise, mass_threshold=0.0)
     found = []
     for backend in (NativeGradients, BatchedGradients):
-        monkeypatch.setattr("crisptree.learning.distributed.steps.gradients_for", lambda *_, backend=backend: backend)
+        monkeypatch.setattr("crisptree.learning.engines.sharded.gradients_for", lambda *_, backend=backend: backend)
         rows = sharded_rows(3, torch.float64)
         trainee = trainee_of(rows, what)
         steps = rows.steps(trainee, plan, torch.Generator().manual_seed(0), fresh=False)
@@ -274,8 +274,8 @@ def test_a_checkpoint_of_other_shards_is_refused(tmp_path):
 
 
 def test_a_large_common_tree_is_finetuned_from_above(monkeypatch):
-    monkeypatch.setattr("crisptree.learning.upper_levels.MANY_SPLITS", 2)
-    monkeypatch.setattr("crisptree.learning.upper_levels.ROWS_PER_SPLIT", 100)
+    monkeypatch.setattr("crisptree.learning.finetuning.MANY_SPLITS", 2)
+    monkeypatch.setattr("crisptree.learning.finetuning.ROWS_PER_SPLIT", 100)
     X, _, _ = rows("level by level")
     y = np.random.default_rng(0).integers(2, size=len(X))
     model = CrispTreeClassifier(**QUICK | PLAIN, upper_levels=1).fit(X, y)

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from crisptree.baselines.task import Hyperplanes, Node, Task
 from crisptree.baselines.thresholds import Least, rounded_down
-from crisptree.learning.batches import Groups
+from crisptree.learning.samples import Groups
 from crisptree.splits import ObliqueSplits
 
 STUMPS: dict[str, Callable[..., Any]] = {

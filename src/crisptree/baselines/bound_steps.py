@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from crisptree.baselines.bound import Paths, add_gradient, bounds, learning_rate, project
-from crisptree.learning.backends.adam import Adam
+from crisptree.learning.engines.torch_engine import Adam
 from crisptree.learning.samples import Samples
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits

@@ -14,8 +14,8 @@ import torch
 
 from crisptree.baselines.axis_aligned import STUMPS
 from crisptree.baselines.thresholds import rounded_down
+from crisptree.learning.options import Limits
 from crisptree.learning.samples import Samples
-from crisptree.learning.spec import Limits
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree

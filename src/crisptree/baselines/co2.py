@@ -16,7 +16,7 @@ from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import GAIN_DIGITS
 from crisptree.equations.routing import goes_right
-from crisptree.learning.batches import Groups
+from crisptree.learning.samples import Groups
 from crisptree.learning.stumps import Stumps
 from crisptree.splits import AbstractSplits, ObliqueSplits
 

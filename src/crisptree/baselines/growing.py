@@ -14,13 +14,11 @@ from crisptree.baselines.oc1 import oc1_splits
 from crisptree.baselines.random_oblique import random_splits
 from crisptree.baselines.task import Task
 from crisptree.baselines.thresholds import Least
-from crisptree.learning.batches import Groups
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
-from crisptree.learning.growing import grow_with, min_leaf_weight
+from crisptree.learning.growth import grow_with, min_leaf_weight
 from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
-from crisptree.learning.spec import Limits
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.stumps import Outcome, Stumps
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes, Target

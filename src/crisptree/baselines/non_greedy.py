@@ -18,13 +18,13 @@ from torch import Tensor
 from crisptree.baselines.bound import NUS, Paths, losses
 from crisptree.baselines.bound_steps import Children, Floats, bound_steps
 from crisptree.equations.routing import goes_right
-from crisptree.learning.backends.native_leaves import best_entries
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
+from crisptree.learning.engines.native_engine import best_entries
 from crisptree.learning.finetuning import Best, TrainedTree, hard_score
 from crisptree.learning.history import EpochRecord, Listener
-from crisptree.learning.plan import Plan
+from crisptree.learning.loop import Ends, EpochEnd
+from crisptree.learning.options import Plan
 from crisptree.learning.samples import Samples
-from crisptree.learning.train import Ends, EpochEnd
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree

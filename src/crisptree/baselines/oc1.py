@@ -18,7 +18,7 @@ import torch
 from crisptree.baselines.axis_aligned import axis_aligned_hyperplanes
 from crisptree.baselines.task import Hyperplanes, Node, Task
 from crisptree.baselines.thresholds import GAIN_DIGITS, Least, best_crossings, best_thresholds
-from crisptree.learning.batches import Groups
+from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from crisptree.baselines.task import Hyperplanes, Task, as_array
 from crisptree.baselines.thresholds import best_thresholds
-from crisptree.learning.batches import Groups
+from crisptree.learning.samples import Groups
 from crisptree.splits import ObliqueSplits, random_directions
 
 N_DIRECTIONS = 100

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from crisptree.baselines.thresholds import Least
-from crisptree.learning.batches import Groups
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.targets import Classes
 

@@ -1,4 +1,4 @@
-"""The ``crisptree`` command, one file per subcommand."""
+"""The ``crisptree`` command; ``main`` is its entry point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Windows' pipes and old terminals have no arrow or minus; a question mark there is no reason to fail.
+            # Pipes of Windows and old terminals cannot encode arrows; a question mark is better than a failure.
             stream.reconfigure(errors="replace")
     try:
         from crisptree.cli.app import app
@@ -27,17 +27,17 @@ def main() -> None:
         raise SystemExit(1) from None
     try:
         app()
-    except SystemExit as ending:
-        if isinstance(ending.code, int) and ending.code:
-            _leave(ending.code)
+    except SystemExit as exit_:
+        if isinstance(exit_.code, int) and exit_.code:
+            _exit_now(exit_.code)
         raise
 
 
 def _open_closed_streams() -> None:
     """Replace streams that the shell closed (``>&-``), which Python gives as None.
 
-    Reading stdin and writing stdout fail with "Bad file descriptor", as in other programs, and what is written to
-    stderr is lost. The descriptors are taken, so that no file of ours becomes stdout for libraries that print.
+    Reading stdin and writing stdout fail with "Bad file descriptor", as in other programs, and output to stderr is
+    discarded. The descriptors are taken, so that no file opened later becomes stdout for libraries that print.
     """
     for name, flags, mode in (
         ("stdin", os.O_WRONLY, "r"),
@@ -48,8 +48,8 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8", closefd=False))
 
 
-def _leave(code: int) -> None:
-    """End at once: a reader's thread that is still at work when Python is taken down would abort the process."""
+def _exit_now(code: int) -> None:
+    """Exit without Python's shutdown: a reader thread that is still running then would abort the process."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

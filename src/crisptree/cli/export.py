@@ -1,4 +1,4 @@
-"""``crisptree export``: a model in a form that other programs run, compared with the model row by row."""
+"""``crisptree export``: a model as code or data for other programs, compared with the model row by row."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ import typer
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.dialect import Dialect, with_dialect
-from crisptree.cli.options import OUTPUT, option, output_option
+from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, load_model, open_like_training
-from crisptree.cli.stdin import on_disk
+from crisptree.cli.tables import load_table_model, make_encoder, open_for_model, stdin_as_file
+from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
-from crisptree.export.agreement import Rows
+from crisptree.export.agreement import Agreement, Rows
 from crisptree.export.checking import check_written
 from crisptree.export.escaping import identifier
 from crisptree.export.support import TARGETS
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError
-from crisptree.tables.plain_columns import plain_columns
 
 LIMITS = "Limits"
 
 
-@with_dialect
+@with_options()
 def export(
     model: options.Model,
     *,
@@ -48,15 +45,14 @@ def export(
         float | None,
         option(min=0, max=1, help="With --check: refuse if more than this share of rows change class.", panel=LIMITS),
     ] = None,
-    missing: options.Missing = [],  # noqa: B006 (typer makes a new list for every call)
-    drop: options.Drop = [],  # noqa: B006
-    dialect: Dialect,
+    drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
+    csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a model in a form that other programs run.
+    """Write a model as code or data for other programs.
 
-    With --check, what was written is run on rows and compared with the model; a file that disagrees is not kept.
+    With --check, the export is run on rows and compared with the model; a file that disagrees is not kept.
 
     Example:
       crisptree export iris.crisp --to sklearn -o iris.joblib --check test.csv
@@ -68,31 +64,21 @@ def export(
     path = options.check_output(output, target.endings)
     options.check_free([path], force)
     if max_changed is not None and check is None:
-        raise typer.BadParameter("--max-changed needs rows to count on: say --check FILE too.")
-    chosen: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form, "table": table}
-    chosen |= {"max_flash": max_flash, "max_stack": max_stack}
-    given = {word: value for word, value in chosen.items() if value is not None}
+        raise typer.BadParameter("--max-changed needs rows to count: name them with --check FILE.")
+    settings: dict[str, Any] = {"name": name, "integer": integer, "inputs": inputs, "form": form, "table": table}
+    settings |= {"max_flash": max_flash, "max_stack": max_stack}
+    settings = {key: value for key, value in settings.items() if value is not None}
     if "name" in target.options:
-        given.setdefault("name", identifier(path.stem))
+        settings.setdefault("name", identifier(path.stem))
     out = Output(as_json)
-    estimator = load_model(model) if check is not None else crisptree.load(model)
-    written = target.write(estimator, **given)
+    estimator = load_table_model(model) if check is not None else crisptree.load(model)
+    written = target.write(estimator, **settings)
     document: dict[str, Any] = {"model": str(model), "to": to, "output": str(path), "agreement": None}
     if check is not None:
-        agreement = check_written(estimator, _rows(estimator, check, dialect, missing, drop, out), to, written)
+        agreement = check_written(estimator, _read_rows(estimator, check, csv, drop, out), to, written)
         document["agreement"] = {**vars(agreement), "notes": list(agreement.notes)}
         out.show(str(agreement))
-        if not agreement.holds:
-            raise ExportError(
-                f"{path} was not written: {agreement.unexplained:,} of {agreement.rows:,} rows reach another leaf than "
-                f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and neither "
-                "rounding nor overflow explains it. Please report this."
-            )
-        if max_changed is not None and agreement.changed > max_changed:
-            raise ExportError(
-                f"{path} was not written: at most {max_changed:.3%} of the rows may change class; "
-                f"{agreement.changed:.3%} of {agreement.rows:,} do. Take more bits, or raise --max-changed."
-            )
+        _check_agreement(agreement, path, max_changed)
     data = written.encode() if isinstance(written, str) else written
     with written_whole(path) as temporary:
         temporary.write_bytes(data)
@@ -100,21 +86,34 @@ def export(
     out.finish({**document, "bytes": len(data)})
 
 
-def _rows(estimator: Any, data: Path, dialect: Dialect, missing: list[str], drop: list[str], out: Output) -> Rows:
-    """All rows of a table, as the tree sees them and as the table has them."""
+def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None) -> None:
+    if not agreement.holds:
+        raise ExportError(
+            f"{path} was not written: {agreement.unexplained:,} of {agreement.rows:,} rows reach another leaf than "
+            f"in the model, probabilities differ by up to {agreement.largest_difference:.3g}, and neither "
+            "rounding nor overflow explains it. Please report this."
+        )
+    if max_changed is not None and agreement.changed > max_changed:
+        raise ExportError(
+            f"{path} was not written: at most {max_changed:.3%} of the rows may change class; "
+            f"{agreement.changed:.3%} of {agreement.rows:,} do. Use more bits, or raise --max-changed."
+        )
+
+
+def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out: Output) -> Rows:
+    """Read all rows of a table, encoded and as they are in the table."""
     preprocessing = estimator.preprocessing_
     blocks = [np.zeros((0, preprocessing.n_features), np.float32)]
     columns: dict[str, list[Any]] = {column.name: [] for column in preprocessing.columns}
-    with on_disk(data) as file, out.progress() as progress:
-        source = open_like_training(estimator, file, dialect, out)
+    with stdin_as_file(data) as file, out.progress() as progress:
+        source = open_for_model(estimator, file, csv, out)
         target = [preprocessing.target] if preprocessing.target in source.names else []
-        encoder = encoder_of(estimator, source, out, missing=missing, drop=drop, without=target)
+        encoder = make_encoder(estimator, source, out, missing=csv.missing, drop=drop, without=target)
         n_rows = 0
         for batch in source.batches(encoder.names):
             blocks.append(encoder.encode(batch, n_rows))
             n_rows += batch.num_rows
-            plain = plain_columns(preprocessing, encoder.names, batch, encoder.missing, source.written)
-            for name, values in plain.items():
+            for name, values in encoder.extract_columns(batch).items():
                 columns[name] += values
             progress.update(f"reading {file.name}", source.fraction_read())
     out.note_all(encoder.notes())

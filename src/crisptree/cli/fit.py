@@ -1,8 +1,8 @@
-"""``crisptree fit``: from a table to a model file."""
+"""``crisptree fit``: train a tree or a forest on a table and write a model file."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,96 +10,182 @@ import numpy as np
 import typer
 
 import crisptree
-from crisptree.cli import numbers, options
-from crisptree.cli.choices import with_choices
-from crisptree.cli.dialect import Dialect, with_dialect
-from crisptree.cli.forests import check_trees, forest_of
+from crisptree.cli import options
+from crisptree.cli.evaluation import (
+    MIN_ROWS_FOR_HOLDOUT,
+    Scores,
+    diagnose,
+    draw_held_out,
+    name_baseline,
+    predict_hard_and_soft,
+    score_fit,
+    select_holdout,
+    show_scores,
+)
 from crisptree.cli.interrupts import is_silent
-from crisptree.cli.judging import FEWEST_TO_HOLD_OUT, Scores, majority_class, remarks, scores_of, share_to_hold_out
-from crisptree.cli.options import TABLE, TRAINING, column_option, option, output_option
-from crisptree.cli.output import Output, table_of
-from crisptree.cli.parameters import with_parameters
-from crisptree.cli.processes import started, together
-from crisptree.cli.rows import said_classes
-from crisptree.cli.spool import spooling
-from crisptree.cli.stdin import on_disk
+from crisptree.cli.options import TABLE, TRAINING, ColumnRoles, CsvFormat, option, output_option, with_options
+from crisptree.cli.output import Output
+from crisptree.cli.tables import stdin_as_file
 from crisptree.cli.training import (
-    Request,
-    Scored,
+    DiskCache,
+    LabelledTable,
+    Rank,
     TrainingTable,
-    check_columns,
-    estimator_of,
-    held_rows,
-    read_training,
-    read_validation,
-    says_task,
-    train_on,
+    find_rank,
+    join_process_group,
+    open_disk_cache,
+    open_training_table,
 )
 from crisptree.distributed import is_together
+from crisptree.encoding.errors import counted
+from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.tables.errors import counted
-from crisptree.tables.survey import Choices
 
 
-@with_parameters(ClassifierParameters)
-@with_choices
-@with_dialect
-def fit(
-    data: options.Data,
-    output: Annotated[Path, output_option("The model file to write (.crisp).")],
-    *,
-    target: options.Target = None,
-    task: options.Task = "auto",
-    parameters: dict[str, Any],
+@dataclass
+class FitOptions:
+    """Flags of ``crisptree fit`` that are neither parameters of the estimator nor about the table's columns."""
+
     paper: Annotated[
-        bool, option("--paper", help="The paper's protocol; other options change it.", panel=TRAINING)
-    ] = False,
+        bool, option("--paper", help="The paper's settings; other options change them.", panel=TRAINING)
+    ] = False
     trees: Annotated[
-        str | None, option("--trees", help="A forest of so many trees instead of one; auto chooses.", panel=TRAINING)
-    ] = None,
+        str | None, option("--trees", help="Train a forest of so many trees; auto selects.", panel=TRAINING)
+    ] = None
     validation: Annotated[
         Path | None, option(help="A table of validation rows, scored after every epoch.", panel=TABLE)
-    ] = None,
+    ] = None
     holdout: Annotated[
         float | None,
-        option(help="A share of the rows to keep out and score at the end, by default 0.2; 0 for none.", panel=TABLE),
-    ] = None,
-    refit: Annotated[
-        bool, option("--refit", help="After judging, train the model that is saved on all rows.", panel=TABLE)
-    ] = False,
-    weights: Annotated[str | None, column_option(help="A column of row weights.")] = None,
-    id_name: options.Id = None,
-    choices: Choices,
+        option(help="The fraction of rows to hold out and score at the end, by default 0.2; 0 for none.", panel=TABLE),
+    ] = None
+    refit: Annotated[bool, option("--refit", help="After scoring, train the saved model on all rows.", panel=TABLE)] = (
+        False
+    )
     stream: Annotated[
         bool | None,
         option(
             "--stream/--no-stream",
-            help="Keep encoded rows on disk and train in batches; else only where they fill a quarter of the memory.",
+            help="Keep encoded rows on disk and train in batches; by default if they fill a quarter of the memory.",
             panel=TRAINING,
         ),
-    ] = None,
+    ] = None
     checkpoint: Annotated[
-        Path | None, option(help="A folder from which a training that was killed can go on.", panel=TRAINING)
-    ] = None,
+        Path | None, option(help="A folder of checkpoints, from which an ended training resumes.", panel=TRAINING)
+    ] = None
     checkpoint_every: Annotated[
-        float, option(min=0, help="Seconds between two writings of it.", panel=TRAINING, show_default=True)
-    ] = 60.0,
-    resume: Annotated[
-        bool, option("--resume", help="Go on from --checkpoint, if there is one.", panel=TRAINING)
-    ] = False,
+        float, option(min=0, help="Seconds between two checkpoints.", panel=TRAINING, show_default=True)
+    ] = 60.0
+    resume: Annotated[bool, option("--resume", help="Resume from --checkpoint, if there is one.", panel=TRAINING)] = (
+        False
+    )
     shards: Annotated[
-        int, option(min=1, help="Parts of the rows, under torchrun.", panel=TRAINING, show_default=True)
-    ] = 8,
-    dialect: Dialect,
+        int, option(min=1, help="Shards of the rows, under torchrun.", panel=TRAINING, show_default=True)
+    ] = 8
+
+    def __post_init__(self) -> None:
+        """Refuse values and combinations that make no sense for any table."""
+        if self.holdout is not None and not 0 <= self.holdout < 1:
+            raise typer.BadParameter(f"--holdout must be 0, for none, or lie between 0 and 1; got {self.holdout}.")
+        if self.resume and self.checkpoint is None:
+            raise typer.BadParameter("--resume needs the folder of a checkpoint: name it with --checkpoint.")
+        if self.trees is None:
+            return
+        if self.paper:
+            raise typer.BadParameter("--paper is for one tree; leave out --trees.")
+        if self.trees != "auto" and not (self.trees.isdecimal() and 1 <= int(self.trees) <= MOST_TREES):
+            raise typer.BadParameter(
+                f"--trees must be a whole number from 1 to {MOST_TREES:,}, or auto; got {self.trees!r}."
+            )
+
+    def select_holdout(self, n_rows: int) -> float:
+        """Return the fraction of rows to hold out."""
+        fraction = select_holdout(self.holdout, n_rows, self.validation is not None)
+        if self.refit and not fraction:
+            raise typer.BadParameter("--refit follows the score of held-out rows: it needs --holdout.")
+        return fraction
+
+    def select_stream(self, parameters: dict[str, Any]) -> bool | None:
+        """Decide whether rows train in batches: True, False, or None for only if memory is short."""
+        excluded = {"--trees": self.trees, "--validation": self.validation, "--paper": self.paper}
+        excluded |= {"--image-shape": "image_shape" in parameters, "torchrun": find_rank() is not None}
+        given = [flag for flag, value in excluded.items() if value]
+        if self.stream and given:
+            raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {given[0]}.")
+        if given or self.stream is not None:
+            return not given and self.stream
+        from crisptree.estimators.streaming import is_for_batches
+
+        # A fit that nobody asked to train in batches must not fail in them.
+        return None if is_for_batches(crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)) else False
+
+
+@dataclass(frozen=True)
+class FitRun:
+    """What the fit and the refit of one command share."""
+
+    rows: LabelledTable
+    cache: DiskCache | None
+    parameters: dict[str, Any]
+    settings: FitOptions
+    rank: Rank
+    out: Output
+    progress: ProgressDisplay
+
+    def encode(self, fraction: float) -> TrainingTable:
+        """Hold out a fraction of the rows and encode all of them."""
+        held_out = draw_held_out(
+            self.rows.y, fraction, self.parameters["random_state"], is_regression=self.rows.is_regression
+        )
+        return self.rows.encode(held_out, self.out, self.progress, self.cache, self.rank)
+
+    def fit(self, table: TrainingTable, name: str) -> tuple[Any, dict[str, Any], float]:
+        """Train a model; return it, the rows to score it on, and the seconds. Checkpoints go to the folder ``name``."""
+        settings, rank = self.settings, self.rank
+        validation = None
+        if settings.validation is not None:
+            validation = table.read_validation(settings.validation, self.rows.source, self.out)
+        model = table.make_model(self.parameters, trees=settings.trees, paper=settings.paper)
+        more: dict[str, Any] = {"validation": None}
+        if validation is not None:
+            more["validation"] = (rank.shard(validation.X), table.decode_labels(rank.shard(validation.y)))
+        if is_together() and not settings.trees:
+            more["shards"] = settings.shards
+        if settings.checkpoint is not None:
+            more |= {"checkpoint": settings.checkpoint / name, "checkpoint_every": settings.checkpoint_every}
+            more["resume"] = settings.resume
+        seconds = table.fit(model, self.out, self.progress, rank, **more)
+        return model, {"validation": validation, "held out": table.held_out}, seconds
+
+    def score(self, model: Any, table: TrainingTable, others: dict[str, Any]) -> Scores:
+        """Score a model on rank 0, and print notes about the scores."""
+        predictions = self.rank.gather(*predict_hard_and_soft(model, table.X, table.classes))
+        if not self.rank.is_first:
+            return {}
+        scores = score_fit(model, table, others, predictions)
+        self.out.note_all(diagnose(scores, name_baseline(table)))
+        return scores
+
+
+@with_options(ClassifierParameters)
+def fit(
+    data: options.Data,
+    output: Annotated[Path, output_option("The model file to write (.crisp).")],
+    *,
+    columns: ColumnRoles,
+    parameters: dict[str, Any],
+    settings: FitOptions,
+    id_name: options.Id = None,
+    csv: CsvFormat,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Train a tree on a table and write it, with its preprocessing, to a model file.
 
-    A target of names or of few whole numbers is one of classes, one of other numbers is to be predicted as a number.
+    A target of text or of few whole numbers is a classification, one of other numbers a regression.
 
-    Text columns become one feature per value; where a number is missing the mean of training stands in.
+    Text columns become one feature per value; missing numbers are replaced by the mean of training.
 
     Examples:
       crisptree fit iris.csv --target species -o iris.crisp
@@ -115,77 +201,28 @@ def fit(
       torchrun --nproc-per-node 4 -m crisptree fit train.parquet -t label -o model.crisp
     """
     options.check_output(output, (".crisp",))
-    options.check_share(holdout)
-    choices = replace(choices, id=id_name, keep_constant="image_shape" in parameters)
-    out, seed = Output(as_json, silent=is_silent()), parameters["random_state"]
-
-    if resume and checkpoint is None:
-        raise typer.BadParameter("--resume is for going on from a checkpoint: it needs its folder, so --checkpoint.")
-    check_trees(trees, paper)
-
-    def trained(table: TrainingTable, judges: Scored | None, progress: ProgressDisplay, part: str) -> tuple[Any, float]:
-        kind, chosen = estimator_of(table, parameters)
-        model = forest_of(trees, table, chosen) if trees else kind.paper(**chosen) if paper else kind(**chosen)
-        rows = None if judges is None else (crew.part(judges[0]), table.labels(crew.part(judges[1])))
-        more: dict[str, Any] = {"validation": rows}
-        if is_together() and not trees:
-            more |= {"shards": shards}
-        if checkpoint is not None:
-            more |= {"checkpoint": checkpoint / part, "checkpoint_every": checkpoint_every, "resume": resume}
-        return model, train_on(table, model, out, progress, crew, **more)
-
-    not_in_batches = {"--trees": trees, "--validation": validation, "--paper": paper}
-    not_in_batches |= {"--image-shape": "image_shape" in parameters, "torchrun": started() is not None}
-    forbids = [flag for flag, given in not_in_batches.items() if given]
-    if stream is None and not forbids:
-        from crisptree.estimators.streaming import is_for_batches
-
-        # What was never asked to train in batches must not fail in them.
-        stream = None if is_for_batches(crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)) else False
-    if stream and forbids:
-        raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave {forbids[0]} away.")
-
+    out, stream = Output(as_json, silent=is_silent()), settings.select_stream(parameters)
     with (
-        together(parameters.get("device", "auto"), data) as crew,
+        join_process_group(parameters.get("device", "auto"), data) as rank,
         out.progress() as progress,
-        on_disk(data) as path,
-        spooling(False if forbids else stream) as spool,
+        stdin_as_file(data) as path,
+        open_disk_cache(stream) as cache,
     ):
-        request = Request(path, target, weights, choices, dialect, seed, task)
-        columns = check_columns(request)
+        source = open_training_table(path, columns, csv, id=id_name, keep_constant="image_shape" in parameters)
         options.check_free([output], force)
-        rows = read_training(columns, progress)
-        if task == "auto":
-            out.note_all(says_task(rows))
-        if rows.source.image_shape:
-            if stream:
-                raise typer.BadParameter("--stream is for rows of a table; the rows are images. Leave it away.")
-            spool = None
-        share = share_to_hold_out(holdout, len(rows.y), validation is not None)
-        if refit and not share:
-            raise typer.BadParameter("--refit is for after judging: it needs rows that are held out, so --holdout.")
-        table = rows.part(held_rows(rows.y, share, seed, has_numbers=rows.has_numbers), out, progress, spool, crew)
-        judges = None if validation is None else read_validation(validation, table, request, out)
-        model, seconds = trained(table, judges, progress, "fit")
-        others = {"validation": judges, "held out": table.held_out}
-        if table.has_numbers:
-            seen = crew.gathered(*numbers.said_numbers(model, table.X))
-        else:
-            seen = crew.gathered(*said_classes(model, table.X, table.classes))
-        if not crew.is_first:
-            scores: Scores = {}
-        elif table.has_numbers:
-            scores = numbers.scores_of(model, table, others, seen)
-            out.note_all(numbers.remarks(scores))
-        else:
-            scores = scores_of(model, table, others, seen)
-            out.note_all(remarks(scores, majority_class(table)))
-        if refit:
-            table = rows.part(held_rows(rows.y, 0, seed), out, progress, spool, crew)
-            judges = None if validation is None else read_validation(validation, table, request, out)
-            model, more = trained(table, judges, progress, "refit")
-            seconds += more
-    if not crew.is_first:
+        rows = source.read(progress, out)
+        is_image = bool(source.source.image_shape)
+        if is_image and stream:
+            raise typer.BadParameter("--stream is for rows of a table; these rows are images. Leave it out.")
+        run = FitRun(rows, None if is_image else cache, parameters, settings, rank, out, progress)
+        table = run.encode(settings.select_holdout(len(rows.y)))
+        model, others, seconds = run.fit(table, "fit")
+        scores = run.score(model, table, others)
+        if settings.refit:
+            table = run.encode(0)
+            model, _, more_seconds = run.fit(table, "refit")
+            seconds += more_seconds
+    if not rank.is_first:
         return
     if table.preprocessing.named:
         model.feature_names_in_ = np.array(table.preprocessing.feature_names, dtype=object)
@@ -194,45 +231,37 @@ def fit(
 
 
 def _show(out: Output, model: Any, table: TrainingTable, scores: Scores, seconds: float, output: Path) -> None:
-    columns, n_features = table.preprocessing.columns, table.X.shape[1]
+    columns = [column.name for column in table.preprocessing.columns]
+    n_rows, n_features, depth, n_leaves = len(table.y), table.X.shape[1], model.get_depth(), model.get_n_leaves()
+    task = "regression" if table.is_regression else "classification"
     out.show(
-        f"{counted(len(table.y), 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
-        f"{'numbers' if table.has_numbers else f'{len(model.classes_)} classes'} · trained in {seconds:.1f} s"
+        f"{counted(n_rows, 'row')} · {counted(len(columns), 'column')} · {counted(n_features, 'feature')} · "
+        f"{task if table.is_regression else f'{len(model.classes_)} classes'} · trained in {seconds:.1f} s"
     )
-    if table.has_numbers:
-        numbers.show_scores(out, scores)
-    else:
-        _show_accuracies(out, table, scores)
-    out.show(_what_was_judged(scores, len(table.y)))
-    n_leaves = model.get_n_leaves()
-    out.show(f"depth {model.get_depth()} · {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'} · {output}")
-    names = [column.name for column in columns]
-    document = {"model": str(output), "rows": len(table.y), "columns": names, "features": n_features}
-    judged = {"scores": scores} if table.has_numbers else {"classes": model.classes_.tolist(), "accuracy": scores}
-    document |= {
+    show_scores(out, scores, is_regression=table.is_regression, baseline=name_baseline(table))
+    out.show(_describe_scoring(scores, n_rows))
+    out.show(f"depth {depth} · {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'} · {output}")
+    document = {
+        "model": str(output),
+        "rows": n_rows,
+        "columns": columns,
+        "features": n_features,
         "left_out": table.preprocessing.left_out,
-        "task": "regression" if table.has_numbers else "classification",
+        "task": task,
+        "depth": depth,
+        "leaves": n_leaves,
+        "seconds": seconds,
     }
-    document |= {"depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds, **judged}
-    out.finish(document)
+    scored = {"scores": scores} if table.is_regression else {"classes": model.classes_.tolist(), "accuracy": scores}
+    out.finish(document | scored)
 
 
-def _show_accuracies(out: Output, table: TrainingTable, scores: Scores) -> None:
-    names = ("hard", "soft", "majority")
-    shown = [
-        [name, f"{score['rows']:,}", *(f"{score[number]:.4f}" for number in names)] for name, score in scores.items()
-    ]
-    majority = f"majority: always {str(majority_class(table))!r}"
-    out.show(f"hard: one path per row, as it predicts · soft: all leaves, for comparison · {majority}")
-    out.show(table_of(("accuracy on", "rows", *names), shown))
-
-
-def _what_was_judged(scores: Scores, n_rows: int) -> str:
-    """Which model the scores are of, and which one is saved."""
+def _describe_scoring(scores: Scores, n_rows: int) -> str:
+    """Say which model the scores are of, and which one is saved."""
     if "held out" not in scores:
-        few = f" of fewer than {FEWEST_TO_HOLD_OUT}" if n_rows < FEWEST_TO_HOLD_OUT else ""
-        return f"No rows{few} were held out: how well the model does on others is not known."
-    held = counted(scores["held out"]["rows"], "row")
+        few = f" of fewer than {MIN_ROWS_FOR_HOLDOUT}" if n_rows < MIN_ROWS_FOR_HOLDOUT else ""
+        return f"No rows{few} were held out: the scores on new rows are unknown."
+    held_out = counted(scores["held out"]["rows"], "held-out row")
     if n_rows > scores["training"]["rows"]:
-        return f"Judged without the {held} held out; the model that is saved was then trained on all {n_rows:,} rows."
-    return f"The model that is saved is the one judged: it never saw the {held} held out. --refit trains on all rows."
+        return f"Scored without the {held_out}; the saved model was then trained on all {n_rows:,} rows."
+    return f"The saved model is the scored one, trained without the {held_out}. --refit trains on all rows."

@@ -1,4 +1,4 @@
-"""Ctrl-C: one line on stderr and exit code 130, whatever Python is doing at that moment.
+"""Ctrl-C: one line on stderr and exit code 130, at any moment.
 
 Imports few modules, all of them light, so that the handler is installed before the heavy imports of the commands.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 STOPPED = "stopped; nothing half-written was left behind."
 
-STARTED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun, and others that start process groups, tell every process."""
+TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Environment variables of every process of a group that torchrun has started."""
 
 
 def is_silent() -> bool:
-    """Whether this rank must not print: in a process group rank 0 does."""
-    return all(name in os.environ for name in STARTED) and os.environ["RANK"] != "0"
+    """True if this rank must not print: in a process group rank 0 does."""
+    return all(name in os.environ for name in TORCHRUN_VARIABLES) and os.environ["RANK"] != "0"
 
 
 def exit_interrupted(*_: Any) -> NoReturn:
@@ -39,7 +39,7 @@ def exit_interrupted(*_: Any) -> NoReturn:
 
 
 def handle_interrupts() -> None:
-    """From now on, end the process at once on Ctrl-C; ``interruptible`` marks where there is something to clean up."""
+    """End the process at once on Ctrl-C; ``interruptible`` marks code that has something to clean up."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return  # a job in the background ignores Ctrl-C, and a caller may have a handler of its own
     with suppress(ValueError):  # Python refuses handlers in any thread but the main one
@@ -58,11 +58,11 @@ def interruptible() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is not exit_interrupted:
         yield
         return
-    came, unraisablehook = False, sys.unraisablehook
+    is_interrupted, unraisablehook = False, sys.unraisablehook
 
     def unwind(*_: Any) -> None:
-        nonlocal came
-        came = True
+        nonlocal is_interrupted
+        is_interrupted = True
         raise KeyboardInterrupt
 
     def raise_later(unraisable: Any) -> None:
@@ -78,7 +78,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except Exception:
-        if came:
+        if is_interrupted:
             raise KeyboardInterrupt from None
         raise
     finally:

@@ -1,110 +1,358 @@
-"""Arguments that several commands share, in one wording."""
+"""Arguments and flags of the commands; those of an estimator are made from its table of parameters."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter as Argument
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from crisptree.estimators.parameters import TreeParameters
-from crisptree.tables.errors import TableError
+from crisptree.encoding.column_profile import MAX_CATEGORIES
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.number_format import DEFAULT_FORMAT, THOUSANDS, NumberFormat
+from crisptree.encoding.table_files import TableFile, open_table, resolve_encoding
+from crisptree.estimators.parameters import Declared, Parameter, TreeParameters
+from crisptree.estimators.rules import Rule, is_whole, whole
 
 FORMATS = ".csv, .tsv, .parquet, .npz or LIBSVM (.libsvm, .svm, .txt); text also as .gz, .bz2, .xz"
 
 TABLE, TREE, TRAINING, OUTPUT = "The table", "The tree", "Training", "Output"
+"""Panels of the help."""
 
 
 def option(*names: str, help: str, panel: str | None = None, show_default: bool = False, **more: Any) -> Any:
-    """An option whose default is mostly not worth showing."""
+    """Declare a flag; its default is shown only on request."""
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=show_default, **more)
 
 
 def output_option(help: str, **more: Any) -> Any:
-    """Where to write the result."""
+    """Declare the flag that names the file to write."""
     return option("--output", "-o", help=help, panel=OUTPUT, **more)
 
 
-def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the columns of the first table that is already named on the line."""
-    from crisptree.tables.reading import open_table
-
+def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """List, for the shell's completion, the columns of the first table named on the command line."""
     for word in (ctx.params.get("data"), *ctx.args):
         try:
             names = open_table(Path(word or "")).names
         except (TableError, OSError):
-            continue  # a model, an option, half a word
+            continue  # a model, a flag, or an incomplete word
         return [name for name in names if name.startswith(incomplete)]
     return []
 
 
 def column_option(*names: str, help: str) -> Any:
-    """The name of a column, which the shell completes."""
-    return option(*names, help=help, panel=TABLE, autocompletion=column_names)
+    """Declare a flag that takes column names, which the shell completes."""
+    return option(*names, help=help, panel=TABLE, autocompletion=complete_columns)
+
+
+def check_jobs(jobs: int | None) -> int | None:
+    """Check the number of threads with the rule of the estimators."""
+    rule = TreeParameters.PARAMETERS["n_jobs"].rule
+    assert rule is not None
+    if not rule.holds(jobs):
+        raise typer.BadParameter(f"must be {rule.sentence}; got {jobs}.")
+    return jobs
 
 
 Model = Annotated[Path, typer.Argument(help="A model file (.crisp).", show_default=False)]
 Data = Annotated[Path, typer.Argument(help=f"The table: {FORMATS}; - is stdin.", show_default=False)]
 Target = Annotated[
     str | None,
-    column_option(
-        "--target", "-t", help="The column of classes. .npz and LIBSVM files have one of their own, called y."
-    ),
-]
-KnownTarget = Annotated[
-    str | None,
-    column_option("--target", "-t", help="The column of classes; by default the one that the model was trained on."),
-]
-Missing = Annotated[
-    list[str],
-    option(
-        "--missing",
-        help="A text that means a missing value, beside an empty field and nan. May be repeated.",
-        panel=TABLE,
-    ),
+    column_option("--target", "-t", help="The target column; by default the one that the model was trained on."),
 ]
 Drop = Annotated[list[str], column_option("--drop", help="Columns to leave out: a,b. May be repeated.")]
-Categorical = Annotated[
-    list[str],
-    column_option("--categorical", help="Columns of numbers that are names of categories: a,b. May be repeated."),
-]
 Id = Annotated[
     str | None,
-    column_option("--id", help="A column that names the rows: no feature, but shown beside them."),
+    column_option("--id", help="A column that identifies the rows: not a feature, but shown beside them."),
 ]
-Task = Annotated[
-    Literal["auto", "classification", "regression"],
-    typer.Option("--task", help="Predict classes or numbers; auto goes by the target.", rich_help_panel=TABLE),
-]
-Force = Annotated[bool, option("--force", help="Replace files that are there.", panel=OUTPUT)]
-Jobs = Annotated[int | None, option("--jobs", "-j", min=1, help=TreeParameters.PARAMETERS["n_jobs"].help)]
+Force = Annotated[bool, option("--force", help="Replace existing files.", panel=OUTPUT)]
+Jobs = Annotated[int | None, option("--jobs", "-j", callback=check_jobs, help=TreeParameters.PARAMETERS["n_jobs"].help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
+@dataclass
+class ColumnRoles:
+    """Flags that assign roles to the columns of a training table."""
+
+    target: Annotated[
+        str | None,
+        column_option("--target", "-t", help="The target column; .npz and LIBSVM files have their own, named y."),
+    ] = None
+    task: Annotated[
+        Literal["auto", "classification", "regression"],
+        typer.Option(help="Classification or regression; auto decides by the target.", rich_help_panel=TABLE),
+    ] = "auto"
+    weights: Annotated[str | None, column_option(help="A column of sample weights.")] = None
+    drop: Drop = field(default_factory=list)
+    categorical: Annotated[
+        list[str],
+        column_option("--categorical", help="Columns of numbers that name categories: a,b. May be repeated."),
+    ] = field(default_factory=list)
+    numeric: Annotated[
+        list[str],
+        column_option("--numeric", help="Columns of digits that are numbers, though some begin with 0: a,b."),
+    ] = field(default_factory=list)
+    max_categories: Annotated[
+        int, typer.Option(min=2, help="Maximum number of values of a category.", rich_help_panel=TABLE)
+    ] = MAX_CATEGORIES
+
+
+@dataclass
+class CsvFormat:
+    """Flags that describe how a text table is written; None, or an empty list, where the user did not say."""
+
+    delimiter: Annotated[
+        str | None, option(help="Separator of the columns of a .csv, if not a comma.", panel=TABLE)
+    ] = None
+    encoding: Annotated[str | None, option(help="Text encoding, if not UTF-8: cp1252, say.", panel=TABLE)] = None
+    decimal: Annotated[
+        str | None, option(help="Decimal mark: . (or that of the model) or ,", panel=TABLE, metavar="MARK")
+    ] = None
+    thousands: Annotated[
+        str | None,
+        option(help=f"Thousands separator: one of {' '.join(map(repr, THOUSANDS))}", panel=TABLE, metavar="MARK"),
+    ] = None
+    unit: Annotated[
+        list[str], option(help="A unit to strip from numbers, such as € or %. May be repeated.", panel=TABLE)
+    ] = field(default_factory=list)
+    missing: Annotated[
+        list[str],
+        option(help="A text that means a missing value, beside an empty field and nan. May be repeated.", panel=TABLE),
+    ] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Refuse what no table can be written like."""
+        self.delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
+        if self.delimiter is not None and len(self.delimiter.encode()) != 1:
+            raise typer.BadParameter(f"--delimiter must be one character; got {self.delimiter!r}.")
+        with _csv_flags_in_errors():
+            encoding = None if self.encoding is None else resolve_encoding(self.encoding)
+        self.encoding = None if encoding == "utf-8" else encoding
+        self.number_format(NumberFormat(",") if self.thousands == "." else DEFAULT_FORMAT)
+
+    def open(self, path: Path, n_features: int | None = None, default: NumberFormat = DEFAULT_FORMAT) -> TableFile:
+        """Open a table; what the flags do not say about its numbers is taken from ``default``."""
+        how: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding}
+        return open_table(path, **how, number_format=self.number_format(default), n_features=n_features)
+
+    def number_format(self, default: NumberFormat = DEFAULT_FORMAT) -> NumberFormat:
+        """Return how numbers are written."""
+        decimal = self.decimal or default.decimal
+        # A default thousands separator that is now the decimal mark cannot be meant any more.
+        thousands = self.thousands or (default.thousands if default.thousands != decimal else None)
+        with _csv_flags_in_errors():
+            return NumberFormat(decimal, thousands, tuple(self.unit) or default.units)
+
+
+@contextmanager
+def _csv_flags_in_errors() -> Iterator[None]:
+    try:
+        yield
+    except TableError as error:
+        text = re.sub(r"`(encoding|decimal|thousands|unit)`", r"--\1", str(error))
+        raise typer.BadParameter(text) from None
+
+
 def check_output(path: Path, endings: Sequence[str]) -> Path:
-    """Refuse a place that cannot be written to before any work is done; what is there, ``check_free`` asks later."""
+    """Refuse a path that cannot be written before any work is done; ``check_free`` looks for existing files."""
     if path.suffix.lower() not in endings:
         raise typer.BadParameter(f"-o must end in {' or '.join(endings)}; got {str(path)!r}.")
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a file in it.")
     if not path.parent.is_dir():
-        raise TableError(f"there is no folder {path.parent} for {path.name}. Make it first.")
+        raise TableError(f"there is no folder {path.parent} for {path.name}. Create it first.")
     if not os.access(path.parent, os.W_OK):
         raise TableError(f"the folder {path.parent} cannot be written to.")
     return path
 
 
-def check_share(holdout: float | None) -> None:
-    """What --holdout may be."""
-    if holdout is not None and not 0 <= holdout < 1:
-        raise typer.BadParameter(f"--holdout must be 0, for none, or lie between 0 and 1; got {holdout}.")
-
-
 def check_free(paths: Iterable[Path], force: bool) -> None:
-    """Refuse to replace what is there, unless the user says so."""
-    there = [] if force else [path for path in paths if path.exists()]
-    if there:
-        more = f" (and {len(there) - 1} more)" if len(there) > 1 else ""
-        raise TableError(f"{there[0]}{more} is there already, and is kept. Say --force to replace it.")
+    """Refuse to replace existing files without --force."""
+    existing = [] if force else [path for path in paths if path.exists()]
+    if existing:
+        more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
+        raise TableError(f"{existing[0]}{more} already exists and is kept. Use --force to replace it.")
+
+
+TREE_PARAMETERS = (
+    *("window", "scales", "normalise_images", "stages"),
+    *("max_depth", "max_leaf_nodes", "split", "image_shape"),
+)
+"""These come first, in this order and in a panel of their own; the others are about training."""
+
+PANELS = {**dict.fromkeys(TREE_PARAMETERS, TREE), "n_jobs": None}
+SHORT_FLAGS = {"n_jobs": "-j"}
+METAVARS = {"image_shape": "HxW[xC]", "scales": "N[,N...]"}
+"""How to write values that are more than a word."""
+
+OVERRIDES: dict[str, dict[str, Any]] = {
+    # Runs of a command are reproducible unless the user asks for another seed.
+    "random_state": {"default": 0, "rule": whole(0, high=2**32 - 1)},
+    "ignore_label": {"rule": Rule(is_whole, "a whole number, as the pixels of a label image are")},
+}
+"""Where a command accepts less than the Python interface."""
+
+UNSET: tuple[Any, ...] = (None, False, [])
+
+
+@dataclass(frozen=True)
+class ParameterOption:
+    """An estimator parameter on the command line: its name in Python, its declaration and its annotated types."""
+
+    name: str
+    declared: Parameter
+    types: tuple[Any, ...]
+
+    @property
+    def argument(self) -> Argument:
+        """The argument from which typer makes the flag; its value is text, except for switches and choices."""
+        declared, default = self.declared, self.declared.default
+        names = [name for name in (declared.flag, SHORT_FLAGS.get(self.name)) if name]
+        words = tuple(word for word in declared.rule.words if word) if declared.rule else ()
+        shown: dict[str, Any] = {"help": declared.help, "rich_help_panel": PANELS.get(self.name, TRAINING)}
+        kind: Any = str | None
+        unset: str | bool | None = None
+        if bool in self.types:
+            kind, unset = bool, False
+        elif any(get_origin(kind) is dict for kind in self.types):
+            kind = list[str] | None
+        elif words:
+            kind = Literal[words] | None
+        else:
+            types = [kind.__name__ for kind in self.types if kind in (int, float, str)] or ["int"]
+            none = ["none"] if default is not None and declared.rule is not None and declared.rule.holds(None) else []
+            shown["metavar"] = METAVARS.get(self.name) or f"<{'|'.join(types + none)}>"
+        if "default" in OVERRIDES.get(self.name, {}):
+            unset = str(default)
+        elif kind is not bool and default is not None:
+            shown["show_default"] = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        annotation = Annotated[kind, typer.Option(*names, **shown)]
+        return Argument(self.name, Argument.KEYWORD_ONLY, default=unset, annotation=annotation)
+
+    def parse(self, text: Any) -> Any:
+        """Convert the text of a flag to a value of the parameter and check its rule."""
+        if text is True:
+            return not self.declared.default
+        value = _parse_text(text, self.types) if isinstance(text, str) else text
+        if self.declared.rule is not None:
+            self.declared.rule.check(self.name, value)
+        return value
+
+
+def parameter_options(estimator: type[Declared], without: Collection[str] = ()) -> dict[str, ParameterOption]:
+    """Return an option for every parameter that has a flag."""
+    hints = get_type_hints(estimator)
+    names = [name for name, declared in estimator.PARAMETERS.items() if declared.flag and name not in without]
+    first = [name for name in TREE_PARAMETERS if name in names]
+    options = {}
+    for name in dict.fromkeys([*first, *names]):
+        declared = replace(estimator.PARAMETERS[name], **OVERRIDES.get(name, {}))
+        hint = hints[name]
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        options[name] = ParameterOption(name, declared, types)
+    return options
+
+
+def with_options(
+    estimator: type[Declared] | None = None, *, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command whose arguments stand for several flags each.
+
+    An argument whose type is a dataclass gets one flag per field. With an estimator, the argument ``parameters`` gets
+    the flags of its parameters, and is a dictionary of those that the user has set. Errors of the library name the
+    parameter; here they name the flag.
+    """
+    options = {} if estimator is None else parameter_options(estimator, without)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            texts = {name: arguments.pop(name) for name in options}
+            for name, group in groups.items():
+                arguments[name] = group(**{part.name: arguments.pop(part.name) for part in fields(group)})
+            if estimator is not None:
+                try:
+                    values = {name: options[name].parse(text) for name, text in texts.items() if text not in UNSET}
+                except ValueError as error:
+                    raise typer.BadParameter(_with_flags_of(str(error), options)) from None
+                arguments["parameters"] = values
+            try:
+                command(**arguments)
+            except ValueError as error:
+                text = _with_flags_of(str(error), options)
+                if text != str(error):
+                    error.args = (text, *error.args[1:])
+                raise
+
+        expanded: list[Argument] = []
+        for argument in signature(command).parameters.values():
+            if argument.name == "parameters":
+                expanded += [option.argument for option in options.values()]
+            elif argument.name in groups:
+                expanded += _group_arguments(groups[argument.name])
+            else:
+                expanded.append(argument.replace(kind=Argument.KEYWORD_ONLY, annotation=hints[argument.name]))
+        run.__annotations__ = {argument.name: argument.annotation for argument in expanded}
+        run.__signature__ = Signature(expanded)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _group_arguments(group: Any) -> list[Argument]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Argument(
+            part.name,
+            Argument.KEYWORD_ONLY,
+            default=part.default if part.default_factory is MISSING else part.default_factory(),
+            annotation=hints[part.name],
+        )
+        for part in fields(group)
+    ]
+
+
+def _parse_text(text: str, types: tuple[Any, ...]) -> Any:
+    """Convert a text to the first type that accepts it; one that none accepts is left for the rule to refuse.
+
+    Examples
+    --------
+    >>> _parse_text("28x28", (tuple[int, ...],)), _parse_text("none", (int, NoneType)), _parse_text("2", (int, float))
+    ((28, 28), None, 2)
+    """
+    if NoneType in types and text.lower() == "none":
+        return None
+    for kind in types:
+        try:
+            if get_origin(kind) is tuple:
+                return tuple(map(int, re.split("[,x×]", text)))
+            if kind in (int, float):
+                return kind(text)
+            if kind is Any:
+                return int(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _with_flags_of(text: str, options: dict[str, ParameterOption]) -> str:
+    """Replace the names of parameters in an error message by their flags."""
+
+    def flag(match: re.Match[str]) -> str:
+        option = options.get(match[1])
+        return f"{option.declared.flag} {METAVARS.get(option.name, '')}".rstrip() if option else match[0]
+
+    return re.sub(r"`(\w+)`", flag, text)

@@ -1,4 +1,4 @@
-"""What a command prints: results on stdout, notes and progress on stderr; with --json one document on stdout."""
+"""Output of the commands: results on stdout, notes and progress on stderr; with --json one document on stdout."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from crisptree.estimators.progress import ProgressDisplay
 from crisptree.sanitization import sanitize, sanitize_json
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
-"""How a sentence is printed: as it is."""
+"""Arguments of ``Console.print`` for text without markup."""
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-REMEDY = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTED}))*\])`")
-"""A parameter and its value, as messages of the library write what a user may do: `drop=['id']`."""
+RECOMMENDATION = re.compile(rf"`(\w+)=(True|\d+|{_QUOTED}|\[(?:{_QUOTED})(?:, (?:{_QUOTED}))*\])`")
+"""A parameter and its value, as the library's messages recommend it: `drop=['id']`."""
 
 
 class Output:
-    """Prints for a person, or keeps what is to be printed for one JSON document."""
+    """Print for people, or collect one JSON document."""
 
     def __init__(self, as_json: bool, *, silent: bool = False) -> None:
         self.as_json = as_json and not silent
@@ -37,7 +37,7 @@ class Output:
         self.stdout, self.stderr = Console(quiet=silent), Console(stderr=True, quiet=silent)
 
     def note(self, text: str) -> None:
-        """Something that the user should know, once, on stderr; JSON holds it as well."""
+        """Print a note to stderr, once; the JSON document lists it too."""
         text = with_flags(text)
         if text in self.notes:
             return
@@ -45,16 +45,16 @@ class Output:
         self.stderr.print(f"note: {sanitize(text)}", **PLAIN)
 
     def note_all(self, texts: Iterable[str]) -> None:
-        """Several notes."""
+        """Print several notes."""
         for text in texts:
             self.note(text)
 
     def progress(self) -> ProgressDisplay:
-        """How far the work is, on stderr."""
+        """Create a progress display on stderr."""
         return ProgressDisplay(self.stderr)
 
     def show(self, result: RenderableType) -> None:
-        """A part of the result for a person."""
+        """Print a part of the result, unless JSON is wanted."""
         if not self.as_json:
             if isinstance(result, str):
                 self.stdout.print(sanitize(result), **PLAIN)
@@ -62,15 +62,15 @@ class Output:
                 self.stdout.print(result, highlight=False)
 
     def finish(self, document: dict[str, Any]) -> None:
-        """The whole result for a machine."""
+        """Print the JSON document, if it is wanted."""
         if self.as_json:
             escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
             whole = {**document, "notes": self.notes}
-            print(sanitize_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_plain)))
+            print(sanitize_json(json.dumps(whole, indent=2, ensure_ascii=escaped, default=_to_json)))
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Warnings of the library become notes."""
+        """Turn warnings of the library into notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -79,27 +79,35 @@ class Output:
                 self.note_all(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str] = ()) -> Table:
-    """A table of texts as they are; numbers to the right, the first column and those in ``left`` to the left."""
+def make_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str] = ()) -> Table:
+    """Make a table of literal texts; columns are right-aligned except the first and those in ``left``."""
     table = Table()
-    for place, column in enumerate(columns):
-        table.add_column(shown(column), justify="left" if not place or column in left else "right", overflow="fold")
+    for index, column in enumerate(columns):
+        table.add_column(make_text(column), justify="left" if not index or column in left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(shown, row))
+        table.add_row(*map(make_text, row))
     return table
 
 
-def shown(text: str, style: str = "") -> Text:
-    """A text of a table, with nothing in it that a terminal would obey."""
+def make_text(text: str, style: str = "") -> Text:
+    """Make a text without control sequences."""
     return Text(sanitize(text), style=style)
 
 
-def _plain(value: Any) -> Any:
+def make_grid(lines: dict[str, str]) -> Table:
+    """Make a borderless table of names and texts."""
+    table = Table.grid(padding=(0, 2))
+    for name, text in lines.items():
+        table.add_row(make_text(name, "bold"), make_text(text))
+    return table
+
+
+def _to_json(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def with_flags(text: str) -> str:
-    """A message of the library, its remedies written as one types them in a shell.
+    """Rewrite the parameters that a message of the library recommends as flags of the shell.
 
     Examples
     --------
@@ -107,19 +115,19 @@ def with_flags(text: str) -> str:
     "leave it out with --drop 'the id'."
     """
 
-    def flag(remedy: re.Match[str]) -> str:
-        name, value = f"--{remedy[1].replace('_', '-')}", ast.literal_eval(remedy[2])
+    def flag(match: re.Match[str]) -> str:
+        name, value = f"--{match[1].replace('_', '-')}", ast.literal_eval(match[2])
         if value is True:
             return name
         words = value if isinstance(value, list) else [str(value)]
         if len(words) > 1 and not any("," in word for word in words):
             words = [",".join(words)]
-        return " ".join(f"{name} {_typed(word)}" for word in words)
+        return " ".join(f"{name} {_quote(word)}" for word in words)
 
-    return REMEDY.sub(flag, text)
+    return RECOMMENDATION.sub(flag, text)
 
 
-def _typed(word: str) -> str:
-    """A word as one types it in a shell; a mark alone in quotation marks, so that it is no part of the sentence."""
+def _quote(word: str) -> str:
+    """Quote a word for the shell; punctuation always, so that it does not look like part of the sentence."""
     word = word.replace("\t", "\\t")
     return quote(word) if re.search(r"\w", word) or "'" in word else f"'{word}'"

@@ -1,4 +1,4 @@
-"""``crisptree predict``: a class for every row of a table of any size, a piece at a time."""
+"""``crisptree predict``: predictions for a table of any size, block by block."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -17,21 +18,114 @@ import pyarrow as pa
 import typer
 
 from crisptree.cli import options
-from crisptree.cli.dialect import Dialect, with_dialect
-from crisptree.cli.forests import by_all_trees
-from crisptree.cli.options import OUTPUT, option, output_option
+from crisptree.cli.options import OUTPUT, CsvFormat, option, output_option, with_options
 from crisptree.cli.output import Output
-from crisptree.cli.rows import encoder_of, id_column, load_model, open_like_training, predicts_numbers
-from crisptree.cli.stdin import on_disk
+from crisptree.cli.tables import (
+    find_id_column,
+    is_forest,
+    is_regressor,
+    load_table_model,
+    make_encoder,
+    open_for_model,
+    stdin_as_file,
+)
+from crisptree.encoding.errors import TableError, counted
+from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
 from crisptree.inference import route_rows
 from crisptree.persistence.writing import written_whole
 from crisptree.sanitization import sanitize
-from crisptree.tables.errors import TableError, counted
-from crisptree.tables.named_columns import DELIMITERS
-from crisptree.tables.writing import WRITERS, DelimitedWriter, TableWriter
+
+MAX_CONTRIBUTIONS = 12
+"""Contributions that are searched for one to the side that the row takes."""
 
 
-@with_dialect
+@dataclass
+class PredictionOptions:
+    """Flags about the columns of the output."""
+
+    proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False
+    interval: Annotated[
+        float | None,
+        option(help="In regression: add the interval of this coverage, such as 0.9.", panel=OUTPUT),
+    ] = None
+    leaf: Annotated[bool, option("--leaf", help="Add the index of the leaf.", panel=OUTPUT)] = False
+    explain: Annotated[
+        bool, option("--explain", help="Add the decision path and its largest contributions.", panel=OUTPUT)
+    ] = False
+    keep: Annotated[list[str], option(help="Columns to copy from the table: a,b. Repeatable.", panel=OUTPUT)] = field(
+        default_factory=list
+    )
+    csv_guard: Annotated[
+        bool, option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT)
+    ] = False
+
+    def check(self, model: Any) -> None:
+        """Refuse columns that the model does not have."""
+        if self.proba and is_regressor(model):
+            raise typer.BadParameter("--proba is for classification; the model is a regression. Use --interval.")
+        if self.interval is not None and not is_regressor(model):
+            raise typer.BadParameter("--interval is for regression; the model is a classification. Use --proba.")
+        if self.interval is not None and not 0 < self.interval < 1:
+            raise typer.BadParameter(f"--interval must lie between 0 and 1; got {self.interval}.")
+
+    def predict(self, model: Any, X: npt.NDArray[np.float32], jobs: int | None) -> dict[str, Any]:
+        """Compute the columns for encoded rows, by name."""
+        if is_forest(model):
+            leaves = model.forest_.leaves(X, jobs) if self.leaf else None
+            values = model.forest_.values(X, jobs)
+        else:
+            leaves = route_rows(model.tree_, X, jobs)
+            values = model.tree_.leaf_values(leaves, X)
+        columns: dict[str, Any]
+        if is_regressor(model):
+            columns = {"prediction": values[:, 0]}
+            if self.interval is not None:
+                columns |= self._predict_interval(model, X, values)
+        else:
+            classes = model.classes_
+            kind = pa.string() if classes.dtype.kind in "OUT" else pa.from_numpy_dtype(classes.dtype)
+            columns = {"prediction": pa.array(classes[values.argmax(axis=1)].tolist(), kind)}
+            if self.proba:
+                columns |= {f"probability of {label}": values[:, k] for k, label in enumerate(classes.tolist())}
+        if self.leaf and leaves is not None:
+            columns |= (
+                {f"leaf in tree {tree}": leaves[:, tree] for tree in range(len(model))}
+                if is_forest(model)
+                else {"leaf": leaves}
+            )
+        if self.explain:
+            columns["path"] = pa.array([describe_path(model, row) for row in X], pa.string())
+        return columns
+
+    def _predict_interval(self, model: Any, X: npt.NDArray[np.float32], values: Any) -> dict[str, Any]:
+        assert self.interval is not None
+        if is_forest(model):
+            low, high = model.predict_interval(X, self.interval) if len(X) else np.zeros((2, 0))
+        else:
+            mean, variance = values.T
+            half_width = NormalDist().inv_cdf(0.5 + self.interval / 2) * np.sqrt(variance)
+            low, high = mean - half_width, mean + half_width
+        return {"low": low, "high": high}
+
+
+def describe_path(model: Any, row: npt.NDArray[np.float32]) -> str:
+    """Describe the decision path of an encoded row in one line, with the columns of the table."""
+    if is_forest(model):
+        return "; ".join(str(model.explain(row, top=3)).splitlines()[:2])
+    from crisptree.explain import path
+
+    explained = path(model, row, top=MAX_CONTRIBUTIONS)
+    parts = []
+    for step in explained.steps:
+        turn = f"split {step.split} {'right' if step.goes_right else 'left'}"
+        causes = [push for push in step.pushes if push.amount != 0 and (push.amount > 0) == step.goes_right]
+        if causes:
+            turn += f" ({model.preprocessing_.says(causes[0].feature, causes[0].value)})"
+        parts.append(turn)
+    return "; ".join([*parts, f"leaf {explained.leaf}: {explained.predicted}"])
+
+
+@with_options()
 def predict(
     model: options.Model,
     data: options.Data,
@@ -39,31 +133,17 @@ def predict(
     output: Annotated[
         str, output_option("A .csv, .tsv, .parquet or .npz to write, or - for CSV on stdout.", show_default=True)
     ] = "-",
-    proba: Annotated[bool, option("--proba", help="Add a column of probabilities per class.", panel=OUTPUT)] = False,
-    interval: Annotated[
-        float | None,
-        option("--interval", help="For numbers: add where they lie with this probability, such as 0.9.", panel=OUTPUT),
-    ] = None,
-    leaf: Annotated[bool, option("--leaf", help="Add the number of the leaf.", panel=OUTPUT)] = False,
-    explain: Annotated[
-        bool, option("--explain", help="Add the path in words, what pushed the row where.", panel=OUTPUT)
-    ] = False,
+    settings: PredictionOptions,
     id_name: options.Id = None,
-    keep: Annotated[list[str], option(help="Columns of the table to copy: a,b. May be repeated.", panel=OUTPUT)] = [],  # noqa: B006 (typer makes a new list for every call)
-    csv_guard: Annotated[
-        bool,
-        option("--csv-guard", help="In CSV, write ' before text that begins with = + - or @.", panel=OUTPUT),
-    ] = False,
-    missing: options.Missing = [],  # noqa: B006
-    drop: options.Drop = [],  # noqa: B006
-    dialect: Dialect,
+    drop: options.Drop = [],  # noqa: B006 (typer makes a new list for every call)
+    csv: CsvFormat,
     force: options.Force = False,
     jobs: options.Jobs = None,
     as_json: options.Json = False,
 ) -> None:
-    """Predict the class, or the number, of every row, with the preprocessing of training.
+    """Predict every row of a table with the preprocessing of training.
 
-    The table is read and written in pieces, so it may be larger than the memory. (A .npz is read and written whole.)
+    The table is read and written in blocks, so it may be larger than the memory. (A .npz is read and written whole.)
 
     Examples:
       crisptree predict iris.crisp new.csv -o classes.csv
@@ -78,48 +158,26 @@ def predict(
     if as_json and output == "-":
         raise typer.BadParameter("--json needs a file for the predictions: name one with -o.")
     path = None if output == "-" else options.check_output(Path(output), tuple(WRITERS))
-    if csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
+    if settings.csv_guard and path is not None and path.suffix.lower() not in DELIMITERS:
         raise typer.BadParameter(f"--csv-guard is for {' and '.join(DELIMITERS)}; got -o {str(path)!r}.")
-    estimator = load_model(model)
-    if proba and predicts_numbers(estimator):
-        raise typer.BadParameter("--proba is for classes; the model predicts numbers. --interval says where they lie.")
-    if interval is not None and not predicts_numbers(estimator):
-        raise typer.BadParameter("--interval is for numbers; the model predicts classes. --proba says how sure it is.")
-    if interval is not None and not 0 < interval < 1:
-        raise typer.BadParameter(f"--interval must lie between 0 and 1; got {interval}.")
-
-    def predicted(X: npt.NDArray[np.float32]) -> dict[str, Any]:
-        """The columns that the user asked for."""
-        if hasattr(estimator, "forest_"):
-            return by_all_trees(estimator, X, jobs, proba=proba, leaf=leaf, explain=explain, interval=interval)
-        leaves = route_rows(estimator.tree_, X, jobs)
-        answer = _numbers if predicts_numbers(estimator) else _classes
-        columns = answer(estimator, estimator.tree_.leaf_values(leaves, X), proba, interval)
-        if leaf:
-            columns["leaf"] = leaves
-        if explain:
-            from crisptree.cli.path_text import path_text
-
-            columns["path"] = pa.array([path_text(estimator, row, estimator.preprocessing_) for row in X], pa.string())
-        return columns
-
-    empty = predicted(np.zeros((0, estimator.n_features_in_), np.float32))
+    estimator = load_table_model(model)
+    settings.check(estimator)
+    empty = settings.predict(estimator, np.zeros((0, estimator.n_features_in_), np.float32), jobs)
     n_rows = 0
-    with on_disk(data) as file, out.progress() as progress:
-        source = open_like_training(estimator, file, dialect, out)
-        named_by = id_column(estimator, source, id_name)
-        copied = source.columns(keep, "--keep")
-        if named_by is not None:
-            copied = [named_by, *(name for name in copied if name != named_by)]
-        encoder = encoder_of(estimator, source, out, missing=missing, drop=drop, without=copied[: named_by is not None])
+    with stdin_as_file(data) as file, out.progress() as progress:
+        source = open_for_model(estimator, file, csv, out)
+        id_column = find_id_column(estimator, source, id_name)
+        ids = [] if id_column is None else [id_column]
+        copied = [*ids, *(name for name in source.columns(settings.keep, "--keep") if name != id_column)]
+        encoder = make_encoder(estimator, source, out, missing=csv.missing, drop=drop, without=ids)
         if path is not None:
             options.check_free([path], force)
         if taken := sorted(set(copied) & set(empty)):
             raise TableError(f"--keep cannot copy {taken[0]!r}: a column of the output has that name. Rename it.")
-        with _writer(path, csv_guard) as writer:
+        with _open_writer(path, settings.csv_guard) as writer:
             for batch in source.batches({*encoder.names, *copied}):
                 X = encoder.encode(batch, n_rows)
-                writer.write({**{name: batch.column(name) for name in copied}, **predicted(X)})
+                writer.write({**{name: batch.column(name) for name in copied}, **settings.predict(estimator, X, jobs)})
                 n_rows += len(X)
                 progress.update(f"predicting {file.name}", source.fraction_read())
             if not n_rows:
@@ -130,30 +188,10 @@ def predict(
     out.finish({"model": str(model), "data": str(data), "rows": n_rows, "output": output})
 
 
-def _classes(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
-    classes, numbers = model.classes_, model.tree_.meaning.answers(table)
-    columns: dict[str, Any] = {"prediction": pa.array(classes[numbers].tolist(), _type(classes))}
-    if proba:
-        columns |= {f"probability of {label}": table[:, number] for number, label in enumerate(classes.tolist())}
-    return columns
-
-
-def _numbers(model: Any, table: npt.NDArray[np.float64], proba: bool, interval: float | None) -> dict[str, Any]:
-    mean, variance = table.T
-    if interval is None:
-        return {"prediction": mean}
-    reach = NormalDist().inv_cdf(0.5 + interval / 2) * np.sqrt(variance)
-    return {"prediction": mean, "low": mean - reach, "high": mean + reach}
-
-
-def _type(classes: npt.NDArray[Any]) -> pa.DataType | None:
-    return pa.string() if classes.dtype.kind in "OUT" else pa.from_numpy_dtype(classes.dtype)
-
-
 @contextmanager
-def _writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
+def _open_writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
     if path is None:
-        stdout: Any = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+        stdout: Any = _SanitizedTerminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
         yield DelimitedWriter(stdout, guard)
         sys.stdout.buffer.flush()
         return
@@ -163,8 +201,8 @@ def _writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
         writer.close()
 
 
-class _Terminal(io.RawIOBase):
-    """A terminal that is shown what is in a table, and obeys none of it; a pipe or a file gets the table as it is."""
+class _SanitizedTerminal(io.RawIOBase):
+    """Write to a terminal with control characters escaped; pipes and files get the table unchanged."""
 
     def __init__(self, stream: Any) -> None:
         self.stream, self.decoder = stream, codecs.getincrementaldecoder("utf-8")("replace")

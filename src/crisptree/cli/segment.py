@@ -1,4 +1,4 @@
-"""``crisptree segment fit`` and ``crisptree segment predict``: a class or a number for every pixel of images."""
+"""``crisptree segment fit`` and ``crisptree segment predict``: classification or regression of every pixel."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import typer
 
 import crisptree
 from crisptree.cli import options
-from crisptree.cli.options import OUTPUT, TRAINING, option, output_option
+from crisptree.cli.options import OUTPUT, TRAINING, option, output_option, with_options
 from crisptree.cli.output import Output
-from crisptree.cli.parameters import with_parameters
-from crisptree.cli.rows import takes_images
+from crisptree.cli.tables import is_image_model
 from crisptree.cli.training import train
 from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
+from crisptree.encoding.errors import TableError, counted
 from crisptree.estimators.parameters import SegmenterParameters
 from crisptree.persistence.writing import written_whole
-from crisptree.tables.errors import TableError, counted
 
 app = typer.Typer(
     name="segment",
-    help="Train on images whose pixels have classes or numbers, and give others theirs.",
+    help="Train on images with a class or a value per pixel, and predict those of other images.",
     no_args_is_help=True,
 )
 
@@ -31,36 +30,36 @@ Images = Annotated[
     Path, typer.Argument(help="A folder of .png and .tif, or one file of many pages.", show_default=False)
 ]
 
-MOST_CLASSES = 64
-"""Labels of more values than this may be numbers, and the user is asked."""
+MAX_CLASSES_WITHOUT_NOTE = 64
+"""With more different labels the task may be a regression, and a note says so."""
 
 
 @app.command("fit")
-@with_parameters(SegmenterParameters, without=("class_weight",))
+@with_options(SegmenterParameters, without=("class_weight",))
 def fit_images(
     images: Images,
     labels: Annotated[
         Path,
-        typer.Argument(help="The same for the labels: a pixel's value is its class or number.", show_default=False),
+        typer.Argument(help="The same for the labels: the value of a pixel is its target.", show_default=False),
     ],
     output: Annotated[Path, output_option("The model file to write (.crisp).")],
     *,
     parameters: dict[str, Any],
     task: Annotated[
         Literal["auto", "classification", "regression"],
-        typer.Option(help="Learn classes or numbers; auto goes by fractions in the labels.", rich_help_panel=TRAINING),
+        typer.Option(help="auto is a regression if labels have fractions.", rich_help_panel=TRAINING),
     ] = "auto",
-    balanced: Annotated[bool, option("--balanced", help="Weigh all classes alike.", panel=TRAINING)] = False,
+    balanced: Annotated[bool, option("--balanced", help="Give all classes the same weight.", panel=TRAINING)] = False,
     holdout: Annotated[
-        int, typer.Option(min=0, help="How many of the last images to leave out and score.", rich_help_panel=TRAINING)
+        int, typer.Option(min=0, help="How many of the last images to hold out and score.", rich_help_panel=TRAINING)
     ] = 0,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Train a tree that says of every pixel what it belongs to, or a number, from the window around it.
+    """Train a tree that predicts every pixel, its class or a value, from the window around it.
 
-    Images and labels belong together by their names, or by their order where names differ. Labels with fractions, in a
-    .tif, are numbers; whole ones are classes unless --task regression says otherwise.
+    Images and labels are paired by name, or in order where names differ. Labels with fractions, in a .tif, are a
+    regression; whole ones are classes unless --task regression is given.
 
     Examples:
       crisptree segment fit images/ labels/ -o membranes.crisp
@@ -72,76 +71,77 @@ def fit_images(
     options.check_output(output, (".crisp",))
     options.check_free([output], force)
     out = Output(as_json)
-    truths, has_numbers = _read_truths(labels, task, out)
-    pictures, truth = _paired(read_images(images), truths, images, labels)
-    n_kept = len(pictures) - holdout
+    label_images, is_regression = _read_labels(labels, task, out)
+    X, y = _pair(read_images(images), label_images, images, labels)
+    n_kept = len(X) - holdout
     if n_kept < 1:
-        raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(pictures)}.")
-    model = _estimator(has_numbers, parameters, balanced)
+        raise TableError(f"--holdout must leave at least one image to train on; got {holdout} of {len(X)}.")
+    model = _make_model(is_regression, parameters, balanced)
     with out.progress() as progress:
-        seconds = train(model, out, progress, pictures[:n_kept], truth[:n_kept])
+        seconds = train(model, out, progress, X[:n_kept], y[:n_kept])
     model.save(output)
-    scores = {"training": model.score(pictures[:n_kept], truth[:n_kept])}
+    scores = {"training": model.score(X[:n_kept], y[:n_kept])}
     if holdout:
-        scores["held out"] = model.score(pictures[n_kept:], truth[n_kept:])
-    said = " · ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    answers = counted(model.n_outputs_, "number") if has_numbers else f"{len(model.classes_)} classes"
-    out.show(f"{counted(n_kept, 'image')} · {answers} · trained in {seconds:.1f} s")
-    out.show(f"{'R²' if has_numbers else 'pixel accuracy'} (hard): {said}")
+        scores["held out"] = model.score(X[n_kept:], y[n_kept:])
+    texts = " · ".join(f"{name} {score:.4f}" for name, score in scores.items())
+    outputs = counted(model.n_outputs_, "output") if is_regression else f"{len(model.classes_)} classes"
+    out.show(f"{counted(n_kept, 'image')} · {outputs} · trained in {seconds:.1f} s")
+    out.show(f"{'R²' if is_regression else 'pixel accuracy'} (hard): {texts}")
     out.show(f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · {output}")
     document: dict[str, Any] = {"model": str(output), "images": n_kept}
-    if has_numbers:
+    if is_regression:
         document |= {"task": "regression", "outputs": model.n_outputs_, "r2": scores}
     else:
         document |= {"task": "classification", "classes": model.classes_.tolist(), "pixel_accuracy": scores}
     out.finish({**document, "depth": model.get_depth(), "leaves": model.get_n_leaves(), "seconds": seconds})
 
 
-def _read_truths(path: Path, task: str, out: Output) -> tuple[list[NamedImage], bool]:
-    """The label images, and whether they hold numbers; what was recognised is said."""
+def _read_labels(path: Path, task: str, out: Output) -> tuple[list[NamedImage], bool]:
+    """Read the label images, and decide whether they are a regression."""
     if task == "regression":
         return read_images(path), True
-    truths = read_images(path, labels=True, floats=task == "auto")
-    if any(truth.array.dtype.kind == "f" for truth in truths):
-        out.note(f"{path} holds numbers with fractions, so numbers are predicted (--task regression).")
-        return truths, True
-    n_values = len(np.unique(np.concatenate([np.unique(truth.array) for truth in truths])))
-    if task == "auto" and n_values > MOST_CLASSES:
+    label_images = read_images(path, labels=True, floats=task == "auto")
+    if any(label_image.array.dtype.kind == "f" for label_image in label_images):
+        out.note(f"{path} holds numbers with fractions, so this is a regression (--task regression).")
+        return label_images, True
+    n_values = len(np.unique(np.concatenate([np.unique(label_image.array) for label_image in label_images])))
+    if task == "auto" and n_values > MAX_CLASSES_WITHOUT_NOTE:
         out.note(
-            f"{path} has {n_values:,} different values, each of them a class. If they are numbers, say --task "
+            f"{path} has {n_values:,} different values, each of them a class. If they are quantities, use --task "
             "regression."
         )
-    return truths, False
+    return label_images, False
 
 
-def _estimator(has_numbers: bool, parameters: dict[str, Any], balanced: bool) -> Any:
-    if not has_numbers:
+def _make_model(is_regression: bool, parameters: dict[str, Any], balanced: bool) -> Any:
+    if not is_regression:
         return crisptree.CrispSegmenter(class_weight="balanced" if balanced else None, **parameters)
     if balanced:
-        raise typer.BadParameter("--balanced is for classes; the labels are numbers.")
-    ignored = parameters.pop("ignore_label", None)
-    return crisptree.CrispPixelRegressor(ignore_value=ignored, **parameters)
+        raise typer.BadParameter("--balanced is for classification; the labels are a regression.")
+    ignore_value = parameters.pop("ignore_label", None)
+    return crisptree.CrispPixelRegressor(ignore_value=ignore_value, **parameters)
 
 
 @app.command("predict")
 def predict_images(
     model: options.Model,
     images: Images,
-    output: Annotated[Path, output_option("The folder to write to; it is made.")],
+    output: Annotated[Path, output_option("The folder to write to; it is created.")],
     proba: Annotated[
         bool, option("--proba", help="Also NAME.proba.npy, a probability per class.", panel=OUTPUT)
     ] = False,
     std: Annotated[
-        bool, option("--std", help="Of numbers: also NAME.std.tif, the spread of each pixel's leaf.", panel=OUTPUT)
+        bool,
+        option("--std", help="Regression: also NAME.std.tif, the standard deviation.", panel=OUTPUT),
     ] = False,
     leaf: Annotated[bool, option("--leaf", help="Also NAME.leaf.png, a grey per leaf.", panel=OUTPUT)] = False,
     jobs: options.Jobs = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Label every pixel: one .png per image, whose values are the classes, or one .tif of numbers.
+    """Predict every pixel: one .png of classes per image, or one .tif of values.
 
-    Where a pixel has several numbers, they are NAME.npy, (height, width, numbers).
+    Several outputs per pixel are written as NAME.npy, (height, width, outputs).
 
     Examples:
       crisptree segment predict membranes.crisp new/ -o labelled/
@@ -154,39 +154,30 @@ def predict_images(
     if output.exists() and not output.is_dir():
         raise TableError(f"{output} must be a folder; it is a file.")
     estimator: Any = crisptree.load(model)
-    if not takes_images(estimator):
+    if not is_image_model(estimator):
         raise crisptree.ModelFileError(
-            f"{model} must hold a segmenter or a regressor of pixels; it holds a {type(estimator).__name__}. Use "
+            f"{model} must hold a segmenter or a pixel regressor; it holds a {type(estimator).__name__}. Use "
             "crisptree predict for rows of a table."
         )
     estimator.n_jobs = jobs
-    has_numbers = isinstance(estimator, crisptree.CrispPixelRegressor)
-    if proba and has_numbers:
-        raise typer.BadParameter("--proba is for classes; this model predicts numbers. --std gives their spread.")
-    if std and not has_numbers:
-        raise typer.BadParameter("--std is for numbers; this model predicts classes. --proba gives their shares.")
-    answers = _numbers_of(estimator, std) if has_numbers else _classes_of(estimator, proba, out)
-    if leaf:
-        from crisptree.estimators.pixels import leaf_greys
-
-        answers[".leaf.png"] = np.round(255 * leaf_greys(estimator.tree_)).astype(np.uint8)
+    leaf_values = _collect_leaf_values(estimator, proba, std, leaf, out)
     pictures = read_images(images)
-    options.check_free((output / f"{picture.name}{ending}" for picture in pictures for ending in answers), force)
+    options.check_free((output / f"{picture.name}{ending}" for picture in pictures for ending in leaf_values), force)
     output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
     with out.progress() as progress:
-        for place, picture in enumerate(pictures):
-            progress.update(f"labelling {images.name}", place / len(pictures), picture.name)
-            # As a list of one: an RGB image alone would look like many narrow ones to a model of grey images.
+        for index, picture in enumerate(pictures):
+            progress.update(f"predicting {images.name}", index / len(pictures), picture.name)
+            # A list of one: a single RGB array would look like many narrow images to a model of grey images.
             leaves = estimator.apply([picture.array])[0]
-            for ending, table in answers.items():
+            for ending, values in leaf_values.items():
                 name = f"{picture.name}{ending}"
                 with written_whole(output / name) as temporary:
-                    WRITERS[Path(name).suffix](temporary, table[leaves])
+                    WRITERS[Path(name).suffix](temporary, values[leaves])
                 written.append(name)
     out.show(f"{counted(len(pictures), 'image')} → {output}")
     document: dict[str, Any] = {"model": str(model), "images": len(pictures), "output": str(output), "files": written}
-    if not has_numbers:
+    if isinstance(estimator, crisptree.CrispSegmenter):
         classes = map(str, estimator.classes_.tolist())
         document["values"] = dict(zip(classes, _grey_values(estimator.classes_).tolist(), strict=True))
     out.finish(document)
@@ -195,50 +186,55 @@ def predict_images(
 WRITERS: dict[str, Any] = {".png": write_png, ".tif": write_tif, ".npy": np.save}
 
 
-def _classes_of(model: Any, proba: bool, out: Output) -> dict[str, npt.NDArray[Any]]:
-    """What is written of classes, by the ending of its file: a value for every leaf."""
-    values = _grey_values(model.classes_)
-    if not np.array_equal(values, model.classes_):
-        out.note(f"classes are written as 0 … {len(values) - 1}, in the order {model.classes_.tolist()}.")
-    parts = {".png": values[model.tree_.labels()]}
-    if proba:
-        parts[".proba.npy"] = model.tree_.leaf_values().astype(np.float32)
-    return parts
+def _collect_leaf_values(model: Any, proba: bool, std: bool, leaf: bool, out: Output) -> dict[str, npt.NDArray[Any]]:
+    """Return what is written for each leaf, by the ending of its file; .tif holds one output, .npy several."""
+    values = model.tree_.leaf_values()
+    if isinstance(model, crisptree.CrispPixelRegressor):
+        if proba:
+            raise typer.BadParameter("--proba is for classification; the model is a regression. Use --std.")
+        n = model.n_outputs_
+        mean, deviation = values[:, :n].astype(np.float32), np.sqrt(values[:, n:]).astype(np.float32)
+        parts = {".tif": mean[:, 0]} if n == 1 else {".npy": mean}
+        if std:
+            parts |= {".std.tif": deviation[:, 0]} if n == 1 else {".std.npy": deviation}
+    else:
+        if std:
+            raise typer.BadParameter("--std is for regression; the model is a classification. Use --proba.")
+        greys = _grey_values(model.classes_)
+        if not np.array_equal(greys, model.classes_):
+            out.note(f"classes are written as 0 … {len(greys) - 1}, in the order {model.classes_.tolist()}.")
+        parts = {".png": greys[model.tree_.labels()]}
+        if proba:
+            parts[".proba.npy"] = values.astype(np.float32)
+    if leaf:
+        from crisptree.estimators.pixels import leaf_greys
 
-
-def _numbers_of(model: Any, std: bool) -> dict[str, npt.NDArray[Any]]:
-    """The same of numbers: .tif holds one of a pixel, .npy any number of them."""
-    n = model.n_outputs_
-    table = model.tree_.leaf_values()
-    mean, spread = table[:, :n].astype(np.float32), np.sqrt(table[:, n:]).astype(np.float32)
-    parts = {".tif": mean[:, 0]} if n == 1 else {".npy": mean}
-    if std:
-        parts |= {".std.tif": spread[:, 0]} if n == 1 else {".std.npy": spread}
+        parts[".leaf.png"] = np.round(255 * leaf_greys(model.tree_)).astype(np.uint8)
     return parts
 
 
 def _grey_values(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The pixel value of every class: its label where that is a grey of 8 or 16 bits, else its number."""
+    """Return the pixel value of every class: its label if that is a grey of 8 or 16 bits, else its index."""
     fits = classes.dtype.kind in "biu" and classes.min() >= 0 and classes.max() < 2**16
     values = classes.astype(np.int64) if fits else np.arange(len(classes))
     return values.astype(np.uint8 if values.max() < 2**8 else np.uint16)
 
 
-def _paired(
-    pictures: list[NamedImage], truths: list[NamedImage], images: Path, labels: Path
+def _pair(
+    pictures: list[NamedImage], label_images: list[NamedImage], images: Path, labels: Path
 ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
-    """Images and their labels, by name where all names agree, else by order."""
-    if len(pictures) != len(truths):
-        there = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(truths)}"
-        raise TableError(f"there must be as many labels as images; {there}.")
-    by_name = {truth.name: truth for truth in truths}
+    """Pair images and labels by name if all names agree, else in order."""
+    if len(pictures) != len(label_images):
+        counts = f"{images} holds {counted(len(pictures), 'image')} and {labels} {len(label_images)}"
+        raise TableError(f"there must be as many labels as images; {counts}.")
+    by_name = {label_image.name: label_image for label_image in label_images}
     if {picture.name for picture in pictures} == set(by_name):
-        truths = [by_name[picture.name] for picture in pictures]
-    for picture, truth in zip(pictures, truths, strict=True):
-        if picture.array.shape[:2] != truth.array.shape[:2]:
-            size, other = (" × ".join(map(str, image.array.shape[:2])) for image in (picture, truth))
+        label_images = [by_name[picture.name] for picture in pictures]
+    for picture, label_image in zip(pictures, label_images, strict=True):
+        if picture.array.shape[:2] != label_image.array.shape[:2]:
+            size, other = (" × ".join(map(str, image.array.shape[:2])) for image in (picture, label_image))
             raise TableError(
-                f"an image and its labels must be of one size; image {picture.name} is {size}, labels {truth.name} are "
-                f"{other}."
+                f"an image and its labels must have the same size; image {picture.name} is {size}, "
+                f"labels {label_image.name} are {other}."
             )
-    return [picture.array for picture in pictures], [truth.array for truth in truths]
+    return [picture.array for picture in pictures], [label_image.array for label_image in label_images]

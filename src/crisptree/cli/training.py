@@ -1,10 +1,14 @@
-"""The rows that ``crisptree fit`` trains on, and the ones it is judged by."""
+"""Training tables: roles of columns, held-out rows, process groups, encoded rows in memory or on disk, and the fit."""
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,228 +17,368 @@ import numpy.typing as npt
 import typer
 
 import crisptree
-from crisptree.cli.dialect import Dialect
+from crisptree.cli.interrupts import TORCHRUN_VARIABLES
+from crisptree.cli.options import ColumnRoles, CsvFormat
 from crisptree.cli.output import Output
-from crisptree.cli.processes import ALONE, Processes
-from crisptree.cli.spool import Spool
+from crisptree.cli.tables import LabelledRows, read_target
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.preprocessing import Preprocessing, RowEncoder
+from crisptree.encoding.table_files import TableFile
+from crisptree.encoding.target_column import (
+    is_regression_target,
+    parse_class_labels,
+    read_labels,
+    read_numbers,
+    read_weights,
+)
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.holdout import hold_out
+from crisptree.memory import usable_memory
 from crisptree.streams import Batches
-from crisptree.tables.encoding import Encoder
-from crisptree.tables.errors import TableError, listed, meant
-from crisptree.tables.labels import are_numbers, classes_of, numbers_of, read_labels, read_numbers, read_weights
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.source import Source
-from crisptree.tables.survey import Choices, survey
-from crisptree.targets import Gaussians
 
 Rows = npt.NDArray[np.float32]
-Scored = tuple[Rows, npt.NDArray[Any]]
+
+SECONDS_BEFORE_FAILING = 5.0
+"""torchrun ends all processes when one has failed: other ranks wait until rank 0 has printed the error."""
+
+MAX_MEMORY_FRACTION = 0.25
+"""Larger encoded tables go to disk: reading and holding out copy them once."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asks for."""
+class Rank:
+    """The index of this process in its process group, and the number of processes."""
 
-    data: Path
-    target: str | None
-    weights: str | None
-    choices: Choices
-    dialect: Dialect
-    seed: int
-    task: str = "auto"
+    index: int = 0
+    world_size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """True for the rank that prints and writes."""
+        return self.index == 0
+
+    def shard(self, rows: Any) -> Any:
+        """Return the slice of the rows that this process trains on; None stays None."""
+        if rows is None:
+            return None
+        n = len(rows)
+        return rows[n * self.index // self.world_size : n * (self.index + 1) // self.world_size]
+
+    def gather(self, *arrays: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        """Concatenate the arrays of all processes on rank 0; other ranks keep their own."""
+        if self.world_size == 1:
+            return arrays
+        import torch.distributed as dist
+
+        gathered: list[Any] | None = [None] * self.world_size if self.is_first else None
+        dist.gather_object(arrays, gathered, dst=0)
+        return arrays if gathered is None else tuple(np.concatenate(parts) for parts in zip(*gathered, strict=True))
+
+
+SINGLE_PROCESS = Rank()
+
+
+def find_rank() -> Rank | None:
+    """Read rank and world size from the environment; None without torchrun."""
+    if not all(name in os.environ for name in TORCHRUN_VARIABLES):
+        return None
+    return Rank(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
+@contextmanager
+def join_process_group(device: str, data: Path) -> Iterator[Rank]:
+    """Initialise the process group: NCCL between GPUs, else Gloo."""
+    rank = find_rank()
+    if rank is None:
+        yield SINGLE_PROCESS
+        return
+    if str(data) == "-" and rank.world_size > 1:
+        raise typer.BadParameter("several processes cannot read one stdin; name a file.")
+    import torch
+    import torch.distributed as dist
+
+    on_gpus = device.startswith("cuda")
+    if on_gpus:
+        torch.cuda.set_device(_select_gpu(device, torch.cuda.device_count()))
+    dist.init_process_group("nccl" if on_gpus else "gloo")
+    try:
+        yield rank
+    except Exception:
+        if not rank.is_first:
+            time.sleep(SECONDS_BEFORE_FAILING)
+        raise
+    finally:
+        dist.destroy_process_group()
+
+
+def _select_gpu(device: str, n_gpus: int) -> int:
+    """Return the index of the GPU of this process; processes on one machine do not share GPUs."""
+    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    index = device.partition(":")[2]
+    if n_gpus < (1 if index else n_local) or (index and n_local > 1):
+        gpus = f"{n_gpus} GPU{'' if n_gpus == 1 else 's'}" if n_gpus else "no GPU that torch finds"
+        limit = 1 if index else n_gpus
+        fewer = f"start {limit} with --nproc-per-node {limit}, or " if limit and n_gpus else ""
+        raise typer.BadParameter(
+            f"every process needs a GPU of its own for --device {device}; this machine has {gpus}, and {n_local} "
+            f"process{'' if n_local == 1 else 'es'} started. To go on, {fewer}train with --device cpu."
+        )
+    return int(index) if index else int(os.environ.get("LOCAL_RANK", "0"))
+
+
+class DiskCache:
+    """A folder for encoded rows, used ``always`` or only where memory is short.
+
+    Encoded once, a table trains from disk many times as fast as from its text.
+    """
+
+    def __init__(self, folder: Path, *, always: bool) -> None:
+        self.folder, self.always = folder, always
+
+    def is_needed(self, n_rows: int, n_features: int) -> bool:
+        """True if so many rows belong on disk."""
+        return self.always or 4 * n_rows * n_features > MAX_MEMORY_FRACTION * usable_memory()
+
+    def write(self, blocks: Iterable[Rows], held_out: npt.NDArray[np.bool_], n_features: int) -> tuple[Rows, Rows]:
+        """Write encoded rows and map them into memory: those to train on and those held out.  (n, n_features) each"""
+        # A refit writes beside the rows of the fit before it, which may still be mapped.
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        paths = [folder / part for part in ("training", "held-out")]
+        start = 0
+        try:
+            with paths[0].open("wb") as training_file, paths[1].open("wb") as held_out_file:
+                for block in blocks:
+                    mask = held_out[start : start + len(block)]
+                    start += len(block)
+                    block[~mask].tofile(training_file)
+                    block[mask].tofile(held_out_file)
+        except OSError as error:
+            raise TableError(
+                f"the encoded rows must go into a temporary folder, {self.folder.parent}, and cannot: {error}. "
+                "Make room there, or name another one in the environment variable TMPDIR."
+            ) from error
+        training, rest = (_map_rows(path, n_features) for path in paths)
+        return training, rest
+
+
+@contextmanager
+def open_disk_cache(stream: bool | None) -> Iterator[DiskCache | None]:
+    """Create a temporary folder for encoded rows: always used for True, if memory is short for None, none for False."""
+    if stream is False:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="crisptree-rows-", ignore_cleanup_errors=True) as folder:
+        yield DiskCache(Path(folder), always=bool(stream))
+
+
+def _map_rows(path: Path, n_features: int) -> Rows:
+    if not path.stat().st_size:
+        return np.zeros((0, n_features), dtype=np.float32)
+    return np.memmap(path, dtype=np.float32, mode="r").reshape(-1, n_features)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Encoded rows to train on; ``held_out`` rows had no part in anything, the preprocessing included.
+    """Encoded training rows; held-out rows had no part in anything, the preprocessing included.
 
-    Where several processes train, X are the rows of this one, and y and weights those of all.
-    Where y are numbers there are no classes, and rows are scored by their numbers.
+    In a process group, X are the rows of this process, and y and weights those of all. Regression has no ``classes``.
     """
 
     preprocessing: Preprocessing
     X: Rows
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64] | None
-    classes: npt.NDArray[Any]
-    held_out: Scored | None
+    classes: npt.NDArray[Any] | None
+    held_out: LabelledRows | None
     image_shape: tuple[int, ...] | None
-    has_numbers: bool = False
     on_disk: bool = False
 
     @property
-    def truth(self) -> npt.NDArray[Any]:
-        """Class numbers of the training rows, or their numbers."""
-        return self.y if self.has_numbers else np.searchsorted(self.classes, self.y)
+    def is_regression(self) -> bool:
+        """True if the target holds numbers."""
+        return self.classes is None
 
-    def labels(self, truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What class numbers mean; numbers mean themselves."""
-        return truth if self.has_numbers else self.classes[truth]
+    def encode_labels(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the class indices of labels; values in regression stay as they are."""
+        return y if self.classes is None else np.searchsorted(self.classes, y)
+
+    def decode_labels(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the labels of class indices; values in regression stay as they are."""
+        return y if self.classes is None else self.classes[y]
+
+    def make_model(self, parameters: dict[str, Any], *, trees: str | None = None, paper: bool = False) -> Any:
+        """Make an unfitted tree, or a forest of so many ``trees``, for the task of this table."""
+        parameters = {"image_shape": self.image_shape, **parameters}
+        if self.classes is not None:
+            parameters["class_weight"] = parse_class_weight(parameters.get("class_weight"), self.y)
+        elif "class_weight" in parameters:
+            raise typer.BadParameter(
+                "--class-weight is for classification; the target holds numbers. --weights names sample weights."
+            )
+        if trees:
+            forest = crisptree.CrispForestRegressor if self.is_regression else crisptree.CrispForestClassifier
+            return forest(n_estimators=int(trees) if trees.isdecimal() else trees, **parameters)
+        tree: Any = crisptree.CrispTreeRegressor if self.is_regression else crisptree.CrispTreeClassifier
+        return tree.paper(**parameters) if paper else tree(**parameters)
+
+    def fit(
+        self, model: Any, out: Output, progress: ProgressDisplay, rank: Rank = SINGLE_PROCESS, **more: Any
+    ) -> float:
+        """Fit a model to this process's shard of the rows and attach the preprocessing; return the seconds it took."""
+        model.__dict__["preprocessing_"] = self.preprocessing  # which features belong together
+        rows = (self.X, rank.shard(self.y), rank.shard(self.weight))
+        seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if self.on_disk else rows), **more)
+        model.__dict__["preprocessing_"] = self.preprocessing  # fit discards attributes that it does not learn
+        return seconds
+
+    def read_validation(self, path: Path, source: TrainingSource, out: Output) -> LabelledRows:
+        """Read another table with the preprocessing of this one."""
+        columns, csv = self.preprocessing.columns, source.csv
+        other = csv.open(path, len(columns))
+        target = other.target if other.matrix and source.requested_target is None else self.preprocessing.target
+        if target is None:
+            raise TableError(f"{path} must hold the target of its rows; it has none.")
+        labels, y = read_target(other, other.column(target, "--target"), csv.missing, self.classes)
+        if not len(y) or (not self.is_regression and y.min() < 0):
+            found = (len(y) and listed(dict.fromkeys(labels[y < 0]), 5)) or "no rows"
+            raise TableError(f"{path} must hold rows of the training classes; it has {found}. Leave such rows out.")
+        encoder = RowEncoder(self.preprocessing, other, without=[target, *other.columns(source.choices.drop, "--drop")])
+        X = encoder.encode_all()
+        out.note_all(encoder.notes())
+        return LabelledRows(X, y)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table whose classes are known, and whose rows are encoded when it is known which of them are held out."""
+    """A table whose target has been read; its rows are encoded once the held-out rows are chosen."""
 
-    source: Source
-    target: str
-    without: set[str]
-    choices: Choices
+    source: TrainingSource
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64] | None
-    has_numbers: bool = False
+    is_regression: bool
 
-    def part(
+    def encode(
         self,
-        held: npt.NDArray[np.bool_],
+        held_out: npt.NDArray[np.bool_],
         out: Output,
         progress: ProgressDisplay,
-        spool: Spool | None = None,
-        crew: Processes = ALONE,
+        cache: DiskCache | None = None,
+        rank: Rank = SINGLE_PROCESS,
     ) -> TrainingTable:
-        """What the columns of the other rows hold, then all rows, encoded by that; on disk where a spool takes them.
+        """Profile the columns of the training rows and encode all rows, on disk where a cache takes them.
 
-        Of several processes each keeps its own rows, and the first one those that are held out.
+        Each process of a group keeps its shard, and rank 0 also the held-out rows.
         """
+        source, without = self.source.source, self.source.without
 
-        def read() -> None:
-            progress.update(f"reading {self.source.path.name}", self.source.fraction_read())
+        def show_reading() -> None:
+            progress.update(f"reading {source.path.name}", source.fraction_read())
 
-        kept = ~held
-        rows = kept if held.any() else None
-        features = self.source.features(self.without)
-        preprocessing, notes = survey(
-            self.source,
-            features,
-            self.choices,
-            target=self.target,
-            rows=rows,
+        training = ~held_out
+        preprocessing, notes = profile_table(
+            source,
+            source.features(without),
+            self.source.choices,
+            target=self.source.target,
+            rows=training if held_out.any() else None,
             weights=self.weight,
-            on_batch=read,
+            on_batch=show_reading,
         )
         out.note_all(notes)
-        encoder = Encoder(preprocessing, self.source, without=self.without)
-        width = preprocessing.n_features
-        on_disk = spool is not None and spool.is_for(len(self.y), width)
-        if spool is not None and on_disk:
-            if not spool.always:
+        encoder, width = RowEncoder(preprocessing, source, without=without), preprocessing.n_features
+        on_disk = cache is not None and cache.is_needed(len(self.y), width)
+        if cache is not None and on_disk:
+            if not cache.always:
                 size = f"{4 * len(self.y) * width / 1e9:.1f} GB"
                 out.note(f"the encoded rows take {size}: they stay on disk and train in batches (--stream).")
-            X, out_of_it = spool.written(encoder.blocks(read), held, width)
+            X, X_held_out = cache.write(encoder.encode_batches(show_reading), held_out, width)
         else:
-            own = np.zeros_like(held)
-            own[crew.part(np.flatnonzero(kept))] = True
-            wanted = own | held if crew.is_first else own
-            rows_there = encoder.rows(read, None if wanted.all() else wanted)
-            X, out_of_it = rows_there, rows_there[:0]
+            own = np.zeros_like(held_out)
+            own[rank.shard(np.flatnonzero(training))] = True
+            wanted = own | held_out if rank.is_first else own
+            X = rows = encoder.encode_all(show_reading, None if wanted.all() else wanted)
+            X_held_out = rows[:0]
             if not np.array_equal(wanted, own):
-                X, out_of_it = rows_there[own[wanted]], rows_there[held[wanted]]
+                X, X_held_out = rows[own[wanted]], rows[held_out[wanted]]
         out.note_all(encoder.notes())
-        classes = np.zeros(0) if self.has_numbers else np.unique(self.y[kept])
-        weight = None if self.weight is None else self.weight[kept]
+        classes = None if self.is_regression else np.unique(self.y[training])
         scored = None
-        if held.any() and crew.is_first:
-            truth = self.y[held] if self.has_numbers else np.searchsorted(classes, self.y[held])
-            scored = (out_of_it, truth)
-        shape = self.source.image_shape
-        return TrainingTable(preprocessing, X, self.y[kept], weight, classes, scored, shape, self.has_numbers, on_disk)
+        if held_out.any() and rank.is_first:
+            y = self.y[held_out]
+            scored = LabelledRows(X_held_out, y if classes is None else np.searchsorted(classes, y))
+        weight = None if self.weight is None else self.weight[training]
+        return TrainingTable(
+            preprocessing, X, self.y[training], weight, classes, scored, source.image_shape, on_disk=on_disk
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """What the user says about the columns, held to the table that is there."""
+class TrainingSource:
+    """An open training table, whose columns have one role each."""
 
-    source: Source
+    source: TableFile
+    csv: CsvFormat
     target: str
+    requested_target: str | None
     weights: str | None
-    choices: Choices
     task: str
+    choices: ColumnOptions
 
     @property
     def without(self) -> set[str]:
-        """Those that are no features."""
+        """The columns that are not features."""
         others = {self.target, self.weights, self.choices.id, *self.choices.drop}
         return {name for name in others if name is not None}
 
+    def read(self, progress: ProgressDisplay, out: Output) -> LabelledTable:
+        """Read the target and the weights of all rows."""
+        source, target, missing = self.source, self.target, self.csv.missing
+        progress.update(f"reading {source.path.name}", source.fraction_read())
+        labels = read_labels(source, target, missing)
+        is_regression = self.task == "regression" or (self.task == "auto" and is_regression_target(labels))
+        y = read_numbers(source, target, missing) if is_regression else parse_class_labels(labels, source.path, target)
+        if not len(y):
+            raise TableError(f"{source.path} must have rows; it has none.")
+        weight = None if self.weights is None else read_weights(source, self.weights, missing)
+        if is_regression and self.task == "auto":
+            out.note(f"the target {target!r} holds numbers, so this is a regression (--task regression).")
+        return LabelledTable(self, y, weight, is_regression)
 
-def check_columns(request: Request) -> Columns:
-    """The columns that a request names, each of them for one thing; nothing but the head of the table is read."""
-    source = request.dialect.open(request.data)
-    name = request.target or source.target or ("y" if source.matrix else None)
+
+def open_training_table(
+    path: Path, columns: ColumnRoles, csv: CsvFormat, *, id: str | None = None, keep_constant: bool = False
+) -> TrainingSource:
+    """Open a table and check that the flags name columns of it, each for one role; only its head is read."""
+    source = csv.open(path)
+    name = columns.target or source.target or ("y" if source.matrix else None)
     if name is None:
-        raise typer.BadParameter(f"name the column to learn with --target; {source.path} has {listed(source.names)}.")
+        raise typer.BadParameter(f"name the target column with --target; {source.path} has {listed(source.names)}.")
     target = source.column(name, "--target")
-    choices = _checked(source, request.choices)
-    weights = None if request.weights is None else source.column(request.weights, "--weights")
-    uses = [("--target", target), ("--weights", weights), ("--id", choices.id)]
-    for flag in ("drop", "categorical", "numeric"):
-        uses += [(f"--{flag}", name) for name in getattr(choices, flag)]
-    taken: dict[str, str] = {}
-    for flag, name in uses:
-        if name is None:
-            continue
-        if taken.setdefault(name, flag) != flag:
-            raise typer.BadParameter(f"{flag} {name} is also what {taken[name]} names; a column can be one of them.")
-    return Columns(source, target, weights, choices, request.task)
-
-
-def read_training(columns: Columns, progress: ProgressDisplay) -> LabelledTable:
-    """The classes or numbers and the weights of all rows."""
-    source, target, missing = columns.source, columns.target, columns.choices.missing
-    progress.update(f"reading {source.path.name}", source.fraction_read())
-    labels = read_labels(source, target, missing)
-    has_numbers = columns.task == "regression" or (columns.task == "auto" and are_numbers(labels))
-    y = read_numbers(source, target, missing) if has_numbers else classes_of(labels, source.path, target)
-    if not len(y):
-        raise TableError(f"{source.path} must have rows; it has none.")
-    weight = None if columns.weights is None else read_weights(source, columns.weights, missing)
-    return LabelledTable(source, target, columns.without, columns.choices, y, weight, has_numbers)
-
-
-def says_task(rows: LabelledTable) -> list[str]:
-    """What was recognised, where that is not classes."""
-    if not rows.has_numbers:
-        return []
-    return [f"the target {rows.target!r} holds numbers, so numbers are predicted (--task regression)."]
-
-
-def read_validation(path: Path, table: TrainingTable, request: Request, out: Output) -> Scored:
-    """The rows of another table, encoded alike, and their class numbers."""
-    columns = table.preprocessing.columns
-    source = request.dialect.open(path, len(columns))
-    target = source.target if source.matrix and request.target is None else table.preprocessing.target
-    if target is None:
-        raise TableError(f"{path} must hold the classes of its rows; it has none.")
-    name = source.column(target, "--target")
-    if table.has_numbers:
-        truth: npt.NDArray[Any] = read_numbers(source, name, request.choices.missing)
-        labels = truth
-    else:
-        labels = read_labels(source, name, request.choices.missing)
-        truth = numbers_of(labels, table.classes)
-    if not len(truth) or (not table.has_numbers and truth.min() < 0):
-        unknown = (len(truth) and listed(dict.fromkeys(labels[truth < 0]), 5)) or "no rows"
-        raise TableError(f"{path} must hold rows of the training's classes; it has {unknown}. Leave such rows out.")
-    encoder = Encoder(table.preprocessing, source, without=[target, *source.columns(request.choices.drop, "--drop")])
-    X = encoder.rows()
-    out.note_all(encoder.notes())
-    return X, truth
-
-
-def train_on(
-    table: TrainingTable, model: Any, out: Output, progress: ProgressDisplay, crew: Processes = ALONE, **more: Any
-) -> float:
-    """Fit a model on this process's part of the rows, which keeps how they were made; the seconds that it took."""
-    model.__dict__["preprocessing_"] = table.preprocessing  # which features belong together
-    rows = (table.X, crew.part(table.y), crew.part(table.weight))
-    seconds = train(model, out, progress, *((Batches.from_arrays(*rows),) if table.on_disk else rows), **more)
-    model.__dict__["preprocessing_"] = table.preprocessing  # a fit forgets what it does not learn
-    return seconds
+    named: dict[str, list[str]] = {flag: getattr(columns, flag) for flag in ("drop", "categorical", "numeric")}
+    for flag, value in {**named, "id": id}.items():
+        if value and source.matrix:
+            raise typer.BadParameter(f"--{flag} is for tables with named columns; those of {source.path} have none.")
+    named = {flag: source.columns(names, f"--{flag}") for flag, names in named.items()}
+    id = None if id is None else source.column(id, "--id")
+    weights = None if columns.weights is None else source.column(columns.weights, "--weights")
+    roles: dict[str, str] = {}
+    by_flag: dict[str, list[Any]] = {"target": [target], "weights": [weights], "id": [id], **named}
+    for flag, names in by_flag.items():
+        for name in names:
+            if name is not None and roles.setdefault(name, flag) != flag:
+                raise typer.BadParameter(f"--{flag} {name} is also what --{roles[name]} names; a column has one role.")
+    choices = ColumnOptions(
+        **named,
+        missing=csv.missing,
+        max_categories=columns.max_categories,
+        id=id,
+        keep_constant=keep_constant or bool(source.matrix),
+    )
+    return TrainingSource(source, csv, target, columns.target, weights, columns.task, choices)
 
 
 def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more: Any) -> float:
-    """Fit a model and show how far it is; the seconds that it took."""
+    """Fit a model with a progress display; return the seconds it took."""
     started = time.monotonic()
     progress.update("training", None)
     model.callbacks = [progress.show_epoch]
@@ -244,59 +388,23 @@ def train(model: Any, out: Output, progress: ProgressDisplay, *rows: Any, **more
     return time.monotonic() - started
 
 
-def estimator_of(table: TrainingTable, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The estimator for a table, and its parameters, with the weights of classes as it takes them."""
-    chosen = {"image_shape": table.image_shape, **parameters}
-    if not table.has_numbers:
-        chosen["class_weight"] = class_weights(parameters.get("class_weight"), table.y)
-        return crisptree.CrispTreeClassifier, chosen
-    if "class_weight" in parameters:
-        raise typer.BadParameter(
-            "--class-weight is for classes; the target holds numbers. --weights names row weights."
-        )
-    return crisptree.CrispTreeRegressor, chosen
-
-
-def class_weights(given: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, float] | str | None:
-    """What ``class_weight`` of the estimator takes."""
-    if not given:
+def parse_class_weight(entries: list[str] | None, y: npt.NDArray[Any]) -> dict[Any, float] | str | None:
+    """Convert the entries CLASS=WEIGHT of the flag to the estimator's ``class_weight``."""
+    if not entries:
         return None
-    if given == ["balanced"]:
+    if entries == ["balanced"]:
         return "balanced"
-    known = {str(label): label for label in np.unique(y).tolist()}
-    result = {}
-    for entry in given:
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    weights = {}
+    for entry in entries:
         label, _, weight = entry.rpartition("=")
         if not re.fullmatch(r"\d+\.?\d*|\.\d+", weight) or not label:
             raise typer.BadParameter(
                 f"--class-weight must be balanced or CLASS=WEIGHT, such as yes=2.5; got {entry!r}."
             )
-        if label not in known:
-            there = f"the classes are {listed(known)}.{meant(label, known)}"
-            raise typer.BadParameter(f"--class-weight names the class {label!r}; {there}")
-        result[known[label]] = float(weight)
-    return result
-
-
-def held_rows(y: npt.NDArray[Any], share: float, seed: int, *, has_numbers: bool = False) -> npt.NDArray[np.bool_]:
-    """Which rows to put aside; never all of a class.  (n,)"""
-    held = np.zeros(len(y), dtype=bool)
-    if share:
-        strata = Gaussians(2).strata(y[:, None]) if has_numbers else y
-        held[hold_out(strata, share, seed, keep_classes=not has_numbers)[1]] = True
-        if not held.any():
-            raise TableError(f"--holdout {share:g} must hold out at least one row; of {len(y)} rows it holds out none.")
-    return held
-
-
-def _checked(source: Source, choices: Choices) -> Choices:
-    """What the user says about the columns, each of them by its own name."""
-    named: dict[str, Any] = {}
-    for name in ("drop", "categorical", "numeric", "id"):
-        given = getattr(choices, name)
-        if given and source.matrix:
-            raise typer.BadParameter(f"--{name} is for tables with named columns; those of {source.path} have none.")
-        named[name] = source.columns(given or [], f"--{name}") if name != "id" else given
-    if choices.id is not None:
-        named["id"] = source.column(choices.id, "--id")
-    return replace(choices, **named, keep_constant=choices.keep_constant or bool(source.matrix))
+        if label not in labels:
+            raise typer.BadParameter(
+                f"--class-weight names the class {label!r}; the classes are {listed(labels)}.{meant(label, labels)}"
+            )
+        weights[labels[label]] = float(weight)
+    return weights

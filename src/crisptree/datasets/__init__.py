@@ -7,14 +7,18 @@
 
 from collections.abc import Callable
 
-from crisptree.datasets.churn import make_churn
-from crisptree.datasets.connect4 import load_connect4
+from crisptree.datasets.catalog import DataFormatError, DataNotFoundError
 from crisptree.datasets.dataset import Dataset
-from crisptree.datasets.digits import load_digits
-from crisptree.datasets.errors import DataFormatError, DataNotFoundError
-from crisptree.datasets.isbi import load_isbi
-from crisptree.datasets.libsvm import load_protein, load_sensit
-from crisptree.datasets.mnist import load_fashion_mnist, load_mnist
+from crisptree.datasets.loaders import (
+    load_connect4,
+    load_digits,
+    load_fashion_mnist,
+    load_isbi,
+    load_mnist,
+    load_protein,
+    load_sensit,
+)
+from crisptree.datasets.synthetic import make_churn
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": load_digits,

@@ -1,20 +1,35 @@
-"""What is published: for each data set its files, their sizes and checksums, and how many rows they hold.
+"""The catalog of published data sets: their files, sizes, checksums and rows, and where they are on this machine.
 
 Nothing here is guessed. A size or checksum that is not established is None, and users are told so.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crisptree.files import StrPath
+
+VARIABLE = "CRISPTREE_DATA"
+"""The environment variable that names the user's folder of data."""
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data set is in none of the folders where it is searched for."""
+
+
+class DataFormatError(ValueError):
+    """A file exists but is damaged, or holds other data than its name says."""
+
 
 @dataclass(frozen=True)
 class Checksum:
-    """A digest, and whether it was confirmed by more than one listing; an MD5, which can be forged, never is."""
+    """A digest, and whether more than one listing confirms it; an MD5, which can be forged, never is."""
 
     algorithm: str
     digest: str
@@ -52,7 +67,7 @@ class PublishedFile:
 
 
 Form = tuple[tuple[str, ...], ...]
-"""One way in which data lies on disk: for each file that is needed, the names it may have (a folder's end in /)."""
+"""One form of the data on disk: for each required file, the names it may have (those of folders end in /)."""
 
 
 @dataclass(frozen=True)
@@ -68,27 +83,110 @@ class Publication:
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def _checksum(facts: dict[str, Any]) -> Checksum | None:
+def _parse_checksum(facts: dict[str, Any]) -> Checksum | None:
     if "sha256" in facts:
         return Checksum("sha256", facts["sha256"])
     return Checksum("md5", facts["md5"], confirmed=False) if "md5" in facts else None
 
 
-def _file(name: str, folder: str, facts: dict[str, Any]) -> PublishedFile:
+def _parse_file(name: str, folder: str, facts: dict[str, Any]) -> PublishedFile:
     inside = facts.get("content")
     content = Content(inside["member"], inside["size"], Checksum("sha256", inside["sha256"])) if inside else None
-    return PublishedFile(name, f"{folder}/{name}", facts.get("size"), _checksum(facts), content)
+    return PublishedFile(name, f"{folder}/{name}", facts.get("size"), _parse_checksum(facts), content)
 
 
-def _publication(name: str, title: str, page: str, rows: dict[str, int], **more: Any) -> Publication:
-    files = tuple(_file(file, more["folder"], facts) for file, facts in more.get("files", {}).items())
+def _parse_publication(name: str, title: str, page: str, rows: dict[str, int], **more: Any) -> Publication:
+    files = tuple(_parse_file(file, more["folder"], facts) for file, facts in more.get("files", {}).items())
     forms = {form: tuple(map(tuple, needed)) for form, needed in more.get("forms", {}).items()}
     counts = {part: tuple(counts) for part, counts in more.get("class_counts", {}).items()}
     return Publication(name, title, page, files, forms, rows, counts)
 
 
 CATALOG: dict[str, Publication] = {
-    name: _publication(name, **entry)
+    name: _parse_publication(name, **entry)
     for name, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 """The data sets by the name that loaders and commands give them; ``catalog.toml`` lists what is published."""
+
+
+@dataclass(frozen=True)
+class LocatedFiles:
+    """A data set on disk: its form, and the path of each file of that form."""
+
+    form: str
+    paths: tuple[Path, ...]
+
+
+def get_cache_folder() -> Path:
+    """Return the folder of this package in the user's cache."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "crisptree"
+
+
+def get_homes(data_home: StrPath | None = None) -> list[Path]:
+    """Return the folders of data in search order: ``data_home`` alone if given, else $CRISPTREE_DATA, the cache.
+
+    Examples
+    --------
+    >>> [home.name for home in get_homes("my/data")]
+    ['data']
+    """
+    if data_home is not None:
+        return [Path(data_home).expanduser()]
+    variable = os.environ.get(VARIABLE)
+    return [Path(variable).expanduser(), get_cache_folder()] if variable else [get_cache_folder()]
+
+
+def get_folders(name: str, data_home: StrPath | None = None) -> list[Path]:
+    """Return the folders that may hold the files of ``name``: in each home its own folder, then the home itself."""
+    return [folder for home in get_homes(data_home) for folder in (home / name, home)]
+
+
+def find(name: str, data_home: StrPath | None = None) -> LocatedFiles | None:
+    """Return the first complete form of the data set, or None."""
+    for folder in get_folders(name, data_home):
+        for form, files in CATALOG[name].forms.items():
+            paths = tuple(path for names in files if (path := _find_file(folder, names)))
+            if len(paths) == len(files):
+                return LocatedFiles(form, paths)
+    return None
+
+
+def locate(name: str, data_home: StrPath | None = None) -> LocatedFiles:
+    """Return the first complete form of the data set, or raise DataNotFoundError with what helps to get it."""
+    found = find(name, data_home)
+    if found is None:
+        raise DataNotFoundError(_not_found_message(CATALOG[name], data_home))
+    return found
+
+
+def _find_file(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        path = folder / name
+        if path.is_dir() if name.endswith("/") else path.is_file():
+            return path
+    return None
+
+
+def _not_found_message(publication: Publication, data_home: StrPath | None) -> str:
+    name, places = publication.name, get_folders(publication.name, data_home)
+    lines = [f"{name}: its files are not there. The publisher's files are"]
+    lines += [f"  {file}" for file in publication.files]
+    lines += ["In one of these folders there must be all files of a line, each under one of its names:"]
+    lines += ["  " + ", ".join(" or ".join(names) for names in form) for form in publication.forms.values()]
+    lines += ["It was looked for in"]
+    lines += [f"  {place}{'' if place.is_dir() else ' (no such folder)'}" for place in places]
+    wanted = [names for form in publication.forms.values() for names in form]
+    there = {str(path) for place in places for names in wanted if (path := _find_file(place, names))}
+    if there:
+        lines += ["Only these are there:", *(f"  {path}" for path in sorted(there))]
+    lines += [
+        f"Download with `crisptree data fetch {name}`, or from {publication.page}; or name the folder that has them "
+        f"with data_home=… or the environment variable {VARIABLE}."
+    ]
+    return "\n".join(lines)

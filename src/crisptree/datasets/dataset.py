@@ -1,4 +1,4 @@
-"""What every loader returns, and that it holds what its name says: nothing else is loaded under a published name."""
+"""The result of every loader, checked against the catalog: nothing else is loaded under a published name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.datasets.catalog import CATALOG
-from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.catalog import CATALOG, DataFormatError
 from crisptree.holdout import hold_out
 
-HELD_OUT = 0.2
-"""The share of rows that a split puts aside: for testing, and of the rest for validation."""
+HOLDOUT_FRACTION = 0.2
+"""Fraction of the rows for testing, and of the rest for validation."""
 
 Rows = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 """Features and labels."""
@@ -48,7 +47,7 @@ class Dataset:
     image_shape: tuple[int, ...] | None = None
 
     def all_but_test(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """The rows of training and validation together: what a final model is trained on.
+        """Return the rows of training and validation together: what a final model is trained on.
 
         Examples
         --------
@@ -60,17 +59,17 @@ class Dataset:
         return np.concatenate([self.X_train, self.X_valid]), np.concatenate([self.y_train, self.y_valid])
 
 
-def in_parts(
+def split_parts(
     name: str, published: dict[str, Rows], class_names: tuple[str, ...], row_shape: tuple[int, ...], seed: int = 0
 ) -> Dataset:
-    """The published parts, checked. Rows without a test part give 20 % for it, then those without a validation part."""
+    """Check the published parts, and split off 20 % where there is no test part, then no validation part."""
     for part, rows in published.items():
-        _check(name, part, *rows, len(class_names), row_shape)
+        _check_part(name, part, *rows, len(class_names), row_shape)
     parts = dict(published)
     if "all" in parts:
-        parts["train"], parts["test"] = _divided(parts["all"], seed)
+        parts["train"], parts["test"] = _split(parts["all"], seed)
     if "valid" not in parts:
-        parts["train"], parts["valid"] = _divided(parts["train"], seed)
+        parts["train"], parts["valid"] = _split(parts["train"], seed)
     train, valid, test = (
         (X.reshape(len(X), -1).astype(np.float32, copy=False), y.astype(np.int64, copy=False))
         for X, y in (parts["train"], parts["valid"], parts["test"])
@@ -80,7 +79,7 @@ def in_parts(
 
 
 def check_content(name: str, data: bytes, path: Path) -> None:
-    """Raise unless what was in an archive is what was published, where that is known."""
+    """Raise unless the content of an archive has the published checksum, where one is known."""
     for content in (file.content for file in CATALOG[name].files if file.content):
         actual = hashlib.new(content.checksum.algorithm, data).hexdigest()
         if actual != content.checksum.digest:
@@ -89,20 +88,20 @@ def check_content(name: str, data: bytes, path: Path) -> None:
             )
 
 
-def _divided(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+def _split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     X, y = rows
     # Rounded up, as it was when results were published.
-    kept, held = hold_out(y, math.ceil(HELD_OUT * len(y)), seed)
+    kept, held = hold_out(y, math.ceil(HOLDOUT_FRACTION * len(y)), seed)
     return (X[kept], y[kept]), (X[held], y[held])
 
 
-def _check(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tuple[int, ...]) -> None:
+def _check_part(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tuple[int, ...]) -> None:
     """Raise unless labels and rows are as many as were published, and of each class as many where that is known."""
     publication = CATALOG[name]
     if y.ndim != 1 or not np.isin(y, np.arange(n_classes)).all():
         raise DataFormatError(
             f"{name} must have one of {n_classes} classes per row; the {part} part has the labels "
-            f"{_shortened(np.unique(y))} in an array of shape {y.shape}."
+            f"{_shorten(np.unique(y))} in an array of shape {y.shape}."
         )
     rows = publication.rows[part]
     if len(y) != rows:
@@ -114,8 +113,8 @@ def _check(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tupl
     counts = tuple(np.bincount(y.astype(np.int64), minlength=n_classes).tolist())
     if expected is not None and counts != expected:
         raise DataFormatError(
-            f"the classes in the {part} part of {name} have {_shortened(expected)} rows; in these files they have "
-            f"{_shortened(counts)}. They are other data: MNIST and Fashion-MNIST, for example, have files of the same "
+            f"the classes in the {part} part of {name} have {_shorten(expected)} rows; in these files they have "
+            f"{_shorten(counts)}. They are other data: MNIST and Fashion-MNIST, for example, have files of the same "
             f"names, so keep each in a folder of its own ({name}/)."
         )
     if X.shape != (len(y), *row_shape):
@@ -124,6 +123,6 @@ def _check(name: str, part: str, X: Any, y: Any, n_classes: int, row_shape: tupl
         )
 
 
-def _shortened(values: Any) -> str:
+def _shorten(values: Any) -> str:
     values = np.asarray(values).tolist()
     return ", ".join(map(str, values[:10])) + (", …" if len(values) > 10 else "")

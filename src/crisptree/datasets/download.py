@@ -1,22 +1,22 @@
-"""Fetching a published file: whole and checked, or not at all. Loaders never come here; `crisptree data fetch` does.
+"""Download of published files with pooch: whole and checked, or not at all. Only `crisptree data fetch` does this.
 
-What a server sends is written down and hashed, never unpacked. It has a largest size and a time by which it must be
-here, and what the server says of itself is shown without its control characters.
+What a server sends is written and hashed, never unpacked. It has a maximum size and a deadline, and what the server
+says of itself is shown without its control characters.
 """
 
 from __future__ import annotations
 
 import hashlib
-import http.client
-import queue
+import os
+import shutil
 import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from crisptree import limits
 from crisptree.datasets.catalog import Checksum, PublishedFile
@@ -25,14 +25,12 @@ from crisptree.persistence.writing import written_whole
 from crisptree.sanitization import sanitize
 
 TIMEOUT = 30.0
-"""Seconds without a byte before the server counts as silent."""
+"""Seconds without a byte after which the connection is closed."""
 
-PIECE = 1 << 16
-WAITING = 16
-"""Pieces that may wait to be written."""
+CHUNK_BYTES = 1 << 16
 
 OnBytes = Callable[[int, int | None], None]
-"""Receives the bytes so far and, where known, the bytes in all."""
+"""Called with the bytes so far and, where known, the total."""
 
 
 class DownloadError(Exception):
@@ -41,7 +39,7 @@ class DownloadError(Exception):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was fetched, or was there already. Its ``proof`` is "sha256", "md5" where only a hint agrees, or "none"."""
+    """A downloaded or existing file. Its ``proof`` is "sha256", "md5" where only a hint agrees, or "none"."""
 
     path: Path
     sha256: str
@@ -50,7 +48,7 @@ class Receipt:
 
     @property
     def verified(self) -> bool:
-        """Whether a checksum that counts is known and agrees."""
+        """Return True if a confirmed checksum agrees."""
         return self.proof == "sha256"
 
 
@@ -63,17 +61,17 @@ def fetch(
     replace: bool = False,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> Receipt:
-    """Bring one file into ``folder``, which is made if need be; ``on_bytes`` is told after every piece how far it is.
+    """Download one file into ``folder``, which is created if need be; ``on_bytes`` reports progress, in any thread.
 
-    ``url`` is another address than the publisher's, whose checksum stays the one that counts. ``unverified`` keeps a
-    file whose checksum is not known, or differs from an MD5, which is but a hint; an archive of known content is kept,
-    for that content is checked where it is read. ``replace`` fetches even if the file is there. A DownloadError says
-    what to do, and nothing half-written is left behind, on an interrupt neither.
+    ``url`` is another address than the publisher's, whose checksum still holds. ``unverified`` keeps a file whose
+    checksum is not known, or differs from an MD5, which is but a hint; an archive of known content is kept, for that
+    content is checked when it is read. ``replace`` downloads even if the file exists. A DownloadError says what to do,
+    and no partial file is left behind, not even by an interrupt.
     """
     path = folder / file.name
     if path.exists() and not replace:
         try:
-            return _receipt(file, path, path, unverified, fresh=False)
+            return _make_receipt(file, path, path, unverified, fresh=False)
         except DownloadError as error:
             raise DownloadError(f"{path} is there already, but {error} Say `replace=True` to fetch it again.") from None
     if file.checksum is None and file.content is None and not unverified:
@@ -85,131 +83,147 @@ def fetch(
         folder.mkdir(parents=True, exist_ok=True)
         with written_whole(path) as part:
             with part.open("wb") as target:
-                _copy(file, url or file.url, target, on_bytes)
-            return _receipt(file, path, part, unverified, fresh=True)
+                _download(Sink(file, url or file.url, target, on_bytes), folder)
+            return _make_receipt(file, path, part, unverified, fresh=True)
     except OSError as error:
         raise DownloadError(f"cannot write {path}: {error.strerror or error}.") from error
 
 
-def _receipt(file: PublishedFile, path: Path, here: Path, unverified: bool, *, fresh: bool) -> Receipt:
-    """For a file that lies ``here`` now and will be ``path``."""
-    proof = _proof(file, here, unverified)
-    return Receipt(path, digest(here, "sha256"), proof, fresh)
+def _make_receipt(file: PublishedFile, path: Path, here: Path, unverified: bool, *, fresh: bool) -> Receipt:
+    """Verify a file that is ``here`` now and will be ``path``."""
+    proof = _verify(file, here, unverified)
+    return Receipt(path, compute_digest(here, "sha256"), proof, fresh)
 
 
-def digest(path: Path, algorithm: str) -> str:
-    """The digest of the file in hexadecimal."""
+def compute_digest(path: Path, algorithm: str) -> str:
+    """Return the digest of the file in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, algorithm).hexdigest()
 
 
-def _copy(file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
-    most = limits.current()
-    download = _Download(url, Path(target.name).parent, time.monotonic() + most.download_seconds)
-    total, done = download.total(), 0
-    expected = file.size if file.size is not None else total
-    if file.size is not None and total not in (None, file.size):
-        raise DownloadError(f"{url} offers {total:,} bytes; the published file has {file.size:,}.")
-    if file.size is None:
-        _check_size(total or 0, url, most)
-    for piece in download.pieces():
-        done += target.write(piece)
-        if file.size is None:
-            _check_size(done, url, most)
-        elif done > file.size:
-            raise DownloadError(f"{url} sent more than the {file.size:,} bytes of the published file.")
-        on_bytes(done, expected)
-    if total is not None and done != total:
-        raise DownloadError(f"{url} ended after {done:,} of {total:,} bytes. Try again.")
+class Sink:
+    """The file and progress bar that pooch is given: enforces the size of the file, and stops once it is abandoned."""
 
+    def __init__(self, file: PublishedFile, url: str, target: BinaryIO, on_bytes: OnBytes) -> None:
+        self.file, self.url, self.target, self.on_bytes = file, url, target, on_bytes
+        self.limits, self.n_bytes, self.is_connected, self.is_abandoned = limits.current(), 0, False, False
+        self._total: int | None = None
 
-def _check_size(size: int, url: str, most: limits.Limits) -> None:
-    try:
-        most.check("download_bytes", size, f"{url} sends {size:,} bytes or more")
-    except limits.LimitError as error:
-        raise DownloadError(str(error)) from error
-
-
-class _Download:
-    """Pieces of a file from a thread of its own: a server that sends a byte now and then holds up nobody else.
-
-    The caller waits for the next piece until the deadline, and no longer.
-    """
-
-    def __init__(self, url: str, folder: Path, deadline: float) -> None:
-        self.url, self.folder, self.deadline = url, folder, deadline
-        self.waiting: queue.Queue[Any] = queue.Queue(WAITING)
-        self.left = threading.Event()
-        threading.Thread(target=self._work, daemon=True).start()
-
+    @property
     def total(self) -> int | None:
-        """The bytes that the server announces, if it does."""
-        announced = self._next()
-        return int(announced) if announced and announced.isdecimal() and len(announced) < 20 else None
+        """Return the size that the server announces, if it does."""
+        return self._total
 
-    def pieces(self) -> Iterator[bytes]:
-        """What follows, piece by piece."""
-        try:
-            while piece := self._next():
-                yield piece
-        finally:
-            self.left.set()
+    @total.setter
+    def total(self, announced: int) -> None:
+        self.is_connected, self._total = True, announced or None
+        if announced and self.file.size not in (None, announced):
+            raise DownloadError(f"{self.url} offers {announced:,} bytes; the published file has {self.file.size:,}.")
+        self._check_size(announced)
 
-    def _next(self) -> Any:
-        try:
-            found = self.waiting.get(timeout=max(0.0, self.deadline - time.monotonic()))
-        except queue.Empty:
-            self.left.set()
-            raise DownloadError(
-                f"{self.url} was not here in time. Try again, or raise the limit download_seconds."
-            ) from None
-        if isinstance(found, DownloadError):
-            raise found
-        return found
+    def write(self, data: bytes) -> int:
+        """Write a chunk, unless it makes the file too large."""
+        if self.is_abandoned:
+            raise DownloadError("nobody waits for this file any more.")
+        self.n_bytes += self.target.write(data)
+        self._check_size(self.n_bytes)
+        self.on_bytes(self.n_bytes, self.file.size or self._total)
+        return len(data)
 
-    def _work(self) -> None:
-        try:
-            with self._opened() as response:
-                self._hand_over(response.headers.get("Content-Length") or "")
-                while not self.left.is_set() and (piece := self._piece(response)):
-                    self._hand_over(piece)
-            self._hand_over(b"")
-        except DownloadError as error:
-            self._hand_over(error)
+    def close(self) -> None:
+        """Check that the file is whole."""
+        if self._total is not None and self.n_bytes != self._total:
+            raise DownloadError(f"{self.url} ended after {self.n_bytes:,} of {self._total:,} bytes. Try again.")
 
-    def _hand_over(self, found: Any) -> None:
-        while not self.left.is_set():
+    def flush(self, n_bytes: int = 0) -> None:
+        """Do nothing: ``write`` reports progress, and closing the file flushes it."""
+
+    update = reset = flush
+
+    def _check_size(self, size: int) -> None:
+        if self.file.size is None:
             try:
-                self.waiting.put(found, timeout=1.0)
-            except queue.Full:
-                continue
-            return
+                self.limits.check("download_bytes", size, f"{self.url} sends {size:,} bytes or more")
+            except limits.LimitError as error:
+                raise DownloadError(str(error)) from error
+        elif size > self.file.size:
+            raise DownloadError(f"{self.url} sent more than the {self.file.size:,} bytes of the published file.")
 
-    def _opened(self) -> Any:
-        by_hand = f"You may also download {self.url} by other means and put it into {self.folder}."
+
+def _download(sink: Sink, folder: Path) -> None:
+    """Download in a thread until the deadline: a server that sends a byte now and then holds up nobody else."""
+    transfer = _copy_file if sink.url.startswith("file:") else _get_http
+    by_hand = f"You may also download {sink.url} by other means and put it into {folder}."
+    done: Future[None] = Future()
+
+    def work() -> None:
         try:
-            request = urllib.request.Request(self.url, headers={"User-Agent": "crisptree"})
-            return urllib.request.urlopen(request, timeout=TIMEOUT)
-        except urllib.error.HTTPError as error:
-            error.close()
-            said = sanitize(str(error.reason))[:200]
-            raise DownloadError(f"the server answered {error.code} ({said}) for {self.url}. {by_hand}") from error
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            said = sanitize(str(getattr(error, "reason", error)))[:200]
-            raise DownloadError(
-                f"{self.url} cannot be reached ({said}). Is this machine connected? {by_hand}"
-            ) from error
+            done.set_result(transfer(sink, by_hand))
+        except BaseException as error:
+            done.set_exception(error)
 
-    def _piece(self, response: Any) -> bytes:
-        try:
-            return bytes(response.read1(PIECE))
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            said = sanitize(str(error))[:200]
-            raise DownloadError(f"the connection to {self.url} broke ({said}). Try again.") from error
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        done.result(sink.limits.download_seconds)
+    except TimeoutError:
+        raise DownloadError(
+            f"{sink.url} was not here in time. Try again, or raise the limit download_seconds."
+        ) from None
+    finally:
+        sink.is_abandoned = True
 
 
-def _proof(file: PublishedFile, path: Path, unverified: bool) -> str:
-    """The algorithm of the checksum that agrees, or "none"; raises if the file is recognised as another one."""
+def _get_http(sink: Sink, by_hand: str) -> None:
+    try:
+        import pooch
+        from requests import HTTPError, RequestException
+    except ModuleNotFoundError as error:
+        raise DownloadError(
+            f"downloads need pooch; install it with: pip install 'crisptree[datasets]'. {by_hand}"
+        ) from error
+    responses: list[Any] = []  # pooch does not close those that it does not read to the end
+
+    def keep(response: Any, *_: Any, **__: Any) -> None:
+        responses.append(response)
+
+    options = {"headers": {"User-Agent": "crisptree", "Accept-Encoding": "identity"}, "hooks": {"response": keep}}
+    download = pooch.HTTPDownloader(progressbar=sink, chunk_size=CHUNK_BYTES, timeout=TIMEOUT, **options)
+    try:
+        download(sink.url, sink, None)
+    except HTTPError as error:
+        reason = sanitize(str(error.response.reason))[:200]
+        raise DownloadError(
+            f"the server answered {error.response.status_code} ({reason}) for {sink.url}. {by_hand}"
+        ) from error
+    except (RequestException, ValueError) as error:
+        reason = sanitize(str(_find_cause(error)))[:200]
+        if sink.is_connected:
+            raise DownloadError(f"the connection to {sink.url} broke ({reason}). Try again.") from error
+        raise DownloadError(f"{sink.url} cannot be reached ({reason}). Is this machine connected? {by_hand}") from error
+    finally:
+        for response in responses:
+            response.close()
+
+
+def _copy_file(sink: Sink, by_hand: str) -> None:
+    path = Path(url2pathname(urlsplit(sink.url).path))
+    if not path.is_file():
+        raise DownloadError(f"{sink.url} cannot be reached (there is no such file). {by_hand}")
+    with path.open("rb") as source:
+        sink.total = os.fstat(source.fileno()).st_size
+        shutil.copyfileobj(source, sink, CHUNK_BYTES)
+        sink.close()
+
+
+def _find_cause(error: BaseException) -> BaseException:
+    """Return the error of the system or the protocol inside those of requests and urllib3."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _verify(file: PublishedFile, path: Path, unverified: bool) -> str:
+    """Return the algorithm of the checksum that agrees, or "none"; raise if the file is not the published one."""
     try:
         size = checked_size(path)
     except limits.LimitError as error:
@@ -218,7 +232,7 @@ def _proof(file: PublishedFile, path: Path, unverified: bool) -> str:
         raise DownloadError(f"{file.name} must have {file.size:,} bytes; it has {size:,}.")
     if file.checksum is None:
         return "none"
-    actual = digest(path, file.checksum.algorithm)
+    actual = compute_digest(path, file.checksum.algorithm)
     if actual == file.checksum.digest:
         return file.checksum.algorithm
     if file.checksum.confirmed or not unverified:

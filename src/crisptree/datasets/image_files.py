@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
-from crisptree.datasets.errors import DataFormatError
+from crisptree.datasets.catalog import DataFormatError
 from crisptree.files import checked_size, reading
 
 ENDINGS = (".png", ".tif", ".tiff")
@@ -74,7 +74,7 @@ def read_stack(files: Sequence[Path | io.BytesIO], shown: str) -> npt.NDArray[np
     return np.stack(pages)
 
 
-def numbered_files(folder: Path) -> list[Path]:
+def find_numbered_files(folder: Path) -> list[Path]:
     """The ``.png`` of a folder by the last number in their names; none may be missing, which would shift the others."""
     numbered = {}
     for path in folder.glob("*.png"):

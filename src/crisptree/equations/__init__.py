@@ -28,8 +28,8 @@ noise on the inputs           γ / √(1 + (π/8) γ² σ² βᵀSβ)  ``noise.*
 information gain (16–19)      H_ℓ, Σ N_ℓ/N H_ℓ             ``gain.*``, ``targets.gain``         NumPy; NumPy
 ============================= ============================ ==================================== ======================
 
-A: ``native/training.inc``. B: ``backends/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
-``backends/cuda_work.py``. D: ``native/route.h``. E: ``backends/cuda_updates.py``. Splits that are no
+A: ``native/training.inc``. B: ``engines/cuda_kernels.py``, ``stump_tasks`` and ``route``. C: products of
+``engines/cuda_engine.py``. D: ``native/route.h``. E: ``engines/cuda_kernels.py``. Splits that are no
 hyperplanes and targets that are neither classes nor numbers run in torch, as defined.
 
 Glossary: *score* f(x), *steepness* γ, *path* from the root to a leaf, *leaf* and its *table* π, *evidence* log p(y∣ℓ),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
-from crisptree.tables.array_values import is_hole
+from crisptree.encoding.column_values import is_missing
 
 LARGEST_CLASS = 2.0**63
 REMEDY = "For numbers use CrispTreeRegressor; of classes make text first, for example with y.astype(str)."
@@ -93,7 +93,7 @@ def _as_array(y: Any) -> npt.NDArray[Any] | None:
 def _check_present(array: npt.NDArray[Any], name: str, what: str) -> None:
     rows = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
     if array.dtype.kind == "O":
-        absent = np.array([any(map(is_hole, row)) for row in rows.tolist()], dtype=bool)
+        absent = np.array([any(map(is_missing, row)) for row in rows.tolist()], dtype=bool)
     elif array.dtype.kind == "f":
         absent = np.isnan(rows).any(axis=1)
     elif array.dtype.kind in "mM":

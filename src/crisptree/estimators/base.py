@@ -8,21 +8,21 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
 from crisptree.inference.cutting import cut
 from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
-from crisptree.tables.containers import materialize
-from crisptree.tables.table import by_label
 
 if TYPE_CHECKING:
+    from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.learning.history import EpochRecord
     from crisptree.persistence.model_file import Sections
-    from crisptree.tables.table_encoder import TableEncoder
 
 
 class KnowsColumns:
@@ -30,7 +30,7 @@ class KnowsColumns:
 
     def in_training_order(self, X: Any) -> Any:
         """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""
-        return by_label(materialize(X), self.__dict__.get("column_labels_"))
+        return reorder_columns(materialize(X), self.__dict__.get("column_labels_"))
 
 
 class TreeEstimator(KnowsColumns, BaseEstimator):
@@ -54,10 +54,15 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
     def _fitting(self) -> Iterator[Self]:
         """A twin to fit. What it has learned becomes this estimator's own in one moment, and nothing does if it fails.
 
-        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile.
+        Until then this one answers as before, whether the fit is interrupted or other threads ask it meanwhile. Every
+        public method that trains runs in here, and so does every call of torch that it makes: on one thread, see there.
         """
+        from crisptree.one_thread import one_thread
+
         twin = copy.copy(self)
-        yield twin
+        # What underflows in training is 0, as it should be: probabilities far below the largest, and scaled values.
+        with one_thread(), np.errstate(under="ignore"):
+            yield twin
         own = {name: value for name, value in self.__dict__.items() if not _is_learned(name)}
         self.__dict__ = own | {name: value for name, value in twin.__dict__.items() if _is_learned(name)}
 

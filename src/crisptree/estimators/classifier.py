@@ -18,7 +18,7 @@ from crisptree.estimators.distilling import DistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.protocol import PAPER
-from crisptree.estimators.row_estimator import RowEstimator, is_cuda
+from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
 from crisptree.estimators.validation import TrainingData
@@ -27,7 +27,7 @@ from crisptree.streams import as_batches
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class CrispTreeClassifier(
@@ -94,10 +94,6 @@ class CrispTreeClassifier(
         Add the step to γ, or multiply γ by 1 + step.
     finetune_steepness : float, "restart" or "continue", default="restart"
         γ of finetuning's first epoch: a number, ``steepness`` again, or on from where greedy growth ended.
-    reanneal : int, default=0
-        Further rounds of finetuning: each begins with the best tree so far, at the γ and with the epochs of
-        finetuning's second half. A round is kept if the deterministic tree is no worse for it, on the validation rows
-        or, where there are none, on the training rows.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| (exact zeros; linear splits only) and of Σβ² on scaled weights, beside the mean loss per row.
         "auto" tries some on held-out rows. The features that a table's column becomes are shrunk together, by
@@ -113,9 +109,6 @@ class CrispTreeClassifier(
     input_noise : float or "auto", default="auto"
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form: every split gets a
         steepness of its own that falls with its norm. Linear splits only. "auto" tries some on held-out rows.
-    noise_correlation : float, default=0.0
-        How alike the noise of neighbouring pixels is, from -0.5 to 1: 0 draws every pixel its own, values near 1 make
-        whole patches lighter or darker together, negative ones make neighbours differ; needs ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is; images given as X carry their own.
     shifts : int, default=0
@@ -179,7 +172,7 @@ class CrispTreeClassifier(
     n_iter_no_change : int, default=10
         The patience of ``early_stopping``: epochs of finetuning in a row, counted from its start or from the best one,
         whose validation score is no better. γ begins low and rises, and the deterministic tree may be worse than before
-        until it has: a small number may end finetuning there. Each round of ``reanneal`` counts anew.
+        until it has: a small number may end finetuning there.
     warm_start : bool, default=False
         Let the next ``fit`` grow ``greedy_tree_`` further (to a larger ``max_depth``, on the same rows and the scale
         learned first) and finetune again.
@@ -188,7 +181,9 @@ class CrispTreeClassifier(
     device : str, default="auto"
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
+        Threads of fits and predictions. None is 1, or what a ``joblib.parallel_config`` context says; -1 takes all
+        available cores (CPU affinity and cgroup quota are honoured), -2 all but one. Results are the same, bit for bit,
+        for any number.
     verbose : int, default=0
         1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None
@@ -330,37 +325,21 @@ class CrispTreeClassifier(
         self.classes_ = data.classes
 
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
-        """The class of every row.  (n, n_features) → (n,)
-
-        A CUDA tensor gives a CUDA tensor, here and in ``predict_proba`` and ``apply``.
-        """
+        """The class of every row.  (n, n_features) → (n,)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self.classes_[self.tree_.meaning.answers(self._values(X))]
-        leaf = self.apply(X)
-        if is_cuda(X):
-            from crisptree.estimators.on_device import labels
-
-            return labels(self.classes_, self.tree_, leaf)  # type: ignore[arg-type, return-value]
-        return self.classes_[self.tree_.labels(leaf)]
+        return self.classes_[self.tree_.labels(self.apply(X))]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
-        leaf = self.apply(X)
-        if is_cuda(X):
-            from crisptree.estimators.on_device import tables
-
-            return tables(self.tree_, leaf)  # type: ignore[arg-type, return-value]
-        return self.tree_.leaf_values(leaf)
+        return self.tree_.leaf_values(self.apply(X))
 
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""
-        probabilities: Any = self.predict_proba(X)
-        if is_cuda(X):
-            return probabilities.log()
         with np.errstate(divide="ignore"):
-            return np.log(probabilities)
+            return np.log(self.predict_proba(X))
 
     def soft_predict_proba(self, X: MatrixLike, steepness: float | None = None) -> npt.NDArray[np.float64]:
         """Class probabilities of the probabilistic tree, which visits every leaf; for study.

@@ -7,11 +7,9 @@ from typing import Any
 
 from crisptree.estimators.constraints import check_constraints
 from crisptree.estimators.parameters import RIVALS, Parameter
+from crisptree.selection.parameters import MIXED
 
 MODULE_FREE = ("auto", "oblique", "axis")
-
-MIXED = "mixed"
-"""Of forests of numbers: hyperplanes and thresholds in turn."""
 
 DEEPEST_BALANCED = 16
 
@@ -29,20 +27,15 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
         _check_shifts(values)
     if values.get("leaves") == "linear":
         _check_linear_leaves(values)
-    if values["reanneal"] and values["algorithm"] == "non_greedy":
-        raise ValueError(
-            f"`reanneal` must be 0 for algorithm='non_greedy', which has no steepness; got {values['reanneal']}."
-        )
 
 
 def _check_split(values: Mapping[str, Any]) -> None:
     split = values["split"]
-    for name in ("roughness", "noise_correlation"):
-        if split not in ("auto", "oblique") and values[name] != 0:
-            raise ValueError(
-                f"`{name}` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
-                f"got {name}={values[name]!r}."
-            )
+    if split not in ("auto", "oblique") and values["roughness"] != 0:
+        raise ValueError(
+            "`roughness` must be 0 unless split='oblique': only hyperplanes have a weight image to smooth; "
+            f"got roughness={values['roughness']!r}."
+        )
     for name in ("l1", "input_noise"):
         if split not in (*MODULE_FREE, MIXED) and values[name] != "auto" and values[name] > 0:
             raise ValueError(f"`{name}` must be 0 for split modules; got {values[name]!r}. Use l2 instead.")

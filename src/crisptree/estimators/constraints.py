@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.estimators.rules import Rule, is_whole
-from crisptree.tables.preprocessing import Preprocessing
 
 NAMES = ("signs", "max_features_per_split", "apart")
 

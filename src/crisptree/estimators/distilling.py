@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from crisptree.distributed import check_alone
+from crisptree.encoding.containers import as_table, materialize
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.numbers import check_numbers
@@ -23,8 +24,6 @@ from crisptree.estimators.table_rows import needs_encoder
 from crisptree.estimators.weights import check_sample_weight
 from crisptree.labels import class_numbers
 from crisptree.streams import refuse_batches
-from crisptree.tables.containers import materialize
-from crisptree.tables.table import table_of
 from crisptree.typing import ArrayLike, MatrixLike
 
 COPIES = 4
@@ -286,8 +285,9 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
                 f"{n_copies}. Leave it 'auto', or distill from numbers, with the teacher in a Pipeline behind what "
                 "makes them."
             )
-        return np.zeros((table_of(X).num_rows, 0), dtype=np.float32)
-    values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
+        return np.zeros((as_table(X).num_rows, 0), dtype=np.float32)
+    with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite, and named as such, or 0
+        values: npt.NDArray[np.float32] = check_array(X, dtype=np.float32, allow_nd=True, input_name="X")
     known = getattr(teacher, "n_features_in_", None)
     if known is not None and values.ndim == 2 and values.shape[1] != known:
         raise ValueError(
@@ -297,6 +297,7 @@ def _numbers(X: Any, teacher: Any, is_table: bool, n_copies: int) -> npt.NDArray
     return values
 
 
+@np.errstate(under="ignore")  # what is too small for single precision is 0
 def _noisy(values: npt.NDArray[np.float32], width: Doubles, rng: np.random.Generator) -> npt.NDArray[np.float32]:
     return (values + width * rng.normal(size=values.shape)).astype(np.float32)
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
-from crisptree.estimators.choices import choose, closed, is_open, scale_of, still_open
+from crisptree.data.rows import RawRows, learn_scaling
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.finishing import finished, is_judged, judged, unfinished
 from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.progress import hearing_trials, recording
 from crisptree.estimators.soft_labels import likeliest, one_hot
@@ -24,15 +25,22 @@ from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.inference.statistics import SomeTree
-from crisptree.learning.choosing import Trial
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
-from crisptree.rows.base import RawRows, learned_scaling
-from crisptree.rows.sparse import SparseRows
-from crisptree.scaling import Scaling
+from crisptree.selection.evaluators import Evaluator, TreeEvaluator
+from crisptree.selection.parameters import (
+    disable_postprocessing,
+    is_postprocessing_unresolved,
+    postprocess,
+    resolve_postprocessing,
+    resolve_scale,
+    retain_selected,
+)
+from crisptree.selection.search import Resolution, resolve
+from crisptree.selection.trials import Trial
 from crisptree.targets import Classes, SoftClasses, Target
 from crisptree.tree import Tree
 
@@ -123,7 +131,7 @@ class ArrayDataset(Dataset):
         return self.is_sparse or isinstance(self.target, SoftClasses)
 
     def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
-        return learned_scaling(self.data.X, self.data.weight, kind, n_jobs)
+        return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
 
     def problem(self, scaling: Scaling, held: Part | None) -> Problem:
         return problem_of(self.data, scaling, held)
@@ -176,62 +184,53 @@ def fit_rows(
 
     if parameters["split"] == "auto" and (data.only_hyperplanes or are_constrained(parameters)):
         parameters = {**parameters, "split": "oblique"}
-    scale = scale_of(parameters, data.image_shape, is_sparse=data.is_sparse)
-    path: list[Trial] = []
-    if earlier is not None:
-        chosen = still_open(chosen, parameters)
+    scale = resolve_scale(parameters, data.image_shape, is_sparse=data.is_sparse)
     problem = scaled(scale)
-    if is_open(parameters) and earlier is None:
-        chosen, path = _select(parameters, data, problem, validation, seed)
-    values = closed(parameters, chosen, data.image_shape, is_sparse=data.is_sparse)
+    previous = None if earlier is None else retain_selected(chosen, parameters)
+    resolution = resolve_parameters(parameters, data, problem, validation, TreeEvaluator(parameters), seed, previous)
+    values = resolution.parameters
     values["device"] = data.device(values["device"])
-    if given is None and validation is not None and not values["finetune_epochs"] and not is_judged(values):
+    needs_rows = values["finetune_epochs"] or is_postprocessing_unresolved(values)
+    if given is None and validation is not None and not needs_rows:
         # No epoch is to be judged after all: the rows that were held out for it train too.
         data, validation = everything, None
         problem = scaled(values["scale"])
     elif values["scale"] != scale:
         problem = scaled(values["scale"])
-    if validation is None and is_judged(values):
+    if validation is None and is_postprocessing_unresolved(values):
         # Rows are missed too much to be held out for the last step alone: a first tree tells the numbers.
         rest, held = data.split_off(fraction, seed)
-        first = fit_rows(unfinished(values), rest, None, None, {}, seed).fitted
+        first = fit_rows(disable_postprocessing(values), rest, None, None, {}, seed).fitted
         unit = rest.problem(problem.scaling, None).mean_weight
-        values = _judged(first.tree, values, problem, rest.validation_part(held, seed), unit)
-    held = data.validation_part(validation, seed) if validation is not None and is_judged(values) else None
+        values = resolve_postprocessing(first.tree, values, problem, rest.validation_part(held, seed), unit)
+    held = None
+    if validation is not None and is_postprocessing_unresolved(values):
+        held = data.validation_part(validation, seed)
     fitted, history = fit_problem(values, problem, data.image_shape, seed, earlier, held)
     if data.image_shape is None:
         tree = everything.with_ranges(fitted.tree, problem)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    return TrainedRows(in_units_of_y(fitted, data.y_scale), history, chosen, path)
+    return TrainedRows(in_units_of_y(fitted, data.y_scale), history, resolution.selected, resolution.trials)
 
 
-def _select(
-    parameters: Mapping[str, Any], data: Dataset, problem: Problem, held: Any, seed: int
-) -> tuple[dict[str, Any], list[Trial]]:
-    """Choose what the parameters leave open, in one process for all."""
-    rows = data.selection_problem(problem, held, seed)
-
-    def select() -> tuple[dict[str, Any], list[Trial]]:
-        assert rows is not None
-        with hearing_trials(parameters["verbose"]) as on_trial:
-            return choose(parameters, rows, data.image_shape, seed, data.source, on_trial)
-
-    return problem.compute_once(select)
-
-
-def _judged(
-    tree: CrispTree, parameters: Mapping[str, Any], problem: Problem, held: Part | None, unit: float
-) -> dict[str, Any]:
-    """The parameters with numbers in the place of "auto", by rows that did not train the tree."""
-    if not is_judged(parameters):
-        return dict(parameters)
-    names = ("prune", "shrinkage")
-
-    def numbers() -> dict[str, Any]:
-        found = judged(tree, parameters, held, unit)
-        return {name: found[name] for name in names}
-
-    return {**parameters, **problem.compute_once(numbers)}
+def resolve_parameters(
+    parameters: Mapping[str, Any],
+    data: Dataset,
+    problem: Problem,
+    held: Any,
+    evaluator: Evaluator,
+    seed: int,
+    previous: Mapping[str, Any] | None,
+) -> Resolution:
+    """Resolve "auto" for a tree or a forest; in a process group one process selects for all."""
+    return resolve(
+        *(parameters, problem, evaluator, seed),
+        image_shape=data.image_shape,
+        source=data.source,
+        load_rows=lambda: data.selection_problem(problem, held, seed),
+        previous=previous,
+        listen=lambda: hearing_trials(parameters["verbose"]),
+    )
 
 
 def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
@@ -283,14 +282,14 @@ def fit_problem(
     listens = (parameters["verbose"], parameters["callbacks"]) if problem.is_first else (0, None)
     with recording(*listens) as recorder:
         fitted = fit_tree(spec, problem, start=earlier, on_epoch=recorder.record)
-    numbers = _judged(fitted.tree, parameters, problem, held, problem.mean_weight)
+    numbers = resolve_postprocessing(fitted.tree, parameters, problem, held, problem.mean_weight)
 
     def records() -> tuple[list[EpochRecord], int | None]:
         history = recorder.history
         return history, iteration_of(fitted.soft.record, history) if parameters["early_stopping"] else None
 
     history, best_iteration = problem.compute_once(records)
-    return fitted._replace(tree=finished(fitted.tree, numbers), best_iteration=best_iteration), history
+    return fitted._replace(tree=postprocess(fitted.tree, numbers), best_iteration=best_iteration), history
 
 
 def spec_of(parameters: Mapping[str, Any], problem: Problem, image_shape: tuple[int, ...] | None, seed: int) -> Spec:

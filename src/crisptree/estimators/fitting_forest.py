@@ -13,32 +13,29 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
+from crisptree.data.rows import learn_scaling
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging, number_of
-from crisptree.estimators.choices import THRESHOLDS, closed, is_open, scale_of
-from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.finishing import finished
-from crisptree.estimators.fitting import labelled, problem_of, spec_of, with_labels
-from crisptree.estimators.progress import hearing_trials, recording
+from crisptree.estimators.fitting import ArrayDataset, labelled, problem_of, resolve_parameters, spec_of
+from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
 from crisptree.inference.ranges import carried_over, with_ranges
-from crisptree.learning.choosing import Trial
 from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.spec import Spec
-from crisptree.rows.base import learned_scaling
-from crisptree.rows.sparse import SparseRows
-from crisptree.targets import SoftClasses, Target
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
+from crisptree.selection.candidates import CART_SPLITS
+from crisptree.selection.evaluators import ForestEvaluator
+from crisptree.selection.parameters import MIXED, postprocess, resolve_scale
+from crisptree.selection.trials import Trial
+from crisptree.targets import SoftClasses
 
 Doubles = npt.NDArray[np.float64]
 Finetunings = list[tuple[list[EpochRecord], int]]
 """Of every tree the records of finetuning, and the number of the epoch that was kept."""
-
-DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
-"""What max_depth="auto" means for hyperplanes, by what a leaf predicts; thresholds go on until leaves are pure."""
 
 STEP, MOST = 10, 100
 """n_estimators="auto" adds so many trees at a time, up to so many."""
@@ -117,8 +114,6 @@ def fit_forest_rows(
 
     ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
     """
-    from crisptree.estimators.forest_choices import choose_for_forest
-
     is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
     asks_for_planes = isinstance(data.target, SoftClasses) or is_sparse or are_constrained(parameters)
     split = parameters["split"]
@@ -128,21 +123,30 @@ def fit_forest_rows(
     def scaled(scale: str | None) -> Problem:
         if earlier is not None:
             return problem_of(data, earlier.trees[0].statistics.scaling, validation)
-        scaling = learned_scaling(data.X, data.weight, scale, n_jobs)
+        scaling = learn_scaling(data.X, data.weight, scale, n_jobs)
         if parameters["shifts"]:
             scaling = scaling.same_for_pixels(*(data.image_shape or ())[2:])
         return problem_of(data, scaling, validation)
 
-    scale = scale_of(parameters, data.image_shape, is_sparse=is_sparse)
-    problem, path = scaled(scale), list[Trial]()
-    if earlier is None and is_open(parameters):
-        with hearing_trials(parameters["verbose"]) as on_trial:
-            chosen, path = choose_for_forest(parameters, data, with_labels(problem), seed, on_trial)
-    values = closed(with_depth(parameters, data.target), chosen, data.image_shape, is_sparse=is_sparse)
+    def draw_bags(rows: Problem) -> Bagging:
+        y, are_images = rows.training.y, data.image_shape is not None
+        strata = rows.target.strata(y) if parameters["bootstrap"] == "balanced" else None
+        return Bagging.of(parameters, len(y), seed, strata, are_images=are_images)
+
+    def fit_trees(spec: Spec, max_features: Any, rows: Problem, n_trees: int) -> list[CrispTree]:
+        bagging = draw_bags(rows)
+        bags = [Bag(bagging.times(number), bagging.tree_seed(number)) for number in range(n_trees)]
+        spec = as_in_forest(spec, max_features, rows.training.X.shape[1])
+        return [trained.tree for trained in fit_forest(spec, rows, bags)]
+
+    scale = resolve_scale(parameters, data.image_shape, is_sparse=is_sparse)
+    problem, evaluator = scaled(scale), ForestEvaluator(parameters, fit_trees)
+    previous = None if earlier is None else chosen
+    rows = ArrayDataset(data)
+    values, chosen, path = resolve_parameters(parameters, rows, problem, validation, evaluator, seed, previous)
     if values["scale"] != scale:
         problem = scaled(values["scale"])
-    strata = data.target.strata(data.y) if parameters["bootstrap"] == "balanced" else None
-    bagging = Bagging.of(parameters, len(data.y), seed, strata, are_images=data.image_shape is not None)
+    bagging = draw_bags(problem)
     kinds = [values]
     if MIXED in (split, values["split"]):
         kinds = [values | {"split": "oblique"}, with_thresholds(values, parameters)]
@@ -218,7 +222,7 @@ class ForestTask:
         data = self.data
         first: CrispTree | None = None
         for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
-            tree = finished(trained, self.parameters)
+            tree = postprocess(trained, self.parameters)
             if data.image_shape is None:
                 seen = with_ranges(tree, data.X, data.holes) if first is None else first
                 first, tree = seen, seen if first is None else carried_over(tree, seen)
@@ -251,15 +255,10 @@ def with_thresholds(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
     ``given`` are the estimator's parameters, which may say how deep trees are and how many features a split may ask.
     """
-    found = dict(values) | THRESHOLDS | {"grow": "axis_aligned", "finetune_epochs": 0}
+    found = dict(values) | CART_SPLITS | {"grow": "axis_aligned", "finetune_epochs": 0}
     for name in ("max_depth", "max_features"):
         found[name] = None if given[name] == "auto" else given[name]
     return found
-
-
-def with_depth(parameters: Mapping[str, Any], target: Target) -> dict[str, Any]:
-    """The parameters with a number in place of the depth "auto", that of hyperplanes."""
-    return dict(parameters) | ({"max_depth": DEPTH[target.name]} if parameters["max_depth"] == "auto" else {})
 
 
 def as_in_forest(spec: Spec, max_features: Any, n_features: int) -> Spec:

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crisptree.estimators.finishing import is_judged
+from crisptree.data.images import Canvas, WindowView
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.fitting import Trained, fit_problem, in_units_of_y
 from crisptree.estimators.image_validation import Image, KnownPixels
 from crisptree.estimators.stages import beside, leaf_numbers, opinion
 from crisptree.estimators.validation import holds_out
-from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
 from crisptree.learning.history import Ending
-from crisptree.learning.problem import Part, Problem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
+from crisptree.selection.parameters import is_postprocessing_unresolved
 
 
 class KnownImages(NamedTuple):
@@ -31,7 +31,7 @@ def fit_stages(parameters: Mapping[str, Any], given: KnownImages, held: KnownIma
 
     Where a callback ends the fit, the stages that are there are all; a later one that has no split yet is none.
     """
-    if held is None and (holds_out(parameters) or is_judged(parameters)):
+    if held is None and (holds_out(parameters) or is_postprocessing_unresolved(parameters)):
         given, held = _split_off(given, parameters["validation_fraction"], seed)
     endings = [Ending(callback) for callback in parameters["callbacks"] or ()]
     parameters = {**parameters, "callbacks": endings}

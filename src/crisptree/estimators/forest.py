@@ -19,7 +19,7 @@ from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
@@ -76,8 +76,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         With ``early_stopping`` only: of every tree of the last ``fit`` the number of the finetuning epoch that is kept;
         0 for the greedy tree.
     path_ : list of Trial
-        Everything that was tried for that; on few rows the best of every kind once more with many trees, which then
-        decide.
+        All candidates that were compared for that, with their scores on held-out rows.
     image_shape_, encoder_, n_features_in_, feature_names_in_, history_
         As those of ``CrispTreeClassifier``; ``history_`` has the growth of all trees, then each tree's finetuning.
 

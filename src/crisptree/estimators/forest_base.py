@@ -16,7 +16,6 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
-from crisptree.estimators.consistency import MIXED
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
@@ -33,15 +32,16 @@ from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.forest import CrispForest
+from crisptree.selection.parameters import MIXED
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
+    from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.choosing import Trial
     from crisptree.learning.history import EpochRecord
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
     from crisptree.persistence.model_file import Sections
-    from crisptree.tables.table_encoder import TableEncoder
+    from crisptree.selection.trials import Trial
 
 
 class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):

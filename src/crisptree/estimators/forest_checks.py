@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.consistency import MIXED, MODULE_FREE, check_parameters
+from crisptree.estimators.consistency import MODULE_FREE, check_parameters
 from crisptree.estimators.parameters import Parameter
-from crisptree.rows.sparse import SparseRows
+from crisptree.selection.parameters import MIXED
 
 if TYPE_CHECKING:
     from crisptree.estimators.validation import TrainingData

@@ -24,7 +24,7 @@ from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 
@@ -113,6 +113,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         check_is_fitted(self, "forest_")
         return np.asarray(np.mean([tree.soft_predict(X, steepness) for tree in self.estimators_], axis=0))
 
+    @np.errstate(under="ignore")  # the square of a tiny spread is 0
     def predict_std(self, X: MatrixLike) -> Doubles:
         """The spread of y by all trees together, in the shape of ``predict``.
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree import limits
+from crisptree.data.images import WindowView, normalise_image
 from crisptree.estimators.numbers import NumberScale
-from crisptree.images import WindowView, normalised
 from crisptree.targets import Classes, Gaussians, Target
 from crisptree.tensors import detach
 
@@ -33,7 +33,7 @@ class Images:
 
     def normalised(self) -> Images:
         """Every image by its own mean and spread."""
-        return replace(self, images=[normalised(image) for image in self.images])
+        return replace(self, images=[normalise_image(image) for image in self.images])
 
     def like_given(self, results: Sequence[npt.NDArray[Any]]) -> Any:
         """One result per image, in the form in which the images came."""
@@ -192,7 +192,7 @@ def _checked(images: list[Any], form: str) -> Images:
             "images must all be (height, width), or all be (height, width, channels) with as many channels, and not "
             f"be empty; got {few([array.shape for array in arrays])}."
         )
-    with np.errstate(over="ignore"):  # what does not fit is infinite then, and named as such
+    with np.errstate(over="ignore", under="ignore"):  # what does not fit is infinite then, and named as such
         floats = [np.ascontiguousarray(array, dtype=np.float32).reshape(*array.shape[:2], -1) for array in arrays]
     if not all(np.isfinite(image).all() for image in floats):
         raise ValueError(

@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.images import WindowView
+from crisptree.encoding.errors import TableError
+from crisptree.encoding.preprocessing import Preprocessing
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
 from crisptree.estimators.classifier import CrispTreeClassifier
@@ -28,7 +32,6 @@ from crisptree.estimators.regressor import CrispTreeRegressor
 from crisptree.estimators.segmenter import CrispSegmenter
 from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
-from crisptree.images import WindowView
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
 from crisptree.labels import LABEL_TYPES, check_utf8, label_type
@@ -37,9 +40,6 @@ from crisptree.persistence.errors import ModelFileError
 from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
-from crisptree.tables.errors import TableError
-from crisptree.tables.preprocessing import Preprocessing
-from crisptree.tables.table_encoder import TableEncoder
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 """The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from crisptree.encoding.containers import materialize
 from crisptree.estimators.answers import check_holds_numbers
 from crisptree.estimators.validation import TrainingData, check_fit_rows, check_rows, validation_pair
 from crisptree.estimators.weights import check_sample_weight, check_some_weight
 from crisptree.inference import CrispTree
 from crisptree.inference.statistics import SomeTree
 from crisptree.streams import refuse_batches
-from crisptree.tables.containers import materialize
 from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]

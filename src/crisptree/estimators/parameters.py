@@ -182,13 +182,6 @@ class TreeParameters(Declared):
         help="γ at which finetuning starts: a number, restart, or continue from growth.",
         before="restart",
     )
-    reanneal: int = parameter(
-        default=0,
-        rule=whole(0, remark=" (0 finetunes once)"),
-        flag="--reanneal",
-        help="Further rounds of finetuning, each from half of its steepness on.",
-        before=0,
-    )
     l1: float | str = parameter(default=0.0, rule=number(0.0), flag="--l1", help="Strength of Σ|β|: zeros.")
     l2: float | str = parameter(default=0.0, rule=number(0.0), flag="--l2", help="Strength of Σβ².")
     leaf_prior: float = parameter(default=0.0, rule=number(0.0))
@@ -201,13 +194,6 @@ class TreeParameters(Declared):
         rule=number(0.0),
         flag="--input-noise",
         help="Width of noise on the scaled inputs, integrated out.",
-        before=0.0,
-    )
-    noise_correlation: float = parameter(
-        default=0.0,
-        rule=number(-0.5, high=1.0),
-        flag="--noise-correlation",
-        help="How alike the noise of neighbouring pixels is.",
         before=0.0,
     )
     mass_threshold: float = parameter(default=1e-3, rule=number(0.0, high=1.0))
@@ -255,11 +241,11 @@ class TreeParameters(Declared):
     n_jobs: int | None = parameter(
         default=None,
         rule=Rule(
-            lambda value: value is None or value == -1 or whole(1, high=2**31 - 1).holds(value),
-            "None or -1 for all cores, or a whole number of at least 1",
+            lambda value: value is None or (whole(-(2**31), high=2**31 - 1).holds(value) and value != 0),
+            "None, or a whole number other than 0: 1 or more threads, -1 for all available cores, -2 for all but one",
         ),
         flag="--jobs",
-        help="Threads; by default all cores.",
+        help="Threads; by default all available cores, -2 is all but one.",
     )
     verbose: int = parameter(
         default=0,

@@ -42,11 +42,11 @@ class CrispPixelRegressor(PixelRegressorParameters, PixelEstimator):
     min_impurity_decrease : float, default=0.0
         The least reduction of variance (as a share of that of all pixels, times the node's share of them) of a split.
     epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
-annealing, finetune_steepness, reanneal
+annealing, finetune_steepness
         How long and in what steps to train, as in ``CrispTreeRegressor``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
-    penalty_share, input_noise, noise_correlation, mass_threshold, scale
+    penalty_share, input_noise, mass_threshold, scale
         As in ``CrispSegmenter``.
     leaf_prior : float, default=0.0
         Pixels that every leaf has more than it has, spread like all training pixels together.

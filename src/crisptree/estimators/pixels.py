@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from crisptree.data.images import Canvas, WindowView
+from crisptree.data.windows import Windows
 from crisptree.distributed import check_alone
 from crisptree.estimators import image_validation as checks
 from crisptree.estimators.arguments import check_argument
@@ -20,9 +22,7 @@ from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.parameters import PixelParameters
 from crisptree.estimators.stages import leaf_numbers, n_told, seen_by_last
 from crisptree.estimators.validation import validation_pair
-from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree
-from crisptree.rows.windows import Windows
 from crisptree.streams import refuse_batches
 
 if TYPE_CHECKING:

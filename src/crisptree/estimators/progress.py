@@ -17,7 +17,7 @@ from crisptree.learning.history import EpochRecord
 from crisptree.sanitization import sanitize
 
 if TYPE_CHECKING:
-    from crisptree.learning.choosing import Trial
+    from crisptree.selection.trials import Trial
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FRAMES = 0.2
@@ -81,7 +81,7 @@ class NotebookBar:
 
 @contextmanager
 def hearing_trials(verbose: int) -> Iterator[Callable[[Trial], None]]:
-    """What hears of the trials of a choice: a display on stderr where ``verbose`` asks for one."""
+    """Provide a listener for the trials of model selection: a display on stderr where ``verbose`` asks for one."""
     if verbose <= 0:
         yield lambda trial: None
         return
@@ -139,9 +139,9 @@ class ProgressDisplay:
         self.update(PHASES.get(record.phase, record.phase), fraction_done(record), detail)
 
     def show_trial(self, trial: Trial) -> None:
-        """Say what a choice has tried."""
+        """Show a candidate of model selection and its score."""
         values = ", ".join(f"{name}={value}" for name, value in trial.values.items())
-        self.update("choosing", None, f"{values}: {trial.score:.4f}")
+        self.update("selecting", None, f"{values}: {trial.score:.4f}")
 
     def update(self, what: str, fraction: float | None, detail: str = "") -> None:
         """Say how much of a piece of work is done, from 0 to 1; None where that is not known."""

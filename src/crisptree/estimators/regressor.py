@@ -20,7 +20,7 @@ from crisptree.estimators.inspecting import InspectingMixin
 from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
 from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
-from crisptree.estimators.row_estimator import RowEstimator, is_cuda
+from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import NumberUpdatingMixin
 from crisptree.estimators.validation import TrainingData, check_rows
@@ -31,7 +31,7 @@ from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 
@@ -90,8 +90,6 @@ class CrispTreeRegressor(
         Add the step to γ, or multiply γ by 1 + step.
     finetune_steepness : float, "restart" or "continue", default="restart"
         γ of finetuning's first epoch.
-    reanneal : int, default=0
-        Further rounds of finetuning, each kept if the deterministic tree is no worse for it.
     l1, l2 : float or "auto", default="auto", 0.0
         Strength of Σ|β| and of Σβ² on scaled weights. "auto" tries some on held-out rows.
     leaf_prior : float, default=0.0
@@ -102,8 +100,6 @@ class CrispTreeRegressor(
         Whether penalties of a split count by the share of the rows that visit it.
     input_noise : float or "auto", default="auto"
         Width σ of noise on the scaled features while a tree trains, integrated out in closed form.
-    noise_correlation : float, default=0.0
-        How alike the noise of neighbouring pixels is; needs ``image_shape``.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image that a row is.
     shifts : int, default=0
@@ -148,7 +144,9 @@ class CrispTreeRegressor(
     device : str, default="auto"
         Where to train: "cpu", "cuda", or "auto" for CUDA where there is one.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores. A fit is the same, bit for bit, for any number.
+        Threads of fits and predictions. None is 1, or what a ``joblib.parallel_config`` context says; -1 takes all
+        available cores (CPU affinity and cgroup quota are honoured), -2 all but one. Results are the same, bit for bit,
+        for any number.
     verbose : int, default=0
         1 or more shows a live line of progress; 0 and below show nothing.
     callbacks : list of callable, default=None
@@ -268,19 +266,11 @@ class CrispTreeRegressor(
         return float(super().score(X, detach(y), detach(sample_weight)))
 
     def predict(self, X: MatrixLike) -> Doubles:
-        """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs) for several outputs
-
-        A CUDA tensor gives a CUDA tensor, here and in ``apply``.
-        """
+        """The mean of the leaf that every row reaches.  (n, n_features) → (n,), or (n, n_outputs)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._flat(self.tree_.meaning.answers(self._values(X)))
         leaf = self.apply(X)
-        means = self._flat(self.tree_.labels())
-        if is_cuda(X):
-            from crisptree.estimators.on_device import looked_up
-
-            return looked_up(means, leaf)  # type: ignore[arg-type, return-value]
-        return means[leaf]
+        return self._flat(self.tree_.labels())[leaf]
 
     def predict_std(self, X: MatrixLike) -> Doubles:
         """The standard deviation of y in the leaf that every row reaches, in the shape of ``predict``."""

@@ -17,7 +17,6 @@ from crisptree.estimators.base import Checkpoints, TreeEstimator
 from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import fast_leaves
-from crisptree.estimators.images import as_rows
 from crisptree.estimators.parameters import RowParameters
 from crisptree.estimators.sparse_rows import takes_sparse_rows
 from crisptree.estimators.updating_mixin import among
@@ -28,8 +27,8 @@ from crisptree.structure import TreeStructure
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.choosing import Trial
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
+    from crisptree.selection.trials import Trial
 
 
 class RowEstimator(RowParameters, TreeEstimator):
@@ -160,18 +159,12 @@ class RowEstimator(RowParameters, TreeEstimator):
         if leaves is not None:
             return leaves
         check_is_fitted(self, "tree_")
-        if is_cuda(X):
-            from crisptree.estimators.on_device import apply
-
-            return apply(self.tree_, as_rows(X, self.image_shape_))  # type: ignore[return-value]
         return route_rows(self.tree_, checks.check_rows(self, X), self.n_jobs)
 
     def _values(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """What the leaves say of every row, by their linear models if they have some.  (n, n_values)"""
         if not (self.__sklearn_is_fitted__() and self.tree_.is_linear):
             return self.tree_.leaf_values(self.apply(X))
-        if is_cuda(X):
-            raise TypeError("a CUDA tensor must meet constant leaves; give X.cpu() for leaves='linear'.")
         rows = checks.check_rows(self, X)
         return self.tree_.leaf_values(route_rows(self.tree_, rows, self.n_jobs), rows)
 
@@ -198,8 +191,3 @@ def visited(structure: TreeStructure, leaves: npt.NDArray[np.int64]) -> sparse.c
     places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths[which])
     columns = np.concatenate([np.zeros(0, dtype=np.int64), *ways]).astype(np.int64)[places]
     return sparse.csr_matrix((np.ones(len(columns), dtype=bool), columns, starts), (len(which), structure.n_nodes))
-
-
-def is_cuda(X: Any) -> bool:
-    """Whether X is a tensor on a CUDA device."""
-    return getattr(X, "is_cuda", False) is True

@@ -50,7 +50,7 @@ class CrispSegmenter(SegmenterParameters, PixelEstimator):
     max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         When a leaf stays a leaf, as in ``CrispTreeClassifier``; a sample is a pixel.
     epochs, finetune_epochs, min_updates, learning_rate, learning_rate_decay, batch_size, steepness, steepness_step, \
-annealing, finetune_steepness, reanneal
+annealing, finetune_steepness
         How long and in what steps to train, as in ``CrispTreeClassifier``.
     l1, l2, roughness : float, default=0.0
         Strength of Σ|β|, of Σβ², and of the squared differences between weights of neighbouring pixels of the window.
@@ -58,8 +58,6 @@ annealing, finetune_steepness, reanneal
         Penalties of a split by its share of the rows, or one strength for all, as in ``CrispTreeClassifier``.
     input_noise : float, default=0.0
         Width of noise on the scaled pixels, integrated out, as in ``CrispTreeClassifier``.
-    noise_correlation : float, default=0.0
-        How alike the noise of neighbouring pixels of the window is, from -0.5 to 1.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     mass_threshold : float, default=1e-3

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from crisptree.estimators.arguments import check_argument
-from crisptree.estimators.choices import closed
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
@@ -18,13 +17,17 @@ from crisptree.estimators.simplifying_mixin import Simplification
 from crisptree.inference import CrispTree, FlatTree, route_rows
 from crisptree.inference.ranges import carried_over
 from crisptree.inference.shrinking import shrunk
-from crisptree.learning.problem import Part, Problem
-from crisptree.learning.simplifying import simplify
+from crisptree.learning.simplification import simplify
+from crisptree.learning.task import Part, Problem
+from crisptree.one_thread import one_thread
+from crisptree.selection.parameters import apply_selected
 
 TOLERANCE = 0.01
 """The accuracy that may be lost where the caller names neither a tolerance nor a number of terms."""
 
 
+@one_thread()
+@np.errstate(under="ignore")  # as in every fit
 def simplify_tree(
     estimator: Any,
     X: Any,
@@ -64,8 +67,8 @@ def simplify_tree(
     plain = shrunk(_scaled(before), None, estimator.leaf_prior)
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
-    parameters = closed(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
-    parameters |= {"finetune_epochs": epochs, "grow": "keep", "reanneal": 0, "upper_levels": None}
+    parameters = apply_selected(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
+    parameters |= {"finetune_epochs": epochs, "grow": "keep", "upper_levels": None}
     problem = Problem(data.part, before.statistics.scaling, data.target)
     spec = replace(spec_of(parameters, problem, data.image_shape, seed), algorithm="em", patience=None)
     with recording(estimator.verbose, estimator.callbacks) as recorder:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crisptree.estimators.parameters import RIVALS
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from crisptree.data.sparse import MOST_FEATURES, SparseRows
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.rows.sparse import MOST_FEATURES, SparseRows
 
 POSSIBLE: dict[str, tuple[Any, ...]] = {
     "split": ("auto", "oblique"),

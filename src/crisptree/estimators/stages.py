@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.images import Canvas, WindowView
 from crisptree.estimators.image_validation import Image
-from crisptree.images import Canvas, WindowView
 from crisptree.inference import CrispTree, route_rows
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from crisptree.data.scaling import Scaling
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.choices import scale_of
 from crisptree.estimators.constraints import are_constrained
 from crisptree.estimators.fitting import Dataset, TrainedRows, device_text, fit_rows
 from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.soft_labels import likeliest
 from crisptree.estimators.surveys import Answers, ClassAnswers, NumberAnswers, Survey
-from crisptree.learning.problem import Part, Problem
 from crisptree.learning.sources.batches import BatchedProblem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
+from crisptree.selection.parameters import resolve_scale
 from crisptree.streams import Batches
 from crisptree.targets import Target
 
@@ -24,7 +24,6 @@ ONLY = {
     "algorithm": ("likelihood",),
     "max_leaf_nodes": (None,),
     "leaves": ("constant",),
-    "reanneal": (0,),
     "shifts": (0,),
     "image_shape": (None,),
     "warm_start": (False,),
@@ -91,7 +90,7 @@ def fit_batches(
     if held is not None and not has_numbers:
         held = likeliest(held)
     known = {"rows": survey.totals, "classes": answers.labels, "sample of the rows": survey.sample, "validation": held}
-    known["device"] = device_text(parameters, data.problem(survey.scaling(scale_of(parameters, None)), None))
+    known["device"] = device_text(parameters, data.problem(survey.scaling(resolve_scale(parameters, None)), None))
     with checkpoints.kept(parameters, known, seed) as seed:
         trained = fit_rows(parameters, data, held, None, {}, seed)
     return Streamed(trained, answers.labels, survey.n_features)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.scaling import SCALES, SMALLEST_SPREAD, Scaling
 from crisptree.estimators.answers import check_classes, check_labels_present
 from crisptree.estimators.numbers import SAME, NumberScale, check_numbers
 from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
-from crisptree.learning.problem import Part
 from crisptree.learning.sources.batches import Totals
-from crisptree.scaling import SCALES, SMALLEST_SPREAD, Scaling
+from crisptree.learning.task import Part
+from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.streams import Batches, StreamError
 from crisptree.targets import Classes, Gaussians, Target
 
@@ -24,8 +25,6 @@ Doubles = npt.NDArray[np.float64]
 
 VALUES_AT_ONCE = 2**24
 """Values of a chunk, and of the buffer in which rows are shuffled: 64 MB of each."""
-
-ROWS_TO_CHOOSE_BY = 20_000
 
 
 class Answers(ABC):
@@ -81,7 +80,7 @@ class ClassAnswers(Answers):
         if not isinstance(self.class_weight, dict):
             return weight
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             return weight * factors[which]
 
     def learned(self, name: str) -> tuple[Target, Doubles, int]:
@@ -92,7 +91,7 @@ class ClassAnswers(Answers):
         self.tallied = np.array([self.found[label][0] for label in self.seen.tolist()], dtype=np.int64)
         weights = np.array([self.found[label][1] for label in self.seen.tolist()], dtype=np.float64)
         self.factors = class_weights(self.class_weight, self.seen, weights)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             check_total_weight(sum_weights(weights * self.factors))
         counted = self.factors > 0
         self.labels = self.seen[counted]
@@ -191,7 +190,7 @@ class Survey:
     def of(cls, batches: Batches, answers: Answers, seed: int) -> Survey:
         """The first pass: what y is, how many rows, mean and spread, and some rows to choose by."""
         moments: _Moments | None = None
-        drawn = _Reservoir(ROWS_TO_CHOOSE_BY, np.random.default_rng(seed))
+        drawn = _Reservoir(SAMPLE_ROWS, np.random.default_rng(seed))
         for number, (X, y, weight) in enumerate(batches.one_pass()):
             counted = answers.add(y, weight, f"batch {number} of {batches.name}")
             moments = moments or _Moments(X)

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from crisptree.encoding.column_values import extract_values
+from crisptree.encoding.containers import as_table, convert_records, is_arrow, is_pandas, is_polars
+from crisptree.encoding.errors import RefusedColumns, TableError
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.weights import rescale_weights
-from crisptree.tables.containers import is_arrow, is_pandas, is_polars
-from crisptree.tables.errors import RefusedColumns, TableError
-from crisptree.tables.table import columns_of_records, table_of
-from crisptree.tables.table_encoder import TableEncoder
-from crisptree.tables.values import values_of
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -25,7 +24,7 @@ def learned_encoder(categorical: Any, X: Any, sample_weight: Any = None) -> Tabl
         return None
     encoder = _encoder(categorical)
     try:
-        encoder._learn(X, _usable(sample_weight, table_of(X).num_rows))
+        encoder._learn(X, _usable(sample_weight, as_table(X).num_rows))
     except RefusedColumns as error:
         names = list(error.reasons)
         raise TableError(
@@ -56,7 +55,7 @@ def _encoder(categorical: Any) -> TableEncoder:
 
 def needs_encoder(categorical: Any, X: Any) -> bool:
     """Whether X holds anything but numbers, or holes, or is to be encoded because the caller says so."""
-    X = columns_of_records(X)
+    X = convert_records(X)
     if categorical is None or hasattr(X, "toarray") or len(getattr(X, "shape", (0, 0))) != 2:
         return False
     if not isinstance(categorical, str) and (hasattr(categorical, "encoded") or len(categorical)):
@@ -136,15 +135,15 @@ def _are_texts(X: Any) -> bool:
 def refusal(X: Any, names: Any, fitting: bool) -> str | None:
     """What keeps rows from being finite numbers: the column, the row and what to do; None where that is not found."""
     try:
-        table = table_of(X)
+        table = as_table(X)
     except (TableError, TypeError, ValueError):
         return None
     if table.matrix and names is not None and len(names) == len(table.names):
-        table = table.renamed([str(name) for name in names])
+        table = table.rename([str(name) for name in names])
     refused = {}
     for name in table.names:
         try:
-            wrong = _wrong(values_of(table.column(name), name, ()), fitting)
+            wrong = _wrong(extract_values(table.column(name), name, ()), fitting)
         except TableError as error:
             refused[name] = f"X: {error}"
             continue
@@ -157,9 +156,9 @@ def _wrong(values: Any, fitting: bool) -> str | None:
     """What is wrong with a column of numbers."""
     if values.kind == "date":
         return "it holds dates. Make numbers of them first (a year, a weekday, days since an event), or leave it out."
-    found = values.numbers()
+    found = values.to_numbers()
     if found is None:
-        row, value = values.first(~values.number_mask(), 0)
+        row, value = values.find_first(~values.is_number(), 0)
         remedy = "Leave `categorical` at 'auto', which encodes text" if fitting else "The model was trained on numbers"
         return f"row {row} has {value!r}. {remedy}."
     if not values.present.all():
@@ -172,6 +171,6 @@ def _wrong(values: Any, fitting: bool) -> str | None:
         return f"row {row} has none (NaN). {remedy}."
     too_large = ~(np.abs(found) <= LARGEST)
     if too_large.any():
-        row, value = values.first(too_large, 0)
+        row, value = values.find_first(too_large, 0)
         return f"row {row} has {value}, infinity or a number beyond single precision. Correct it or leave the row out."
     return None

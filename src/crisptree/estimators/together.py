@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_random_state
 
-from crisptree.blocks import CORES
+from crisptree.blocks import n_threads
+from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
@@ -23,16 +24,14 @@ from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
 from crisptree.estimators.images import image_shape_of
 from crisptree.estimators.numbers import NumberScale, check_unscaled_numbers, check_validation_numbers
-from crisptree.estimators.surveys import ROWS_TO_CHOOSE_BY
 from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
 from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
-from crisptree.learning.distributed.rows import Shards, joined
-from crisptree.learning.distributed.survey import Survey
-from crisptree.learning.problem import Part, Problem
+from crisptree.learning.distributed.rows import Shards, Survey, joined
 from crisptree.learning.sources.shards import ShardedProblem
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
+from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
 from crisptree.tensors import detach
 
@@ -84,8 +83,8 @@ def fit_together(
     group = ProcessGroup()
     group.agreed(lambda: _check(estimator.PARAMETERS, parameters, n_shards))
     _check_same(group, {**{name: told(value) for name, value in parameters.items()}, "shards": n_shards})
-    if parameters["n_jobs"] is None:  # processes of one machine share its cores
-        parameters["n_jobs"] = max(1, CORES // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    # Processes of one machine share its cores.
+    parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
     given = group.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
     names, image_shape = _agree_on_columns(group, given)
@@ -186,9 +185,9 @@ def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
 
 def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers: bool) -> Given:
     """The rows of this process, checked; there may be none."""
+    from crisptree.encoding.containers import materialize
     from crisptree.estimators.sparse_rows import is_sparse
     from crisptree.estimators.table_rows import needs_encoder
-    from crisptree.tables.containers import materialize
 
     X, y, sample_weight = materialize(detach(X)), detach(y), detach(sample_weight)
     if is_sparse(X):
@@ -267,13 +266,13 @@ def _judges(
 
 def _at_first(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part | None:
     """Some rows of all shards, for the first process."""
-    found = group.gather_first(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather_first(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
     return None if found is None else joined([part for part in found if part is not None])
 
 
 def _everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> Part:
     """The same rows for every process."""
-    found = group.gather(shards.drawn(ROWS_TO_CHOOSE_BY, n_rows, seed) if shards.parts else None)
+    found = group.gather(shards.drawn(SAMPLE_ROWS, n_rows, seed) if shards.parts else None)
     return joined([part for part in found if part is not None])
 
 

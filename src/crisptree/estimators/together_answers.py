@@ -18,7 +18,7 @@ from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.labels import class_numbers, label_type
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.problem import Part
+from crisptree.learning.task import Part
 from crisptree.targets import Classes, Gaussians, Target
 
 
@@ -58,7 +58,7 @@ def agreed_classes(group: ProcessGroup, given: Given, n_shards: int, parameters:
     weights = [np.bincount(part.y, part.weight, len(labels)) for part in shards.parts]
     by_class = group.total(weights, (len(labels),))
     factors = class_weights(parameters["class_weight"], labels, by_class)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         check_total_weight(sum_weights(by_class * factors))
     number = np.cumsum(factors > 0) - 1
     parts = []

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from crisptree.estimators.choices import closed
+from crisptree.data.sparse import SparseRows
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import carried_over, with_ranges
+from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
-from crisptree.learning.problem import Problem
-from crisptree.learning.updating import update_tree
-from crisptree.rows.sparse import SparseRows
+from crisptree.learning.task import Problem
+from crisptree.selection.parameters import apply_selected
 
 
 def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tuple[CrispTree, list[EpochRecord]]:
@@ -25,10 +25,10 @@ def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tu
     earlier = estimator.tree_
     given = by_number(estimator.get_params(deep=False), estimator)
     chosen, is_sparse = estimator.__dict__.get("chosen_", {}), isinstance(data.X, SparseRows)
-    parameters = closed(given, chosen, data.image_shape, is_sparse=is_sparse)
+    parameters = apply_selected(given, chosen, data.image_shape, is_sparse=is_sparse)
     if grow:
         parameters["max_depth"] = estimator.max_depth  # a choice of less was one for the first rows
-    parameters |= {"grow": "keep", "reanneal": 0, "early_stopping": False}
+    parameters |= {"grow": "keep", "early_stopping": False}
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     problem = Problem(data.part, earlier.statistics.scaling, data.target)
     spec = spec_of(parameters, problem, data.image_shape, seed)

@@ -17,7 +17,7 @@ from crisptree.labels import class_numbers, label_type
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    from crisptree.learning.problem import Part
+    from crisptree.learning.task import Part
 
 
 class Updating:

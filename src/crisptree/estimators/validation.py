@@ -12,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from crisptree.encoding.containers import as_table, convert_records, get_column_labels, materialize
+from crisptree.encoding.errors import listed
+from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators import soft_labels
 from crisptree.estimators.answers import check_as_many, check_classes, check_labels_present
 from crisptree.estimators.constraints import preprocessing_of_rows
@@ -28,23 +31,19 @@ from crisptree.estimators.weights import check_sample_weight, check_some_weight,
 from crisptree.labels import check_utf8, class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
-from crisptree.tables.containers import materialize
-from crisptree.tables.errors import listed
-from crisptree.tables.table import column_labels, columns_of_records, table_of
-from crisptree.tables.table_encoder import TableEncoder
 from crisptree.targets import Classes, Gaussians, SoftClasses, Target
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
+    from crisptree.data.sparse import SparseRows
     from crisptree.estimators.numbers import NumberScale
-    from crisptree.learning.problem import Part
-    from crisptree.rows.sparse import SparseRows
+    from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
 
-FOR_IMAGES = ("roughness", "noise_correlation", "shifts")
+FOR_IMAGES = ("roughness", "shifts")
 """Parameters that mean nothing where a row is no image."""
 
 
@@ -77,7 +76,7 @@ class TrainingData:
     @property
     def part(self) -> Part:
         """The rows as training takes them."""
-        from crisptree.learning.problem import Part
+        from crisptree.learning.task import Part
 
         return Part(self.X, self.y, self.weight)
 
@@ -91,12 +90,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False) -> npt.NDArray[np
     if encoder is not None:
         rows: npt.NDArray[np.float32] = encoder.encoded(X)
         return rows
-    X = columns_of_records(X)
+    X = convert_records(X)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_matrix of SciPy is a dictionary too
         return _rows_of_columns(estimator, X)
     check_no_dates(X, fitting=reset)
     X, sparse = as_rows(X, estimator.image_shape_), is_sparse(X)
-    with np.errstate(over="ignore"), _naming_columns(estimator, X):  # what does not fit is infinite, and named as such
+    with (
+        np.errstate(over="ignore", under="ignore"),
+        _naming_columns(estimator, X),
+    ):  # too large is infinite, and named as such
         rows = validate_data(estimator, X, dtype=np.float32, order="C", reset=reset, accept_sparse="csr")
     return as_sparse_rows(rows, estimator.__dict__.get("tree_")) if sparse else rows
 
@@ -112,8 +114,11 @@ def _rows_of_columns(estimator: Any, columns: Mapping[Any, Any]) -> npt.NDArray[
     lacking = [name for name in names if name not in columns]
     if lacking:
         raise ValueError(f"X must have the columns that the model was trained on; it has no {listed(lacking, 5)}.")
-    table = table_of({name: columns[name] for name in names})
-    with np.errstate(over="ignore"), _naming_columns(estimator, {name: columns[name] for name in names}):
+    table = as_table({name: columns[name] for name in names})
+    with (
+        np.errstate(over="ignore", under="ignore"),
+        _naming_columns(estimator, {name: columns[name] for name in names}),
+    ):
         rows = np.column_stack([np.asarray(table.column(name)) for name in table.names])
         return np.asarray(check_array(rows, dtype=np.float32, order="C"))
 
@@ -166,19 +171,19 @@ def check_fit_rows(
     X = as_rows(X, image_shape)
     if reset:
         check_utf8([_name_of(y)], "the name of y")
-        remember(estimator, "column_labels_", column_labels(X))
+        remember(estimator, "column_labels_", get_column_labels(X))
         remember(estimator, "target_name_", _name_of(y))
     X = estimator.in_training_order(X)
     encoder = _encoder(estimator, X, sample_weight, image_shape, reset)
     if encoder is not None:
         if reset:
-            encoder.named_target(_name_of(y))
+            encoder.set_target_name(_name_of(y))
         # Rows that weigh nothing, which the encoder has not seen, may have holes where no other row has.
         X = encoder.encoded(X, fill=reset)
     else:
         check_no_dates(X, fitting=reset)
     check_as_many(X, y)
-    with np.errstate(over="ignore"), _naming_columns(estimator, X, fitting=reset):
+    with np.errstate(over="ignore", under="ignore"), _naming_columns(estimator, X, fitting=reset):
         X, y = validate_data(
             *(estimator, X, y),
             **{"dtype": np.float32, "order": "C", "reset": reset or encoder is not None, "accept_sparse": "csr"},

@@ -25,7 +25,7 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Doubles:
 
 def weigh_classes(class_weight: Any, y: npt.NDArray[Any], weight: Doubles) -> Doubles:
     """Weights times those of the classes, rescaled into bounds.  (n,)"""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         weighed = np.asarray(weight * class_factors(class_weight, y, weight))
     if not np.isfinite(weighed).all():
         check_total_weight(np.inf)
@@ -62,7 +62,7 @@ def check_total_weight(total: float) -> None:
 
 def sum_weights(weight: Doubles) -> float:
     """The sum of weights, infinite where it overflows."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return float(weight.sum())
 
 

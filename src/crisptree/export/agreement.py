@@ -158,7 +158,7 @@ def rows_of(model: Any, X: Any) -> Rows:
     while hasattr(last, "steps"):
         last = last.steps[-1][1]
     if last is not None:
-        return Rows(encoded, last.plain_columns(X))
+        return Rows(encoded, last.extract_columns(X))
     from crisptree.export.portable import Portable
 
     names = Portable.of(model).feature_names

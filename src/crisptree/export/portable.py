@@ -115,10 +115,9 @@ class PortableTree:
         said = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
         if isinstance(tree, FlatTree):
             return cls(*said, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
-        splits: Any = getattr(tree, "splits", None)
-        arrays = {name: value.detach().cpu().numpy() for name, value in splits.parameters.items()}
+        modules: Any = tree
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
-        return cls(*said, none, none[:, 0], arrays, (scaling.center, scaling.factor))
+        return cls(*said, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
 
     @property
     def n_leaves(self) -> int:

@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads, row_blocks
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import reference
 from crisptree.inference.flat import FlatTree
 from crisptree.native import router
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
 
 TYPES = tuple(np.dtype(kind) for kind in (np.float32, np.float64, np.float16, np.uint8))
 """What rows may be made of; each value becomes float32 as it is read, and no copy of all of them is made."""
+
+FEWEST_VALUES_FOR_THREADS = 2**19
+"""The kernel works on one thread below this, so n_jobs is not resolved there: joblib takes as long as a row for it."""
 
 WINDOWS_AT_ONCE = 2048
 SPARSE_VALUES_AT_ONCE = 2**24
@@ -41,7 +44,7 @@ def route_rows(
     X : ndarray of shape (n, n_features)
         Rows.
     n_jobs : int or None, default=None
-        Threads; None and -1 take all cores.
+        Threads; see ``blocks.n_threads``.
     check_finite : bool, default=False
         Give None, and no leaves, if any value is infinite or not a number in float32.
     instruction_set : str, default=""
@@ -52,7 +55,8 @@ def route_rows(
     leaves = np.empty(len(X), dtype=np.int64)
     if not X.flags.aligned or X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
         X = X.copy()  # a field of a record, or bytes of a file: the kernel counts in whole values
-    finite = prepared(tree).route(X, leaves, n_threads(n_jobs), check_finite, instruction_set)
+    threads = 1 if X.size < FEWEST_VALUES_FOR_THREADS else n_threads(n_jobs)
+    finite = prepared(tree).route(X, leaves, threads, check_finite, instruction_set)
     return leaves if finite else None
 
 
@@ -132,7 +136,7 @@ _said: set[str] = set()
 
 def _by_reference(tree: FlatTree, X: npt.NDArray[Any], check_finite: bool) -> npt.NDArray[np.int64] | None:
     _say_once()
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rows = np.asarray(X, dtype=np.float32)
     if check_finite and not np.isfinite(rows).all():
         return None

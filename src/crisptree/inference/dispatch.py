@@ -7,10 +7,10 @@ from functools import singledispatch
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference import compiled, reference
 from crisptree.inference.flat import CrispTree, FlatTree, Rows
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
 
 
 @singledispatch

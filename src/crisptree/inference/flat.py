@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.summation import linear_scores
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS, Target
 
@@ -249,5 +249,6 @@ def linear_tables(tree: FlatTree, leaf: npt.NDArray[np.int64], X: Rows) -> Doubl
         scores[rows] = x @ weight[node].T + bias[node]
     if variance is not None:
         return np.concatenate([scores, variance[n_splits + leaf]], axis=1)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):  # a class far less likely than the likeliest has probability 0
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import n_threads
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.compiled import TYPES, prepared
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, Doubles, FlatTree, Rows
 from crisptree.native import router
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
 from crisptree.targets import Target
 
 Integers = npt.NDArray[np.int64]

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
+from crisptree.data.sparse import SparseRows
 from crisptree.inference.flat import CrispTree
 from crisptree.inference.statistics import SomeTree
-from crisptree.rows.sparse import SparseRows
 
 Ranges = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 
@@ -26,7 +26,7 @@ def with_ranges(tree: SomeTree, X: Any, holes: Mapping[int, int] | None = None) 
     --------
     >>> from crisptree.inference.statistics import unsettled
     >>> from crisptree.inference import FlatTree
-    >>> from crisptree.scaling import Scaling
+    >>> from crisptree.data.scaling import Scaling
     >>> from crisptree.structure import TreeStructure
     >>> leaf = TreeStructure.single_leaf()
     >>> weight, bias = np.zeros((0, 2), dtype=np.float32), np.zeros(0, dtype=np.float32)

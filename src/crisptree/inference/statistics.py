@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import ROWS_AT_ONCE, row_blocks
+from crisptree.data.scaling import Scaling
+from crisptree.data.sparse import SparseRows
+from crisptree.data.windows import Windows
 from crisptree.inference.compiled import SPARSE_VALUES_AT_ONCE, score_moments
 from crisptree.inference.dispatch import route_rows
 from crisptree.inference.flat import CrispTree, FlatTree, Statistics
 from crisptree.inference.reference import visits
-from crisptree.rows.sparse import SparseRows
-from crisptree.rows.windows import Windows
-from crisptree.scaling import Scaling
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
 

@@ -21,7 +21,7 @@ def linear_scores(
 ) -> npt.NDArray[np.float32]:
     """weight · x + bias in the fixed order.  (n, n_features) → (n,)"""
     lanes = np.zeros((len(X), LANES), dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for start in range(0, X.shape[1], LANES):
             terms = X[:, start : start + LANES] * weight[start : start + LANES]
             lanes[:, : terms.shape[1]] += terms

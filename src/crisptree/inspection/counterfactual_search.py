@@ -238,7 +238,7 @@ class CounterfactualSearch:
         if parts is not None:
             yield from parts
             return
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             rounded = x.astype(np.float32)
         if not np.isfinite(rounded).all():
             return

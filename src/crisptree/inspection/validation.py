@@ -35,7 +35,7 @@ def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Single
             shape = estimator.image_shape_
             or_images = "" if shape is None else f", or images of shape {shape}"
             raise ValueError(f"X must be rows of {n_features} features{or_images}; got an array of shape {X.shape}.")
-    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all values up first: inf − inf
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # scikit-learn sums all values: inf − inf
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=False)
 
 
@@ -72,7 +72,7 @@ def validate_row(estimator: Any, transformers: Sequence[Any], x: Any, name: str)
                 f"X[{':1' if transformers else '0'}]."
             )
         if not transformers:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 return check_array(x.reshape(1, n_features), dtype=np.float32, order="C", input_name=name)
         x = x[None] if x.ndim == 1 else x
     rows = validate_rows(estimator, transformers, x)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from crisptree.scaling import Scaling
+from crisptree.data.scaling import Scaling
 from crisptree.splits import AbstractSplits, AxisCandidates, ObliqueSplits
 
 

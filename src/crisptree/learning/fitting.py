@@ -1,4 +1,4 @@
-"""The only way to train a tree: grow, finetune, make it crisp, settle it on its rows."""
+"""The only way to train a tree: grow, finetune, make it deterministic, add leaf statistics; or update it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ from crisptree.baselines.non_greedy import non_greedy
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.cutting import reduced
 from crisptree.inference.pruning import dead_splits
-from crisptree.inference.statistics import settled_by
+from crisptree.inference.remembering import remembering
+from crisptree.inference.statistics import settled, settled_by
 from crisptree.learning.constraints import Held
-from crisptree.learning.finetuning import TrainedTree, finetune, judge_of
-from crisptree.learning.growing import grow, grow_balanced, single_leaf
+from crisptree.learning.finetuning import TrainedTree, finetune
+from crisptree.learning.growth import grow, grow_balanced, single_leaf
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.linear_leaves import left_over, with_models
-from crisptree.learning.noise import Noise
-from crisptree.learning.problem import Problem, Shifts
+from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
 from crisptree.learning.sources.base import SummedRows
-from crisptree.learning.spec import Spec
-from crisptree.one_thread import one_thread
+from crisptree.learning.task import Problem, Shifts
 from crisptree.splits import LINEAR, ObliqueSplits, SplitKind, kind_of
 from crisptree.splits.module import seeded
 from crisptree.structure import TreeStructure
@@ -125,9 +124,8 @@ def tuned_tree(
     return (greedy, spec.nu) if work.on_epoch else _tuned(work, greedy, validation, zeros)
 
 
-@one_thread()
 def kind_for(spec: Spec, problem: Problem) -> SplitKind:
-    """The kind of splits that grow; modules are tried here, which asks torch for its threads the first time."""
+    """The kind of splits that grow; modules are tried here."""
     return kind_of(_grown_split(spec), spec.input_shape or (problem.training.X.shape[1],))
 
 
@@ -142,8 +140,7 @@ def crisp_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> tuple[CrispTr
 
 def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree:
     """The deterministic tree behind a soft one, before any row has been counted."""
-    noise = Noise.of(spec.growth, problem.varying, soft.tree.leaves)
-    return soft.damped(noise).crisp(problem.scaling, soft.steepness)
+    return soft.damped(spec.growth.input_noise).crisp(problem.scaling, soft.steepness)
 
 
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
@@ -292,40 +289,21 @@ def _tuned(
         best = finetune(tree, work.source, plan, **common)
         best = greedy if best.tree is tree else best  # with the γ that it was grown with
         if zeros is None and work.held is not None and work.held.chooses:
-            best, common["zeros"] = _thinned(work, best, common)
-        return _annealed_again(work, best, validation, common), None
+            best = _thinned(work, best, common)
+        return best, None
     if plan.epochs == 0:
         return greedy, spec.nu
     rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
     return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
 
 
-def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> tuple[TrainedTree, Tensor]:
-    """The tree with the weights that may stay, trained on, and which stay zero."""
+def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
+    """The tree with the weights that may stay, trained on."""
     assert work.held is not None
     splits, zeros = work.held.thinned(before.tree.splits, work.samples.mean())
     thinner = replace(before.tree, splits=splits)
     trained = finetune(thinner, work.samples, work.spec.finetuning.later_half, **common | {"zeros": zeros})
-    return trained._replace(record=trained.record or before.record), zeros
-
-
-def _annealed_again(work: Work, best: TrainedTree, validation: Rows | None, common: dict[str, Any]) -> TrainedTree:
-    """The best of some further rounds, each from the best tree so far with γ put back to the middle of finetuning.
-
-    Deterministic trees are compared, on the validation rows or else on the training rows; of equals the later is taken.
-    Where a round's best epoch is its start, there is no later one: the tree keeps the γ that it was trained with.
-    """
-    samples, plan = work.source, work.spec.finetuning.later_half
-    judge = judge_of(work.spec.leaf_penalty, work.spec.row_weight)
-    for _ in range(work.spec.reanneal):
-        if work.on_epoch:  # a callback has asked to stop
-            break
-        again = finetune(best.tree, samples, plan, **common)
-        if again.tree is best.tree:
-            continue
-        now, before = (judge(one.tree, samples, validation or samples) for one in (again, best))
-        best = again if now >= before else best
-    return best
+    return trained._replace(record=trained.record or before.record)
 
 
 @contextmanager
@@ -334,7 +312,6 @@ def training_on(spec: Spec, kind: SplitKind, problem: Problem) -> Iterator[torch
     device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())  # whatever the caller has set
-        stack.enter_context(one_thread())
         if kind.draws:
             stack.enter_context(seeded(spec.seed, device))
         yield device
@@ -372,3 +349,57 @@ def device_of(
             "Use 'auto' to take CUDA only where it is present."
         ) from error
     return device
+
+
+def update_tree(
+    earlier: CrispTree, spec: Spec, problem: Problem, *, memory: float, grows: bool, on_epoch: Listener | None = None
+) -> CrispTree:
+    """The tree after some new rows.
+
+    All splits and leaves are finetuned on the new rows, from the middle γ on. What the leaves have counted before stays
+    with them: in every epoch it is added, times ``memory``, to what the new rows say. Of the splits no old row is left
+    to speak, so they move the slower the fewer the new rows are: by their share of all the learning rate is multiplied.
+
+    Parameters
+    ----------
+    earlier : CrispTree
+        Settled on its rows.
+    spec : Spec
+        How, with ``grow="keep"``.
+    problem : Problem
+        The new rows, on the scale of the earlier tree.
+    memory : float
+        What an old row counts beside a new one.
+    grows : bool
+        Whether leaves that the new rows show to be mixed may be split.
+    on_epoch : callable, optional
+        Called with a record of every epoch.
+    """
+    kind, rows = kind_for(spec, problem), problem.training
+    with training_on(spec, kind, problem) as device:
+        samples, _ = problem.on(device, spec.n_jobs)
+        held = spec.constraints.on(problem.scaling, device)
+        work = Work(spec, samples, kind, torch.Generator().manual_seed(spec.seed), Ending(on_epoch), held)
+        soft = GROWERS["keep"](work, earlier)
+        old = memory * earlier.statistics.node_counts[earlier.structure.n_splits :]
+        before, now = problem.target.weight(old).sum(), rows.weight.sum()
+        plan = spec.finetuning.later_half
+        plan = replace(plan, learning_rate=plan.learning_rate * float(now / (before + now)))
+        zeros = soft.tree.splits.parameters["weight"] == 0 if work.holds_zeros else None
+        remembered = torch.from_numpy(old / rows.weight.mean()).to(soft.tree.leaves)
+        tuned = finetune(
+            soft.tree,
+            samples,
+            plan,
+            generator=work.generator,
+            on_epoch=work.on_epoch,
+            zeros=zeros,
+            signs=work.signs,
+            remembered=remembered,
+        )
+        tuned = soft._replace(steepness=earlier.statistics.steepness) if tuned.tree is soft.tree else tuned
+        if grows and not work.on_epoch:
+            tuned = tuned._replace(tree=GROWERS["greedy"](work, tuned).tree)
+        tree = unsettled_tree(tuned, spec, problem)
+    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    return remembering(tree, earlier, memory, spec.leaf_prior)

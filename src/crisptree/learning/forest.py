@@ -16,8 +16,9 @@ import numpy.typing as npt
 import torch
 
 from crisptree.blocks import n_threads
+from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.inference import CrispTree
-from crisptree.learning.backends.cuda_graphs import n_streams, streams
+from crisptree.learning.engines.cuda_graphs import n_streams, streams
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import (
     Work,
@@ -28,16 +29,14 @@ from crisptree.learning.fitting import (
     tuned_tree,
     unsettled_tree,
 )
-from crisptree.learning.growing import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
+from crisptree.learning.growth import Request, TrainedStumps, found_together, grow_together, growing, single_leaf
 from crisptree.learning.history import Ending, EpochRecord, Listener, iteration_of
 from crisptree.learning.journal import current
-from crisptree.learning.problem import Part, Problem, relative_weights
+from crisptree.learning.options import Spec
 from crisptree.learning.samples import Samples
-from crisptree.learning.spec import Spec
 from crisptree.learning.stumps import Outcome
+from crisptree.learning.task import Part, Problem, relative_weights
 from crisptree.one_thread import workers
-from crisptree.rows.arrays import ArrayRows
-from crisptree.rows.picked import PickedRows
 
 PAIRS_AT_ONCE = 2**24
 """So many pairs of a tree and one of its rows train at once, at about forty bytes each; further trees wait."""

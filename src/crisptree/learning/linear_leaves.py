@@ -12,21 +12,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.data.scaling import Scaling
 from crisptree.equations.gaussian import LOG_TWO_PI, SMALLEST_VARIANCE
 from crisptree.equations.linear_leaves import TreeRidge, log_softmax, working_response
 from crisptree.inference import FlatTree, route_rows
 from crisptree.learning.journal import Arrays, Page
-from crisptree.learning.problem import Part, Problem
 from crisptree.learning.samples import Samples
-from crisptree.scaling import Scaling
+from crisptree.learning.task import Part, Problem
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes, Gaussians, Target
 from crisptree.tree import Tree
 
 Doubles = npt.NDArray[np.float64]
-
-PLAIN_PENALTY = 30.0
-"""λ where nothing chooses it, in rows."""
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0)
 """What is tried."""

@@ -1,27 +1,158 @@
-"""Many stumps at once: all open leaves of a tree are one training problem.
+"""Stumps: all unresolved leaves of a tree, or of several trees, are one training problem.
 
 Each row belongs to exactly one node, so m stumps train in one loop as a batch of m splits. For the equations they are
-ONE stump in which every row has a place, its node: the leaf tables of all nodes stand side by side.
+ONE stump in which every row has a node index: the leaf tables of all nodes stand side by side. Stumps of several trees
+are one batch too: a stump's steps depend on its own rows alone, so a tree is what it would be without the others, on
+the CPU bit for bit.
+
+Stumps of regression trees start from an initialisation search. From a random hyperplane a stump follows the gradient
+of its likelihood, which is close to zero where y does not rise or fall along it, as for the residuals of a linear
+model. Stumps of classification trees need none, because random tables of two leaves differ in every class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crisptree.data.rows import ArrayRows, PickedRows
 from crisptree.equations.alternating import hard_responsibilities
-from crisptree.learning.backends.base import Models
-from crisptree.learning.batches import Groups
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines.base import Models
+from crisptree.learning.journal import Arrays, Page
+from crisptree.learning.loop import EpochEnd, train
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Orders, Samples, group_rows
 from crisptree.learning.sources.base import LeafGroups, Side
-from crisptree.splits import AbstractSplits
+from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
-from crisptree.targets import Target, gain
+from crisptree.targets import Gaussians, Target, gain
+from crisptree.tree import Tree
+
+ROWS_PER_NODE = 256
+"""Rows of a node that are looked at."""
+
+N_SINGLE_FEATURES, N_RANDOM_DIRECTIONS = 16, 8
+"""Single features and random directions that are tried, beside the random hyperplane that there is."""
+
+QUANTILES = (0.2, 0.35, 0.5, 0.65, 0.8)
+"""Where along a direction a hyperplane may stand, as shares of the rows."""
+
+MIN_ROWS_TO_SEARCH = 32
+"""Fewer rows of a node, out of a sample of all, say nothing about where to begin."""
+
+QUANTILE_OFFSET = 0.37
+"""Rows are picked at no round share of all weights, where rounding would tell one row from its copy."""
+
+MAX_SEARCH_VALUES = 2**21
+
+
+class Start(NamedTuple):
+    """Hyperplanes, and what the rows on both sides of each add up to.  (2, n_nodes, n_statistics)"""
+
+    splits: ObliqueSplits
+    statistics: Tensor
+
+
+def best_start(splits: ObliqueSplits, samples: Samples, groups: Groups, generator: torch.Generator) -> Start:
+    """The hyperplanes, as steep as they are, turned and moved to where they part the y of their rows best."""
+    assert isinstance(samples.target, Gaussians)
+    weight = splits.parameters["weight"].detach()
+    n_nodes, n_features = weight.shape
+    axes = torch.randperm(n_features, generator=generator)[:N_SINGLE_FEATURES]
+    drawn = torch.randn(N_RANDOM_DIRECTIONS, n_features, generator=generator)
+    along = torch.nn.functional.one_hot(axes, n_features)
+    tried = torch.cat([along, drawn / drawn.norm(dim=1, keepdim=True)]).to(weight)
+    length = weight.norm(dim=1)
+    at_once = max(1, MAX_SEARCH_VALUES // (ROWS_PER_NODE * max(n_features, len(QUANTILES) * (len(tried) + 1))))
+    found = []
+    for nodes in torch.arange(n_nodes, device=weight.device).split(at_once):
+        own = (weight[nodes] / length[nodes, None].clamp_min(1e-30))[:, None]
+        directions = torch.cat([own, tried.expand(len(nodes), -1, -1)], dim=1)
+        found.append(_best_of(directions, samples, _some_rows(groups, nodes, samples)))
+    direction, threshold = (torch.cat([one[part] for one in found]) for part in (0, 1))
+    turned = {"weight": direction * length[:, None], "bias": -threshold * length}
+    return Start(splits.replaced(turned), torch.cat([one[2] for one in found], dim=1))
+
+
+def looked_around(
+    splits: AbstractSplits, tables: Tensor, tree: Tree, leaves: list[int], sample: Samples, generator: torch.Generator
+) -> tuple[AbstractSplits, Tensor]:
+    """Stumps at some leaves of a tree, those of numbers at the best start that a sample of all rows tells of.
+
+    Where the sample has too few rows of a leaf, its stump begins as it is. Tables are (2, n_nodes · n_values).
+    """
+    if not isinstance(sample.target, Gaussians) or not isinstance(splits, ObliqueSplits) or not len(sample):
+        return splits, tables
+    leaf = sample.all_leaves(tree)
+    here = torch.bincount(leaf, minlength=tree.structure.n_leaves)[leaves]
+    known = torch.nonzero(here >= MIN_ROWS_TO_SEARCH)[:, 0]
+    if not len(known):
+        return splits, tables
+    groups = group_rows(leaf, [leaves[number] for number in known.tolist()])
+    chosen = splits.select(known)
+    assert isinstance(chosen, ObliqueSplits)
+    start = best_start(chosen, sample, groups, generator)
+    parameters = {name: value.detach().clone() for name, value in splits.parameters.items()}
+    for name, value in start.splits.parameters.items():
+        parameters[name][known] = value
+    wide = tables.reshape(2, len(leaves), -1).clone()
+    before, sums = (part.reshape(2 * len(known), -1) for part in (wide[:, known], start.statistics))
+    wide[:, known] = sample.target.update(sums, before, 0.0).reshape(2, len(known), -1)
+    return splits.replaced(parameters), wide.reshape(2, -1)
+
+
+def _some_rows(groups: Groups, nodes: Tensor, samples: Samples) -> Tensor:
+    """Rows of some nodes, evenly picked by their weights; heavy ones several times.  (n_nodes, ROWS_PER_NODE)"""
+    ends = groups.sizes.cumsum(0)
+    heights = torch.cat([samples.weight.new_zeros(1).double(), samples.weight[groups.rows].double().cumsum(0)])
+    low, high = heights[(ends - groups.sizes)[nodes]], heights[ends[nodes]]
+    steps = (torch.arange(ROWS_PER_NODE, device=nodes.device) + QUANTILE_OFFSET) / ROWS_PER_NODE
+    places = torch.searchsorted(heights, low[:, None] + steps * (high - low)[:, None]) - 1
+    return groups.rows[places.clamp(max=len(groups.rows) - 1)]
+
+
+def _quantiles(scores: Tensor) -> Tensor:
+    """Where the shares of the rows end along every direction.  (m, n, k) → (q, m, k)"""
+    shares = torch.tensor(QUANTILES).to(scores)
+    if scores.device.type != "cpu":
+        return scores.quantile(shares, dim=1)
+    # The same numbers: NumPy sorts without the places, several times quicker.
+    ordered = torch.from_numpy(np.sort(scores.transpose(1, 2).numpy(), axis=2))
+    ranks = shares * (scores.shape[1] - 1)
+    below, above = (ordered[..., end.long()] for end in (ranks.floor(), ranks.ceil()))
+    return below.lerp(above, ranks - ranks.floor()).permute(2, 0, 1)
+
+
+def _best_of(directions: Tensor, samples: Samples, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Direction, threshold and sums of both sides of the hyperplane that takes most off the variance.
+
+    (m, k, n_features), (m, n) → (m, n_features), (m,), (2, m, n_statistics)
+    """
+    m, n = rows.shape
+    x = samples.batch(rows.reshape(-1)).reshape(m, n, -1)
+    y = samples.y[rows].to(x)
+    scores = x @ directions.transpose(1, 2)
+    limits = _quantiles(scores)  # (q, m, k)
+    right = (scores > limits[:, :, None]).to(x)  # (q, m, n, k)
+    each = torch.cat([torch.ones_like(y[..., :1]), y, y * y], dim=2)
+    on_right = right.transpose(2, 3) @ each  # (q, m, k, n_statistics)
+    everyone = each.sum(dim=1)[None, :, None]
+    k = y.shape[2]
+    gains = torch.zeros_like(on_right[..., 0])
+    for side in (on_right, everyone - on_right):
+        gains += (side[..., 1 : k + 1] ** 2).sum(-1) / side[..., 0].clamp_min(1e-30)
+    best = gains.permute(1, 0, 2).reshape(m, -1).argmax(dim=1)
+    quantile, number, node = best // directions.shape[1], best % directions.shape[1], torch.arange(m, device=x.device)
+    there = on_right[quantile, node, number]
+    return directions[node, number], limits[quantile, node, number], torch.stack([everyone[0, :, 0] - there, there])
+
 
 GAIN_DIGITS = 9
 """Gains that agree in so many decimals are equal, and the first candidate wins: rounding must not choose a feature."""
@@ -187,3 +318,95 @@ class Outcome:
             turns=turns,
             sides=sides,
         )
+
+
+class TreeStumps(NamedTuple):
+    """The stumps of one tree, its rows, and where its random numbers come from."""
+
+    stumps: Stumps
+    samples: Samples
+    generator: torch.Generator
+
+
+def train_together(
+    parts: Sequence[TreeStumps],
+    plan: Plan,
+    *,
+    on_epoch: Callable[[EpochEnd], None] | None = None,
+    name: str = "training",
+) -> None:
+    """Train the stumps of some trees in place, all in one batch."""
+    if len(parts) == 1:
+        stumps, samples, generator = parts[0]
+        train(stumps, samples, plan, generator=generator, on_epoch=on_epoch, name=name)
+        return
+    assert plan.rows_per_epoch is None  # a share of all rows would be another one than that of each tree's own
+    joint = _joint_stumps([part.stumps for part in parts])
+    samples = _joint_samples(parts)
+    generator, orders = parts[0].generator, _JointOrders(parts, plan)
+    try:
+        train(joint, samples, plan, generator=generator, orders=orders, on_epoch=on_epoch, name=name)
+    finally:
+        _share_out(joint, [part.stumps for part in parts])
+
+
+def _joint_stumps(several: Sequence[Stumps]) -> Stumps:
+    first = several[0]
+    splits = AbstractSplits.concatenated([one.splits for one in several])
+    leaves = torch.cat([one.leaves for one in several], dim=1)
+    sizes = torch.cat([one.groups.sizes for one in several])
+    rows = torch.arange(int(sizes.sum()), device=sizes.device)
+    held = [one.zeros for one in several if one.zeros is not None]
+    zeros = torch.cat(held) if held else None
+    return Stumps(splits, leaves, Groups(rows, sizes), first.n_candidates, zeros, first.signs)
+
+
+def _joint_samples(parts: Sequence[TreeStumps]) -> Samples:
+    """The rows of all groups after each other, their features read where they lie."""
+    first = parts[0].samples
+    y = torch.cat([samples.y[stumps.groups.rows] for stumps, samples, _ in parts])
+    weight = torch.cat([samples.weight[stumps.groups.rows] for stumps, samples, _ in parts])
+    index = torch.cat([_picked(samples).index[stumps.groups.rows] for stumps, samples, _ in parts])
+    rows = PickedRows.of(ArrayRows(_picked(first).values), index)
+    return Samples(rows, y, weight, first.target, first.n_jobs)
+
+
+def _picked(samples: Samples) -> PickedRows:
+    assert isinstance(samples.rows, PickedRows)
+    return samples.rows
+
+
+class _JointOrders:
+    """Every tree shuffles its own rows with its own generator."""
+
+    def __init__(self, parts: Sequence[TreeStumps], plan: Plan) -> None:
+        self.orders: list[Orders] = []
+        begin = 0
+        for stumps, samples, generator in parts:
+            end = begin + len(stumps.groups.rows)
+            rows = torch.arange(begin, end, device=samples.device)
+            self.orders.append(Orders(Groups(rows, stumps.groups.sizes), plan, generator))
+            begin = end
+
+    @property
+    def generators(self) -> list[torch.Generator]:
+        return [orders.generator for orders in self.orders]
+
+    def next(self) -> Tensor:
+        return torch.cat([orders.next() for orders in self.orders])
+
+    def kept(self) -> Arrays:
+        """Nothing: every epoch has a new order of all rows."""
+        return {}
+
+    def restore(self, page: Page) -> None:
+        pass
+
+
+def _share_out(joint: Stumps, several: Sequence[Stumps]) -> None:
+    """What the joint training found, to each tree's own stumps."""
+    ends = np.cumsum([0, *(one.splits.n_splits for one in several)])
+    columns = np.cumsum([0, *(one.leaves.shape[1] for one in several)])
+    for one, (begin, end), (left, right) in zip(several, pairwise(ends), pairwise(columns), strict=True):
+        one.splits = joint.splits.select(torch.arange(int(begin), int(end))).trainable()
+        one.leaves = joint.leaves[:, left:right].detach().clone()

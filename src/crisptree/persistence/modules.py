@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from crisptree.inference.flat import CrispTree
+from crisptree.one_thread import one_thread
 from crisptree.persistence.arrays import Arrays
 from crisptree.persistence.errors import ModelFileError
 from crisptree.splits import MODULES, Factory, ModuleSplits
@@ -21,12 +22,11 @@ def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, An
     """What a file says of the modules, and their stacked parameters."""
     if not isinstance(tree, ModuleTree):
         raise TypeError(f"a {type(tree).__name__} cannot be saved to a model file.")
-    # Sorted, because a file that was read gives them in any order.
-    arrays = {name: value.detach().cpu().numpy() for name, value in sorted(tree.splits.parameters.items())}
     name = split if isinstance(split, str) else None
-    return {"name": name, "input_shape": list(tree.splits.input_shape)}, arrays
+    return {"name": name, "input_shape": list(tree.splits.input_shape)}, tree.parameter_arrays()
 
 
+@one_thread()
 def read_splits(
     parameters: Arrays, sizes: Mapping[str, int], module: Any, split: Factory | None, path: str | PathLike[str]
 ) -> ModuleSplits:

@@ -195,7 +195,8 @@ class Gaussians(Target):
     def in_units(self, tables: Doubles, center: Doubles, unit: Doubles) -> Doubles:
         """The means times the unit plus the center, and the variances times its square."""
         mean, variance = tables[:, : self.n_outputs], tables[:, self.n_outputs :]
-        return np.concatenate([mean * unit + center, variance * unit**2], axis=1)
+        with np.errstate(under="ignore"):  # the square of a tiny spread is 0
+            return np.concatenate([mean * unit + center, variance * unit**2], axis=1)
 
     def check(self, tables: Doubles) -> str | None:
         if tables.shape[1] % 2 or (tables[:, self.n_outputs :] < 0).any():

@@ -52,7 +52,7 @@ def singles(name: str, values: npt.NDArray[np.float32]) -> Array:
 
 def rounded(name: str, values: Iterable[float]) -> Array:
     """Numbers rounded to single precision."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return singles(name, np.array(list(values), dtype=np.float32))
 
 

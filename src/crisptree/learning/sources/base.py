@@ -12,10 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.learning.backends.base import Models, Steps, Trainee
-from crisptree.learning.batches import Groups, group_rows
-from crisptree.learning.plan import Plan
-from crisptree.learning.samples import Samples
+from crisptree.learning.engines.base import Models, Steps, Trainee
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples, group_rows
 from crisptree.splits import AbstractSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target
@@ -76,7 +75,7 @@ class SummedRows(ABC):
     Parameters
     ----------
     template : Samples
-        No rows; its device, precision, target and varying features are those of all rows.
+        No rows; its device, precision and target are those of all rows.
     sample : Samples or None
         Some of all rows, on which the stumps of regression trees search for a start.
     """

@@ -18,13 +18,11 @@ from torch import Tensor
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import carried_over, with_ranges
 from crisptree.inference.statistics import Counted, SomeTree, counted
-from crisptree.learning.backends import EpochResult, quickest
-from crisptree.learning.backends.base import Trainee, all_finite
-from crisptree.learning.batches import Orders, group_rows
+from crisptree.learning.engines import EpochResult, quickest
+from crisptree.learning.engines.base import Trainee, all_finite
 from crisptree.learning.finetuning import WholeTree
-from crisptree.learning.plan import Pace, Plan
-from crisptree.learning.problem import Part, Problem, scaled_samples
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Orders, Samples, group_rows
 from crisptree.learning.sources.base import (
     Doubles,
     LeafState,
@@ -36,6 +34,7 @@ from crisptree.learning.sources.base import (
     split_sides,
 )
 from crisptree.learning.stumps import Stumps
+from crisptree.learning.task import Part, Problem, scaled_samples
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 

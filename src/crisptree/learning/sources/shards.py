@@ -19,18 +19,16 @@ from torch import Tensor
 from crisptree.inference import CrispTree
 from crisptree.inference.ranges import with_ranges
 from crisptree.inference.statistics import Counted, SomeTree, counted
-from crisptree.learning.backends.base import Trainee
-from crisptree.learning.batches import Groups
-from crisptree.learning.distributed.gradients import ShardRows, gradient_units
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
-from crisptree.learning.distributed.schedule import ShardedGroups
-from crisptree.learning.distributed.steps import ShardedSteps
+from crisptree.learning.engines.base import Trainee
+from crisptree.learning.engines.shard_schedule import ShardedGroups, ShardRows, gradient_units
+from crisptree.learning.engines.sharded import ShardedSteps
 from crisptree.learning.history import Ending, EpochRecord, Listener, StopTraining
-from crisptree.learning.plan import Plan
-from crisptree.learning.problem import Part, Problem, Result, scaled_samples
-from crisptree.learning.samples import Samples
+from crisptree.learning.options import Plan
+from crisptree.learning.samples import Groups, Samples
 from crisptree.learning.sources.base import Side, SummedLevel, SummedRows, group_leaves, side_sums, split_sides
+from crisptree.learning.task import Part, Problem, Result, scaled_samples
 from crisptree.splits import AbstractSplits
 from crisptree.tree import Tree
 

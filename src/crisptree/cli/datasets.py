@@ -1,0 +1,207 @@
+"""``crisptree data`` lists and downloads data sets, ``crisptree demo`` trains a tree on one."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+import crisptree
+from crisptree.cli import options
+from crisptree.cli.evaluation import compute_accuracies, predict_hard_and_soft
+from crisptree.cli.output import PLAIN, make_table, with_flags
+from crisptree.datasets import load_digits
+from crisptree.datasets.catalog import (
+    CATALOG,
+    Checksum,
+    Publication,
+    PublishedFile,
+    find,
+    get_folders,
+    get_homes,
+)
+from crisptree.datasets.download import DownloadError, Receipt, fetch
+from crisptree.persistence.writing import written_whole
+from crisptree.sanitization import sanitize
+
+app = typer.Typer(name="data", help="List data sets and download them.", no_args_is_help=True)
+
+DataHome = Annotated[
+    Path | None,
+    typer.Option("--data-home", help="Folder of data sets; default: $CRISPTREE_DATA, then the cache."),
+]
+
+
+@app.command("list")
+def list_data(
+    data_home: DataHome = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List every data set and the place of its files.
+
+    Example: crisptree data list --json
+    """
+    if as_json:
+        print(json.dumps([_describe(publication, data_home) for publication in CATALOG.values()], indent=2))
+        return
+    console = Console()
+    rows = [
+        [each.name, each.title, f"{sum(each.rows.values()):,}", *_describe_files(each, data_home)]
+        for each in CATALOG.values()
+    ]
+    columns = ("name", "what it is", "rows", "download", "here")
+    console.print(make_table(columns, rows, left=("what it is", "here")))
+    console.print(sanitize(f"Looked for in {', then '.join(map(str, get_homes(data_home)))}"), **PLAIN)
+
+
+@app.command("fetch")
+def fetch_data(
+    names: Annotated[list[str], typer.Argument(help=f"Which: {', '.join(CATALOG)}.")],
+    data_home: DataHome = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Another address (http, https or file) of a folder with the publisher's files.")
+    ] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Keep files whose checksum is unknown or unconfirmed.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Download existing files again.")] = False,
+) -> None:
+    """Download data sets from their publishers and verify their checksums.
+
+    Example: crisptree data fetch mnist fashion_mnist
+    """
+    for name in names:
+        if name not in CATALOG:
+            raise typer.BadParameter(f"there is no data set {name!r}; known are {', '.join(CATALOG)}.")
+    if mirror is not None and not mirror.startswith(("http://", "https://", "file://")):
+        raise typer.BadParameter(f"--mirror must begin with http://, https:// or file://; got {mirror!r}.")
+    console, errors = Console(), Console(stderr=True)
+    failed = False
+    for name in names:
+        publication = CATALOG[name]
+        if not publication.files:
+            console.print(f"{name}: comes with scikit-learn, there is nothing to fetch.")
+        folder = get_homes(data_home)[0] / name
+        for file in publication.files:
+            address = f"{mirror.rstrip('/')}/{file.name}" if mirror else file.url
+            try:
+                receipt = _fetch_with_progress(file, folder, address, unverified, replace)
+            except DownloadError as error:
+                errors.print(f"{name}: {sanitize(with_flags(str(error)))}", style="red", **PLAIN)
+                failed = True
+            except KeyboardInterrupt:
+                errors.print(f"{name}: stopped; of {file.name} nothing was kept.", **PLAIN)
+                raise typer.Exit(130) from None
+            else:
+                verb = "fetched" if receipt.fresh else "already here"
+                console.print(f"{name}: {verb}, {_verification(file, receipt)}: {sanitize(str(receipt.path))}", **PLAIN)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _verification(file: PublishedFile, receipt: Receipt) -> str:
+    """Say how the file was verified."""
+    if file.content is not None:
+        return "its content will be checked when it is read"
+    texts = {"sha256": "checksum verified", "md5": "matches an MD5 checksum, which is weak evidence"}
+    return texts.get(receipt.proof, "NOT verified") + ("" if receipt.verified else f", sha256 {receipt.sha256}")
+
+
+def _fetch_with_progress(file: PublishedFile, folder: Path, url: str, unverified: bool, replace: bool) -> Receipt:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(file.name, total=file.size)
+
+        def on_bytes(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return fetch(file, folder, url=url, unverified=unverified, replace=replace, on_bytes=on_bytes)
+
+
+def _describe_files(publication: Publication, data_home: Path | None) -> tuple[str, str]:
+    if not publication.files:
+        return "–", "comes with scikit-learn"
+    sizes, found = [file.size for file in publication.files], find(publication.name, data_home)
+    size = "size not known" if None in sizes else f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB"
+    return size, str(found.paths[0] if len(found.paths) == 1 else found.paths[0].parent) if found else "no"
+
+
+def _describe(publication: Publication, data_home: Path | None) -> dict[str, Any]:
+    found = find(publication.name, data_home)
+    return {
+        "name": publication.name,
+        "title": publication.title,
+        "page": publication.page,
+        "rows": dict(publication.rows),
+        "here": not publication.files or found is not None,
+        "form": found.form if found else None,
+        "paths": [str(path) for path in found.paths] if found else [],
+        "looked_in": [str(folder) for folder in get_folders(publication.name, data_home)] if publication.files else [],
+        "files": [_describe_file(file) for file in publication.files],
+    }
+
+
+def _describe_file(file: PublishedFile) -> dict[str, Any]:
+    def text(checksum: Checksum | None) -> str | None:
+        return f"{checksum.algorithm}:{checksum.digest}" if checksum else None
+
+    inside = file.content
+    return {
+        "name": file.name,
+        "url": file.url,
+        "size": file.size,
+        "checksum": text(file.checksum),
+        "confirmed": file.checksum.confirmed if file.checksum else None,
+        "content": inside and {"member": inside.member, "size": inside.size, "checksum": text(inside.checksum)},
+    }
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model and the figure.")] = Path("demo"),
+    depth: Annotated[int, typer.Option(min=1, max=8, help="Maximum depth.")] = 4,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    force: options.Force = False,
+) -> None:
+    """Train a tree on 8 × 8 digits, print its accuracy, save it and draw it.
+
+    Example: crisptree demo --depth 5 -o my-first-tree
+    """
+    from crisptree.plots import plot_tree
+    from crisptree.plots.style import save_figure
+
+    options.check_free((output / name for name in ("digits.crisp", "tree.png")), force)
+    console, digits = Console(), load_digits()
+    X, y = digits.all_but_test()
+    console.print(f"Training a tree of depth {depth} on {len(X)} digits of 8 × 8 pixels …")
+    started = time.perf_counter()
+    model = crisptree.CrispTreeClassifier(
+        max_depth=depth, image_shape=digits.image_shape, roughness=1e-2, random_state=seed, verbose=1
+    ).fit(X, y)
+    console.print(f"Trained in {time.perf_counter() - started:.1f} s.\n")
+    console.print("Accuracy (hard: one path per image, as in predict; soft: all leaves, for comparison)")
+    rows = []
+    for name, tree in (("greedy", model.greedy()), ("finetuned", model)):
+        cells: list[str] = []
+        for images, labels in ((X, y), (digits.X_test, digits.y_test)):
+            predictions = predict_hard_and_soft(tree, images, tree.classes_)
+            scores = compute_accuracies(np.searchsorted(tree.classes_, labels), *predictions)
+            cells += [f"{score:.3f}" for score in scores.values()]
+        rows.append([name, *cells])
+    console.print(make_table(("tree", "train hard", "train soft", "test hard", "test soft"), rows))
+    visited = model.decision_path(digits.X_test).sum(axis=1).mean() - 1
+    console.print(
+        f"depth {model.get_depth()} · {model.get_n_leaves()} leaves · a test image visits {visited:.1f} of "
+        f"{model.tree_.structure.n_splits} splits on average\n"
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    model.save(output / "digits.crisp")
+    with written_whole(output / "tree.png") as temporary:
+        save_figure(plot_tree(model), temporary, dpi=150)
+    console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
+    console.print(f"figure   {output / 'tree.png'}", soft_wrap=True)

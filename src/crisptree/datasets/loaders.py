@@ -1,0 +1,343 @@
+"""Loaders of the published data sets; files are only read here, never downloaded."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.datasets.catalog import CATALOG, DataFormatError, locate
+from crisptree.datasets.dataset import Dataset, check_content, split_parts
+from crisptree.datasets.files import DOWNLOAD_AGAIN, read_bytes, read_compact
+from crisptree.datasets.image_files import find_numbered_files, read_stack
+from crisptree.encoding.array_files import read_libsvm_batches
+from crisptree.files import StrPath, reading
+
+DIGITS = tuple(map(str, range(10)))
+
+
+def load_digits(seed: int = 0) -> Dataset:
+    """Load 1,797 images in 10 classes: 64 % for training, 16 % for validation, 20 % for testing, split with ``seed``.
+
+    Examples
+    --------
+    >>> load_digits().X_train.shape
+    (1149, 64)
+    """
+    from sklearn.datasets import load_digits as bundled_digits
+
+    bundled = bundled_digits()
+    return split_parts("digits", {"all": (bundled.images, bundled.target)}, DIGITS, (8, 8), seed)
+
+
+CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+
+MNIST_SHAPE = (28, 28)
+UNSIGNED_BYTE = 0x08
+
+
+def load_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load handwritten digits: 60,000 images for training and validation and the official 10,000 for testing.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+    seed : int
+        Seed of the split of the training images, 20 % of which are for validation.
+
+    Returns
+    -------
+    Dataset
+        Rows of 784 grey values from 0 to 255.
+
+    Examples
+    --------
+    >>> load_mnist().X_train.shape  # doctest: +SKIP
+    (48000, 784)
+    """
+    return _load_mnist("mnist", data_home, seed, DIGITS)
+
+
+def load_fashion_mnist(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load pictures of clothes: 60,000 images for training and validation and the official 10,000 for testing.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+    seed : int
+        Seed of the split of the training images, 20 % of which are for validation.
+
+    Returns
+    -------
+    Dataset
+        Rows of 784 grey values from 0 to 255.
+
+    Examples
+    --------
+    >>> load_fashion_mnist().class_names[:2]  # doctest: +SKIP
+    ('T-shirt', 'trouser')
+    """
+    return _load_mnist("fashion_mnist", data_home, seed, CLOTHES)
+
+
+def _load_mnist(name: str, data_home: StrPath | None, seed: int, class_names: tuple[str, ...]) -> Dataset:
+    found = locate(name, data_home)
+    X, y, X_test, y_test = MNIST_READERS[found.form](found.paths)
+    return split_parts(name, {"train": (X, y), "test": (X_test, y_test)}, class_names, MNIST_SHAPE, seed)
+
+
+def read_idx(path: Path) -> npt.NDArray[np.uint8]:
+    """Read the array of unsigned bytes of an idx file, plain or .gz.
+
+    An idx file is two zeros, the type, the number of axes, their lengths, then the bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels-idx1-ubyte"
+    >>> _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> read_idx(path)
+    array([7, 2, 1], dtype=uint8)
+    """
+    data = read_bytes(path)
+    if len(data) < 4 or data[:3] != bytes([0, 0, UNSIGNED_BYTE]):
+        raise DataFormatError(f"{path} must begin with 00 00 08, as idx files of bytes do; got {data[:3].hex(' ')}.")
+    begin = 4 + 4 * data[3]
+    shape = tuple(int.from_bytes(data[at : at + 4], "big") for at in range(4, begin, 4))
+    if len(data) != begin + math.prod(shape):
+        raise DataFormatError(
+            f"{path} must hold {begin + math.prod(shape):,} bytes for an array of shape {shape}; it holds "
+            f"{len(data):,}. Download it again."
+        )
+    return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(shape)
+
+
+MNIST_READERS: dict[str, Callable[[tuple[Path, ...]], list[npt.NDArray[Any]]]] = {
+    "npz": lambda paths: read_compact(paths[0], "X_train", "y_train", "X_test", "y_test"),
+    "idx": lambda paths: [read_idx(path) for path in paths],
+}
+
+
+CELL_STATES = ("b", "o", "x")
+"""What a cell holds: nothing (blank), a piece of the second player, a piece of the first."""
+
+CONNECT4_CLASSES = ("draw", "loss", "win")
+"""How the game ends for the first player."""
+
+N_CELLS = 42
+"""Seven columns of six cells: a1 to a6, b1 to b6, …, g1 to g6."""
+
+
+def load_connect4(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load 67,557 positions, one-hot: 64 % for training, 16 % for validation, 20 % for testing, split with ``seed``.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+    seed : int
+        Seed of the split, for there is no official one.
+
+    Returns
+    -------
+    Dataset
+        Rows of 126 zeros and ones: for each of the 42 cells whether it is blank, o, x.
+
+    Examples
+    --------
+    >>> load_connect4().X_train.shape  # doctest: +SKIP
+    (43236, 126)
+    """
+    found = locate("connect4", data_home)
+    cells, y = read_compact(found.paths[0], "X", "y") if found.form == "npz" else _read_connect4(found.paths[0])
+    n_features = N_CELLS * len(CELL_STATES)
+    return split_parts("connect4", {"all": (encode_cells(cells), y)}, CONNECT4_CLASSES, (n_features,), seed)
+
+
+def encode_cells(cells: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """One-hot encode the cells, three features each.
+
+    Examples
+    --------
+    >>> encode_cells(np.array([[0, 2]]))
+    array([[1., 0., 0., 0., 0., 1.]], dtype=float32)
+    """
+    if not np.isin(cells, np.arange(len(CELL_STATES))).all():
+        raise DataFormatError("the cells of connect4 must be 0 (blank), 1 (o) or 2 (x); these files hold others.")
+    return np.eye(len(CELL_STATES), dtype=np.float32)[cells.astype(np.intp)].reshape(len(cells), -1)
+
+
+def _read_connect4(path: Path) -> list[npt.NDArray[Any]]:
+    data = read_bytes(path, member="connect-4.data")
+    if path.suffix == ".zip":
+        check_content("connect4", data, path)  # the archive itself has no checksum that is known
+    text = data.decode("latin-1")
+    rows = [line.split(",") for line in text.splitlines() if line.strip()]
+    numbers = {word: number for words in (CELL_STATES, CONNECT4_CLASSES) for number, word in enumerate(words)}
+    for at, row in enumerate(rows):
+        if len(row) != N_CELLS + 1 or not set(row[:-1]) <= set(CELL_STATES) or row[-1] not in CONNECT4_CLASSES:
+            raise DataFormatError(
+                f"a row of {path} must be {N_CELLS} times b, o or x and then win, loss or draw; row {at + 1} is "
+                f"{','.join(row)[:100]!r}."
+            )
+    table = np.array([[numbers[word] for word in row] for row in rows], dtype=np.int8).reshape(-1, N_CELLS + 1)
+    return [table[:, :-1], table[:, -1]]
+
+
+def load_sensit(data_home: StrPath | None = None, *, seed: int = 0) -> Dataset:
+    """Load 78,823 rows for training and validation and the official 19,705 for testing, in three classes.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+    seed : int
+        Seed of the split of the training rows, 20 % of which are for validation.
+
+    Returns
+    -------
+    Dataset
+        Rows of 100 features, unscaled.
+
+    Examples
+    --------
+    >>> load_sensit().X_test.shape  # doctest: +SKIP
+    (19705, 100)
+    """
+    return _load_libsvm("sensit", data_home, 100, ("1", "2", "3"), seed)
+
+
+def load_protein(data_home: StrPath | None = None) -> Dataset:
+    """Load 14,895 rows for training, 2,871 for validation, 6,621 for testing: the official split, in three classes.
+
+    Neighbouring rows are overlapping windows of one chain. A random split would put parts of a chain on both sides, so
+    LIBSVM's ``protein.tr`` and ``protein.val`` are needed; their union ``protein`` is not enough.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+
+    Returns
+    -------
+    Dataset
+        Rows of 357 features: 21 for each of 17 positions.
+
+    Examples
+    --------
+    >>> load_protein().X_valid.shape  # doctest: +SKIP
+    (2871, 357)
+    """
+    return _load_libsvm("protein", data_home, 357, ("0", "1", "2"))
+
+
+def _load_libsvm(
+    name: str, data_home: StrPath | None, n_features: int, labels: tuple[str, ...], seed: int = 0
+) -> Dataset:
+    """Load LIBSVM files, whose labels are integers without a gap; the first is class 0."""
+    parts = {}
+    for part, path in zip(CATALOG[name].rows, locate(name, data_home).paths, strict=True):
+        X, y = read_libsvm(path, n_features)
+        parts[part] = (X, y - int(labels[0]))
+    return split_parts(name, parts, labels, (n_features,), seed)
+
+
+def read_libsvm(path: Path, n_features: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    r"""Read dense rows and their labels from a LIBSVM file, plain or .bz2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows"
+    >>> _ = path.write_bytes(b"2   1: .50   3:1.00 \n")
+    >>> read_libsvm(path, 3)
+    (array([[0.5, 0. , 1. ]], dtype=float32), array([2]))
+    """
+    text = io.BytesIO(read_bytes(path))
+    blocks, labels = [np.zeros((0, n_features), dtype=np.float32)], list[str]()
+    with reading(path, DataFormatError, "LIBSVM file", DOWNLOAD_AGAIN):
+        for batch in read_libsvm_batches(text):
+            if batch.n_features > n_features:
+                raise ValueError(f"it must have {n_features} features at most, not a feature {batch.n_features:,}")
+            with np.errstate(
+                over="ignore", under="ignore"
+            ):  # what is too large for single precision is not finite, see below
+                blocks.append(batch.to_dense(n_features).astype(np.float32))
+            labels += batch.labels
+    X = np.concatenate(blocks)
+    if not np.isfinite(X).all():
+        raise DataFormatError(f"{path} must hold finite numbers; it does not. Download it again.")
+    numbers = {label: _parse_integer_label(label, path) for label in set(labels)}
+    return X, np.array([numbers[label] for label in labels], dtype=np.int64)
+
+
+def _parse_integer_label(label: str, path: Path) -> int:
+    try:
+        number = int(float(label))
+        if number == float(label) and abs(number) < 2**62:
+            return number
+    except (ValueError, OverflowError):
+        pass
+    raise DataFormatError(f"{path} must have whole numbers as labels; got {label!r}.")
+
+
+ISBI_CLASSES = ("membrane", "cell")
+ISBI_SHAPE = (512, 512)
+MEMBRANE, CELL = 0, 255
+"""The grey values of the labels."""
+
+ISBI_TRAIN, ISBI_VALID, ISBI_TEST = slice(0, 20), slice(20, 25), slice(25, 30)
+"""Neighbouring slices resemble each other, so the parts are whole runs of slices."""
+
+Stack = npt.NDArray[np.uint8]
+
+
+def load_isbi(data_home: StrPath | None = None) -> Dataset:
+    """Load 30 labelled slices of 512 × 512 pixels: 0–19 for training, 20–24 for validation, 25–29 for testing.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of data; by default $CRISPTREE_DATA, then the user's cache.
+
+    Returns
+    -------
+    Dataset
+        Images of shape (slices, 512, 512) with grey values from 0 to 255, and a class for every pixel.
+
+    Examples
+    --------
+    >>> load_isbi().y_test.shape  # doctest: +SKIP
+    (5, 512, 512)
+    """
+    found = locate("isbi", data_home)
+    images, labels = ISBI_READERS[found.form](found.paths)
+    shape = (CATALOG["isbi"].rows["all"], *ISBI_SHAPE)
+    for what, stack in (("images", images), ("labels", labels)):
+        if stack.shape != shape:
+            raise DataFormatError(f"the {what} of isbi must be of shape {shape}; {found.paths[0]} gave {stack.shape}.")
+    if not np.isin(labels, (MEMBRANE, CELL)).all():
+        raise DataFormatError("the labels of isbi must be 0 (membrane) or 255 (cell); these files hold other values.")
+    X, y = images.astype(np.float32), (labels == CELL).astype(np.int64)
+    train, valid, test = ((X[part], y[part]) for part in (ISBI_TRAIN, ISBI_VALID, ISBI_TEST))
+    return Dataset(*train, *valid, *test, class_names=ISBI_CLASSES, image_shape=ISBI_SHAPE)
+
+
+def _read_isbi_zip(path: Path) -> list[Stack]:
+    members = ("train-volume.tif", "train-labels.tif")
+    return [read_stack([io.BytesIO(read_bytes(path, name))], f"{name} in {path}") for name in members]
+
+
+ISBI_READERS: dict[str, Callable[[tuple[Path, ...]], list[Stack]]] = {
+    "npz": lambda paths: read_compact(paths[0], "X_train", "y_train"),
+    "tif": lambda paths: [read_stack([path], str(path)) for path in paths],
+    "png": lambda paths: [read_stack(find_numbered_files(path), str(path)) for path in paths],
+    "zip": lambda paths: _read_isbi_zip(paths[0]),
+}

@@ -1,0 +1,329 @@
+"""Profile of a training table: what its columns hold, found in one pass; the result is a ``Preprocessing``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.encoding.column_values import DATE, ZERO_PADDED, ColumnValues, Doubles, extract_values
+from crisptree.encoding.containers import TableLike
+from crisptree.encoding.errors import RefusedColumns, TableError, listed
+from crisptree.encoding.number_format import LOCALIZED_NUMBER, find_unit, suggest_format
+from crisptree.encoding.preprocessing import MISSING, Column, Preprocessing
+from crisptree.files import reading
+
+MAX_CATEGORIES = 100
+MIN_ROWS_FOR_ID = 20
+"""A text column of so many rows in which hardly any value repeats names the rows and describes nothing."""
+
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+
+LEFT_OUT = {"constant": "constant", "no values": "without any value"}
+"""Reasons to leave a column out, and their wording in notes."""
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Options of the user for the columns of a table."""
+
+    drop: Collection[str] = ()
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    missing: Collection[str] = ()
+    max_categories: int = MAX_CATEGORIES
+    keep_constant: bool = False
+    id: str | None = None
+
+
+@dataclass
+class ColumnProfile:
+    """Statistics of one column, updated batch by batch."""
+
+    name: str
+    source: TableLike
+    options: ColumnOptions
+    n_values: int = 0
+    n_missing: int = 0
+    n_numbers: int = 0
+    weight: float = 0.0
+    total: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    kinds: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    n_localized: int = 0
+    localized: tuple[int, Any] | None = None
+    bad: tuple[int, Any] | None = None
+    padded: str | None = None
+    has_fractions: bool = False
+    refusal: TableError | None = None
+    is_unique: bool = True
+    all_boolean: bool = True
+    all_dates: bool = True
+    is_row_number: bool = True
+
+    def __post_init__(self) -> None:
+        self.shown = f"{self.source.path}: column {self.name!r}"
+        self.as_category, self.max_categories = self.name in self.options.categorical, self.options.max_categories
+        self.drop, self.categorical = f"`drop={[self.name]}`", f"`categorical={[self.name]}`"
+
+    def add(self, values: ColumnValues, start: int, weights: Doubles | None = None) -> None:
+        """Add a batch; ``weights`` are sample weights of its rows, None for equal weights."""
+        self.n_missing += len(values.present) - len(values)
+        self.as_category = self.as_category or values.is_category
+        if not len(values):
+            return
+        self.kinds.add(values.kind)
+        self.n_values += len(values)
+        found = values.to_numbers()
+        each = None if weights is None else weights[values.where]
+        self.weight += len(values) if each is None else float(each.sum())
+        if values.kind == "text" or self.as_category:
+            self._count_texts(values)
+        if found is not None:
+            if values.kind == "text":
+                self._find_padding(values)
+            self.all_boolean = self.all_boolean and values.kind == "boolean"
+            self.all_dates = False
+            self._add_numbers(found, values, start, each)
+            return
+        self.is_row_number = False
+        if values.kind == "text":
+            self._find_padding(values)
+            self._add_texts(values, start, each)
+
+    def _find_padding(self, values: ColumnValues) -> None:
+        """Find digits that begin with a zero, which make the column a category unless the user says otherwise."""
+        if self.padded is None and self.name not in self.options.numeric:
+            padded = values.match(ZERO_PADDED)
+            self.padded = str(values.find_first(padded, 0)[1]) if padded.any() else None
+
+    def _count_texts(self, values: ColumnValues) -> None:
+        """Count the distinct values until they are too many for a category."""
+        if len(self.counts) > self.max_categories:
+            return
+        n_distinct, counts = values.value_counts(self.max_categories + 1)
+        self.is_unique = self.is_unique and n_distinct == len(values)
+        self.counts.update(counts)
+
+    def _add_texts(self, values: ColumnValues, start: int, each: Doubles | None) -> None:
+        truths = values.to_booleans()
+        self.all_boolean = self.all_boolean and truths is not None
+        if truths is not None:
+            self.total += float(truths.sum() if each is None else truths @ each)
+        self.all_dates = self.all_dates and bool(values.match(DATE).all())
+        mask = values.is_number()
+        localized = ~mask & values.match(LOCALIZED_NUMBER)
+        self.n_numbers += int(mask.sum())
+        self.n_localized += int(localized.sum())
+        if self.localized is None and localized.any():
+            self.localized = values.find_first(localized, start)
+        if self.bad is None and not (mask | localized).all():
+            self.bad = values.find_first(~(mask | localized), start)
+
+    def _add_numbers(self, found: Doubles, values: ColumnValues, start: int, each: Doubles | None) -> None:
+        too_large = np.abs(found) > MAX_FLOAT32
+        if too_large.any() and not self.as_category and self.refusal is None:
+            self.refusal = TableError(
+                f"{self.shown} must hold finite numbers that single precision can hold; row "
+                f"{values.find_first(too_large, start)[0]} has {found[int(np.argmax(too_large))]}. Correct it"
+                + ("." if self.source.matrix else f", or leave the column out with {self.drop}.")
+            )
+            return
+        self.is_row_number = self.is_row_number and bool((np.diff(found) == 1).all())
+        if self.n_numbers and self.high + 1 != found[0]:
+            self.is_row_number = False
+        self.n_numbers += len(found)
+        self.has_fractions = self.has_fractions or bool(((found < 0) | (found != np.floor(found))).any())
+        self.total += float(found.sum() if each is None else found @ each)
+        self.low, self.high = min(self.low, float(found.min())), max(self.high, float(found.max()))
+
+    def column(self) -> Column | str:
+        """Return the column as it will be used, or why it is left out."""
+        if self.refusal is not None:
+            raise self.refusal
+        keep = self.options.keep_constant
+        if not self.n_values:
+            return Column(self.name, "number", mean=0.0, missing=True) if keep else "no values"
+        column = self._column()
+        by_number = self.n_numbers == self.n_values and column.kind != "category"
+        constant = self.low == self.high if by_number else len(self.counts) == 1
+        return "constant" if constant and not self.n_missing and not keep else column
+
+    def _column(self) -> Column:
+        missing, is_text = self.n_missing > 0, self.kinds == {"text"}
+        if "date" in self.kinds or (is_text and self.all_dates and not self.as_category):
+            raise TableError(
+                f"{self.shown} holds dates, which are neither numbers nor categories. Make numbers "
+                f"of them first (a year, a weekday, days since an event), or leave it out with {self.drop}."
+            )
+        if self.as_category or self.has_padded_numbers:
+            return self._category()
+        if self.kinds == {"boolean"} or (is_text and self.all_boolean):
+            return Column(self.name, "boolean", self.total / self.weight, missing)
+        if self.n_numbers == self.n_values:
+            return Column(self.name, "number", self.total / self.weight, missing)
+        self._refuse_mixed_numbers()
+        return self._category()
+
+    @property
+    def has_padded_numbers(self) -> bool:
+        """Return True if these are mostly digits, some begin with a zero, and nothing says that they are quantities."""
+        mostly = 2 * self.n_numbers > self.n_values
+        return self.padded is not None and mostly and not self.has_fractions and not self.as_category
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Iterate over notes on the column for the user."""
+        if self.is_row_number and column.kind == "number" and self.n_values >= MIN_ROWS_FOR_ID:
+            how = "" if self.source.matrix else f" with {self.drop}"
+            yield f"column {self.name!r} counts the rows; if it only numbers them, leave it out{how}."
+        if self.has_padded_numbers:
+            yield (
+                f"column {self.name!r} has digits that begin with a zero, such as {self.padded!r}, so it is taken for "
+                f"a category; if these are numbers, say `numeric={[self.name]}`."
+            )
+        elif self.source.kind == "table" and column.kind == "number" and "text" in self.kinds:
+            yield (
+                f"column {self.name!r} holds numbers as text, and is taken for numbers; if these are names of "
+                f"categories, say {self.categorical}."
+            )
+
+    def _refuse_mixed_numbers(self) -> None:
+        if 2 * (self.n_numbers + self.n_localized) <= self.n_values:
+            return
+        if_names = f"if the column holds names of categories, say {self.categorical}."
+        bad = f"row {self.bad[0]} has {self.bad[1]!r}" if self.bad else ""
+        if_missing = f"means a missing value, say `missing={[self.bad[1]]}`; " if self.bad else ""
+        if self.localized is not None:
+            row, value = self.localized
+            in_memory = self.source.kind == "table"
+            how = "Write them so" if in_memory else suggest_format([value, *self.counts], self.source.number_format)
+            said = f"must hold numbers such as 1234{self.source.number_format.decimal}5; row {row} has {value!r}"
+            more = f". {how}. Besides, {bad}. If that {if_missing}" if bad else f". {how}; "
+            raise TableError(f"{self.shown} {said}{more}{if_names}")
+        if bad:
+            raise TableError(
+                f"{self.shown} must hold numbers; {self.n_numbers:,} of {self.n_values:,} values are, but {bad}. "
+                f"If that {if_missing}{if_names}"
+            )
+
+    def _category(self) -> Column:
+        many = len(self.counts) > self.max_categories
+        different = self.is_unique if many else len(self.counts) == self.n_values
+        rare = different and self.n_values >= MIN_ROWS_FOR_ID and not self.as_category
+        if many or rare:
+            padded = self.has_padded_numbers
+            what = "hardly any value twice" if rare else f"more than {self.max_categories} different values"
+            more = "" if rare else f", or allow so many features with `max_categories={10 * self.max_categories}`"
+            unit = None if self.source.kind == "table" else find_unit(self.counts)
+            flag = f"`numeric={[self.name]}`" if padded else f"`unit={[unit]}`" if unit else ""
+            numbers = f"If these are numbers, say {flag}. " if flag and not self.as_category else ""
+            because = f" (digits that begin with a zero, such as {self.padded!r}, are names)" if padded else ""
+            raise TableError(
+                f"{self.shown} is a category{because} with {what}, such as {listed(list(self.counts)[:3])}. {numbers}"
+                f"Leave it out with {self.drop}{more}."
+            )
+        return Column(self.name, "category", missing=self.n_missing > 0, categories=tuple(sorted(self.counts)))
+
+
+class TableProfile:
+    """Statistics of a table, updated batch by batch; ``features`` are the columns that may be used."""
+
+    def __init__(self, source: TableLike, features: list[str], options: ColumnOptions) -> None:
+        self.source, self.options = source, options
+        self.missing = tuple(dict.fromkeys([*MISSING, *options.missing]))
+        self.columns = {name: ColumnProfile(name, source, options) for name in features}
+
+    def add(
+        self, batch: Any, start: int, rows: npt.NDArray[np.bool_] | None = None, weights: Doubles | None = None
+    ) -> None:
+        """Add a batch whose first row is row ``start``; ``rows`` marks those to learn from, None for all.
+
+        ``weights`` are sample weights for the means that replace missing numbers.
+        """
+        for name, profile in self.columns.items():
+            try:
+                values = extract_values(batch.column(name), name, self.missing, self.source.number_format)
+            except TableError as error:
+                profile.refusal = profile.refusal or TableError(f"{self.source.path}: {error}")
+                continue
+            profile.add(values if rows is None else values.select(rows), start, weights)
+
+    def preprocessing(self, target: str | None = None) -> tuple[Preprocessing, list[str]]:
+        """Return the preprocessing that the table needs and notes for the user, or raise for all unusable columns."""
+        source, left_out = self.source, dict.fromkeys(self.options.drop, "dropped")
+        if self.options.id is not None:
+            left_out[self.options.id] = "the id"
+        columns: list[Column] = []
+        notes: list[str] = []
+        refused: dict[str, str] = {}
+        for name, profile in self.columns.items():
+            try:
+                column = profile.column()
+            except TableError as error:
+                refused[name] = str(error)
+                continue
+            if isinstance(column, str):
+                left_out[name] = column
+                continue
+            columns.append(column)
+            notes.extend(profile.notes(column))
+        if refused:
+            raise RefusedColumns(source.path, refused, can_be_dropped=not (source.matrix or source.kind == "table"))
+        if not columns:
+            reasons = [f"{name!r} {'has' if why == 'no values' else 'is'} {why}" for name, why in left_out.items()]
+            reason = ", ".join(reasons) or "it has none"
+            raise TableError(f"{source.path} must have at least one column to learn from; {reason}.")
+        inputs = tuple(name for name in source.names if name in self.columns or name in left_out)
+        preprocessing = Preprocessing(
+            tuple(columns),
+            not source.matrix,
+            self.missing,
+            target,
+            left_out,
+            inputs,
+            source.number_format,
+            self.options.id,
+        )
+        duplicates = [name for name, count in Counter(preprocessing.feature_names).items() if count > 1]
+        if duplicates:
+            raise TableError(
+                f"{source.path} has columns whose features would share the name {duplicates[0]!r}. Rename one."
+            )
+        for why, wording in LEFT_OUT.items():
+            if names := [name for name, reason in left_out.items() if reason == why]:
+                notes.append(f"left out, {wording}: {listed(names)}.")
+        if incomplete := [column.name for column in columns if column.missing]:
+            notes.append(f"missing values in {listed(incomplete)}: each gets one more feature that tells where.")
+        return replace(preprocessing, notes=tuple(notes)), notes
+
+
+def profile_table(
+    source: TableLike,
+    features: list[str],
+    options: ColumnOptions,
+    *,
+    target: str | None = None,
+    rows: npt.NDArray[np.bool_] | None = None,
+    weights: Doubles | None = None,
+    on_batch: Callable[[], Any] = lambda: None,
+) -> tuple[Preprocessing, list[str]]:
+    """Return the preprocessing that a training table needs, and notes for the user.
+
+    ``features`` are the columns that may be used, ``rows`` marks the rows to learn from (None for all), ``weights`` are
+    sample weights of all rows, ``target`` is stored, and ``on_batch`` is called after every batch.
+    """
+    profile = TableProfile(source, features, options)
+    with reading(source.path, TableError, source.kind):
+        for batch in source.batches(features):
+            start = source.n_read
+            part = slice(start, start + batch.num_rows)
+            kept = None if rows is None else rows[part]
+            profile.add(batch, start + source.first_row, kept, None if weights is None else weights[part])
+            on_batch()
+    return profile.preprocessing(target)

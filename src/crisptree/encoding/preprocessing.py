@@ -1,0 +1,520 @@
+"""The preprocessing of a table's columns, explicit, frozen and stored with the model, and its application to rows.
+
+A number stays a number; a missing one becomes the mean of training, and if any was missing in training a feature of
+its own says so. A category becomes one feature per value seen in training. Nothing else happens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from types import UnionType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree import limits
+from crisptree.encoding.column_values import ColumnValues, extract_values
+from crisptree.encoding.containers import TableLike
+from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, meant
+from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, hint_format
+from crisptree.files import checked_size, reading
+from crisptree.labels import check_utf8
+
+Rows = npt.NDArray[np.float32]
+
+VERSION = 1
+KINDS = ("number", "boolean", "category")
+MISSING = ("", "nan", "NaN")
+"""Texts that mean a missing value, beside those the user names."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table and the features it becomes.
+
+    Parameters
+    ----------
+    name : str
+        The column's name in the table.
+    kind : {"number", "boolean", "category"}
+        What its values are; a boolean is the number 0 or 1, and true or false as text.
+    mean : float
+        Replaces a missing number: with it, a missing value pushes no hyperplane either way. NaN where missing values
+        are refused, and for categories.
+    missing : bool
+        Whether values were missing in training; if so, one more feature tells where.
+    categories : tuple of str
+        The values seen in training, sorted.
+    """
+
+    name: str
+    kind: str
+    mean: float = math.nan
+    missing: bool = False
+    categories: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Return the names of its features.
+
+        Examples
+        --------
+        >>> Column("color", "category", categories=("blue", "red"), missing=True).features
+        ('color=blue', 'color=red', 'color is missing')
+        """
+        own = tuple(f"{self.name}={value}" for value in self.categories) if self.kind == "category" else (self.name,)
+        return (*own, f"{self.name} is missing") if self.missing else own
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessing:
+    """The columns that a model uses, in the order of its features.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns, in the order of the training table.
+    named : bool
+        Whether columns are found by name; those of .npz and LIBSVM files are found by position.
+    missing : tuple of str
+        Texts that mean a missing value.
+    target : str or None
+        The column that was learned.
+    left_out : dict
+        Columns of the training table that are not used, and why.
+    inputs : tuple of str
+        All columns that the training table had, in its order, those that are left out among them; empty in older files.
+    number_format : NumberFormat
+        How text writes numbers.
+    id : str or None
+        The column that names the rows, which is no feature.
+    notes : tuple of str
+        Notes on the training table for the user.
+
+    Examples
+    --------
+    >>> columns = (Column("age", "number", mean=40.0, missing=True), Column("sex", "category", categories=("f", "m")))
+    >>> Preprocessing(columns).feature_names
+    ('age', 'age is missing', 'sex=f', 'sex=m')
+    >>> Preprocessing(columns).origin.tolist()
+    [0, 0, 1, 1]
+    """
+
+    columns: tuple[Column, ...]
+    named: bool = True
+    missing: tuple[str, ...] = MISSING
+    target: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    number_format: NumberFormat = DEFAULT_FORMAT
+    id: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            check_utf8((*self.input_names, *self.feature_names), "names of columns and categories")
+            check_utf8([self.target], "the name of y")
+        except ValueError as error:
+            raise TableError(str(error)) from None
+
+    @classmethod
+    def plain(cls, n_features: int, names: Any = None) -> Preprocessing:
+        """Return the preprocessing of a model without one: numbers as they are, none missing."""
+        given = [f"x{number}" for number in range(n_features)] if names is None else [str(name) for name in names]
+        return cls(tuple(Column(name, "number") for name in given), named=names is not None)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """Return the names of all features."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features."""
+        return len(self.feature_names)
+
+    @cached_property
+    def origin(self) -> npt.NDArray[np.int64]:
+        """Return the index of the column that every feature comes from.  (n_features,)"""
+        return np.repeat(np.arange(len(self.columns)), [len(column.features) for column in self.columns])
+
+    @property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """Return the first feature and the one after the last of every column that became several.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number"), Column("sex", "category", categories=("f", "m"), missing=True))
+        >>> Preprocessing(columns).groups
+        ((1, 4),)
+        """
+        bounds = np.searchsorted(self.origin, np.arange(len(self.columns) + 1)).tolist()
+        return tuple((begin, end) for begin, end in pairwise(bounds) if end - begin > 1)
+
+    @property
+    def holes(self) -> dict[int, int]:
+        """Map features whose values may be missing to their missing-value indicators, except categories."""
+        firsts = np.flatnonzero(np.diff(self.origin, prepend=-1))
+        return {
+            int(first): int(first) + 1
+            for first, column in zip(firsts, self.columns, strict=True)
+            if column.missing and column.kind != "category"
+        }
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Return the columns of the table, those that are left out too where they are known."""
+        return self.inputs or tuple(column.name for column in self.columns)
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Return True if every column stays the number that it is, so that rows of numbers need no encoding."""
+        plain = all(column.kind != "category" and not column.missing for column in self.columns)
+        return plain and len(self.input_names) == len(self.columns)
+
+    def by_input(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Sum values of features by column of the table, 0 for one that is left out.  (n_inputs,)
+
+        Examples
+        --------
+        >>> columns = (Column("sex", "category", categories=("f", "m")), Column("age", "number"))
+        >>> Preprocessing(columns, inputs=("id", "sex", "age")).by_input(np.array([0.25, 0.25, 0.5])).tolist()
+        [0.0, 0.5, 0.5]
+        """
+        place = {name: number for number, name in enumerate(self.input_names)}
+        places = np.array([place[column.name] for column in self.columns], dtype=np.int64)
+        return np.bincount(places[self.origin], weights=shares, minlength=len(place)).astype(np.float64)
+
+    def features_of(self, name: str) -> tuple[int, ...]:
+        """Return the indices of the features of a column; none for one that is left out.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number", missing=True), Column("sex", "category", categories=("f", "m")))
+        >>> Preprocessing(columns).features_of("sex")
+        (2, 3)
+        """
+        places = {column.name: place for place, column in enumerate(self.columns)}
+        return tuple(np.flatnonzero(self.origin == places.get(name, -1)).tolist())
+
+    def says(self, feature: int, value: float) -> str:
+        """Describe the value of a feature in terms of the table.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number", mean=40, missing=True), Column("sex", "category", categories=("f", "m")))
+        >>> [Preprocessing(columns).says(feature, value) for feature, value in enumerate([40, 1, 0, 1])]
+        ['age = 40', 'age is missing', 'sex is not f', 'sex is m']
+        """
+        origin = int(self.origin[feature])
+        column = self.columns[origin]
+        place = feature - int(np.searchsorted(self.origin, origin))
+        if column.kind == "category" and place < len(column.categories):
+            return f"{column.name} is {'' if value else 'not '}{column.categories[place]}"
+        if place > 0 or column.kind == "category":
+            return f"{column.name} is {'' if value else 'not '}missing"
+        if column.kind == "boolean" and value in (0, 1):
+            return f"{column.name} is {'true' if value else 'false'}"
+        return f"{column.name} = {value:.6g}"
+
+    def section(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return what a model file stores: a JSON object and arrays."""
+        columns = [
+            {"name": column.name, "kind": column.kind}
+            | ({"categories": list(column.categories)} if column.categories else {})
+            for column in self.columns
+        ]
+        content = {"version": VERSION, "named": self.named, "missing": list(self.missing), "target": self.target}
+        mean = np.array([column.mean for column in self.columns], dtype=np.float64)
+        missing = np.array([column.missing for column in self.columns], dtype=np.uint8)
+        further = {"left_out": dict(self.left_out), "inputs": list(self.inputs), "columns": columns}
+        if self.number_format != DEFAULT_FORMAT:
+            further["written"] = asdict(self.number_format)
+        if self.id is not None:
+            further["id"] = self.id
+        if self.notes:
+            further["notes"] = list(self.notes)
+        return {**content, **further}, {"mean": mean, "missing": missing}
+
+    @classmethod
+    def from_section(cls, content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Preprocessing:
+        """Restore what ``section`` returned; types and lengths are checked."""
+        if content.get("version") != VERSION:
+            raise TableError(
+                f"the preprocessing in the model file has version {content.get('version')!r}; this version of "
+                f"crisptree reads version {VERSION}. Update it."
+            )
+        try:
+            mean, missing = _checked(arrays["mean"], "f"), _checked(arrays["missing"], "u")
+            entries = _of_type(content["columns"], list)
+            if not len(entries) == len(mean) == len(missing):
+                raise TypeError("columns and arrays must be of one length")
+            columns = tuple(_column(*entry) for entry in zip(entries, mean, missing, strict=True))
+            letters = sum(len(column.name) * (len(column.categories) + 2) for column in columns)
+            limits.current().check("unpacked_bytes", letters, f"has features with names of {letters:,} letters")
+            if len({column.name for column in columns}) < len(columns):
+                raise TypeError("columns must have different names")
+            return cls(
+                columns,
+                named=_of_type(content["named"], bool),
+                missing=tuple(_of_type(text, str) for text in content["missing"]),
+                target=_of_type(content["target"], str | None),
+                left_out={_of_type(name, str): _of_type(why, str) for name, why in content["left_out"].items()},
+                inputs=_inputs(content.get("inputs", []), columns),
+                number_format=_number_format(content.get("written", {})),
+                id=_of_type(content.get("id"), str | None),
+                notes=tuple(_of_type(note, str) for note in _of_type(content.get("notes", []), list)),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise TableError(
+                f"the preprocessing in the model file is damaged ({error}). Write the file again."
+            ) from error
+
+
+def _column(entry: Any, mean: Any, missing: Any) -> Column:
+    categories = tuple(_of_type(value, str) for value in entry.get("categories", ()))
+    if entry["kind"] not in KINDS or (categories and entry["kind"] != "category"):
+        raise TypeError(f"a column of kind {entry['kind']!r}")
+    if math.isinf(mean) or len(set(categories)) < len(categories):
+        raise TypeError(f"the column {entry['name']!r}")
+    return Column(_of_type(entry["name"], str), entry["kind"], float(mean), bool(missing), categories)
+
+
+def _inputs(names: Any, columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """Parse the names of all columns of the training table, which include those that are used; none in older files."""
+    inputs = tuple(_of_type(name, str) for name in _of_type(names, list))
+    if inputs and (len(set(inputs)) < len(inputs) or not {column.name for column in columns} <= set(inputs)):
+        raise TypeError("the table's columns must be different, and those that are used among them")
+    return inputs
+
+
+def _number_format(content: Any) -> NumberFormat:
+    """Parse the number format; the default where the file has none."""
+    decimal, thousands = content.get("decimal", "."), content.get("thousands")
+    units = tuple(_of_type(unit, str) for unit in _of_type(content.get("units", []), list))
+    return NumberFormat(_of_type(decimal, str), _of_type(thousands, str | None), units)
+
+
+def _checked(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
+    if array.ndim != 1 or array.dtype.kind != kind:
+        raise TypeError(f"an array of {array.dtype} with shape {array.shape}")
+    return array
+
+
+def _of_type(value: Any, kind: type | UnionType) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} must be of type {getattr(kind, '__name__', kind)}")
+    return value
+
+
+class RowEncoder:
+    """Apply a preprocessing to one table, and count what training did not know.
+
+    ``without`` are columns that are no features, where columns are found by position; ``missing`` are more texts that
+    mean a missing value. With ``fill``, the mean replaces a value that is missing where none was in training;
+    otherwise that is an error.
+    """
+
+    def __init__(
+        self,
+        preprocessing: Preprocessing,
+        source: TableLike,
+        *,
+        without: Collection[str] = (),
+        missing: Collection[str] = (),
+        fill: bool = True,
+    ) -> None:
+        self.preprocessing, self.source, self.fill = preprocessing, source, fill
+        self.missing = {*preprocessing.missing, *missing}
+        self.names = _match_columns(preprocessing, source, without)
+        self.unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.filled: Counter[str] = Counter()
+
+    def encode(self, batch: Any, start: int) -> Rows:
+        """Encode the rows of a batch whose first one is row ``start`` of the table, counted from 0.  (n, n_features)"""
+        start += self.source.first_row
+        X = np.zeros((batch.num_rows, self.preprocessing.n_features), dtype=np.float32)
+        place, refused = 0, {}
+        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
+            width = len(column.features)
+            try:
+                self._encode_column(column, batch.column(name), X[:, place : place + width], start)
+            except TableError as error:
+                refused[column.name] = str(error)
+            place += width
+        if refused:
+            raise RefusedColumns(self.source.path, refused)
+        return X
+
+    def _encode_column(self, column: Column, given: Any, part: Rows, start: int) -> None:
+        values = extract_values(given, column.name, self.missing, self.source.number_format)
+        if not (self.fill or column.missing or values.present.all()):
+            self._refuse_missing(column, values, start)
+        if column.kind == "category":
+            self._encode_category(column, values, part)
+        else:
+            self._encode_number(column, values, part, start)
+        if column.missing:
+            part[~values.present, -1] = 1
+        elif not values.present.all():
+            self.filled[column.name] += int((~values.present).sum())
+
+    def encode_all(
+        self, on_batch: Callable[[], Any] = lambda: None, wanted: npt.NDArray[np.bool_] | None = None
+    ) -> Rows:
+        """Encode all rows of the file, or those that are wanted: no others are kept in memory.  (n, n_features)"""
+        size, most, width = checked_size(self.source.path), limits.current(), self.preprocessing.n_features
+        blocks, n_rows, start = [np.zeros((0, width), dtype=np.float32)], 0, 0
+        for block in self.encode_batches(on_batch):
+            if wanted is not None:
+                start, block = start + len(block), block[wanted[start : start + len(block)]]
+            n_rows += len(block)
+            most.check_unpacked(4 * n_rows * width, size, f"becomes {n_rows:,} rows × {width:,} features")
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def encode_batches(self, on_batch: Callable[[], Any] = lambda: None) -> Iterator[Rows]:
+        """Iterate over all rows of the file, a batch at a time."""
+        with reading(self.source.path, TableError, self.source.kind):
+            for batch in self.source.batches(self.names):
+                yield self.encode(batch, self.source.n_read)
+                on_batch()
+
+    def notes(self) -> Iterator[str]:
+        """Iterate over notes for the user on the rows so far."""
+        no_feature = "all its features are 0 there."
+        for name, counts in self.unknown.items():
+            unknown = counted(sum(counts.values()), "value")
+            yield f"column {name!r}: {unknown} that training did not know ({listed(counts, 5)}); {no_feature}"
+        for column in self.preprocessing.columns:
+            if count := self.filled[column.name]:
+                instead = no_feature if column.kind == "category" else f"the mean {column.mean:.6g} stands in."
+                yield f"column {column.name!r}: {counted(count, 'missing value')}, none in training; {instead}"
+
+    def extract_columns(self, batch: Any) -> dict[str, list[Any]]:
+        """Return the columns of training as numbers, booleans and text, None where a value is missing.
+
+        Examples
+        --------
+        >>> columns = (Column("age", "number"), Column("plan", "category", categories=("1", "gold")))
+        >>> from crisptree.encoding.containers import as_table
+        >>> table = as_table({"age": ["41", ""], "plan": ["1.0", " gold "]})
+        >>> RowEncoder(Preprocessing(columns), table).extract_columns(table)
+        {'age': [41.0, None], 'plan': ['1', 'gold']}
+        """
+        decoded = {}
+        for name, column in zip(self.names, self.preprocessing.columns, strict=True):
+            values = extract_values(batch.column(name), name, self.missing, self.source.number_format)
+            present: Sequence[Any]
+            if column.kind == "category":
+                codes, _ = values.encode(column.categories)
+                known = enumerate(codes.tolist())
+                present = [column.categories[code] if code >= 0 else str(values.get_value(at)) for at, code in known]
+            else:
+                numbers = _to_numbers(column, values)
+                present = [] if numbers is None else numbers.tolist()
+                if column.kind == "boolean":
+                    present = [bool(value) if value in (0, 1) else value for value in present]
+            cells: list[Any] = [None] * len(values.present)
+            for row, value in zip(values.where.tolist(), present, strict=True):
+                cells[row] = value
+            decoded[column.name] = cells
+        return decoded
+
+    def _encode_number(self, column: Column, values: ColumnValues, part: Rows, start: int) -> None:
+        shown = f"{self.source.path}: column {column.name!r}"
+        found = _to_numbers(column, values)
+        if found is None and values.kind != "text":
+            raise TableError(
+                f"{shown} must hold numbers, as in training; it holds dates. Make the same numbers of them."
+            )
+        if found is None:
+            row, value = values.find_first(~values.is_number(), start)
+            what = "true or false" if column.kind == "boolean" else "numbers"
+            how = self._suggest(column, value)
+            raise TableError(f"{shown} must hold {what}, as in training; row {row} has {value!r}. {how}")
+        missing = ~values.present
+        if missing.any() and np.isnan(column.mean):
+            raise TableError(
+                f"{shown} must have a number in every row, because the model keeps nothing to fill a missing one with; "
+                f"row {start + int(missing.argmax())} has none."
+            )
+        with np.errstate(over="ignore", under="ignore"):
+            if missing.any():
+                part[missing, 0], part[values.present, 0] = column.mean, found
+            else:
+                part[:, 0] = found
+        not_finite = ~np.isfinite(part[:, 0])
+        if not_finite.any():
+            raise TableError(
+                f"{shown} must hold finite numbers that single precision can hold; "
+                f"row {start + int(not_finite.argmax())} does not. Correct it, or leave the row out."
+            )
+
+    def _suggest(self, column: Column, value: str) -> str:
+        """Say what to do about a text that is no number; ``predict`` has no parameter for missing values."""
+        if self.source.kind != "table":
+            return (
+                hint_format(value, self.source.number_format)
+                or f"If that means a missing value, say `missing={[value]}`."
+            )
+        can_be_missing = column.missing or self.fill
+        missing = ", or put None in its place if it means a missing value" if can_be_missing else ""
+        return f"Correct it{missing}, or leave the row out."
+
+    def _encode_category(self, column: Column, values: ColumnValues, part: Rows) -> None:
+        codes, unknown = values.encode(column.categories)
+        known = codes >= 0
+        part[values.where[known], codes[known]] = 1
+        for text, count in unknown.items():
+            counts = self.unknown[column.name]
+            # A column of ids would otherwise be kept whole.
+            counts[text if text in counts or len(counts) < 1000 else "…"] += count
+
+    def _refuse_missing(self, column: Column, values: ColumnValues, start: int) -> None:
+        raise TableError(
+            f"{self.source.path}: column {column.name!r} must have a value in every row, because none was missing in "
+            f"training; row {start + int(values.present.argmin())} has none. Fill it or leave the row out, or train "
+            "with rows in which it is missing."
+        )
+
+
+def find_unknown_columns(preprocessing: Preprocessing, source: TableLike) -> list[str]:
+    """Return the columns of the table that training did not know."""
+    if not preprocessing.named or source.matrix:
+        return []
+    known = {column.name for column in preprocessing.columns} | set(preprocessing.left_out) | {preprocessing.target}
+    return [name for name in source.names if name not in known]
+
+
+def _match_columns(preprocessing: Preprocessing, source: TableLike, without: Collection[str]) -> list[str]:
+    """Return the table's column for every column of the preprocessing."""
+    wanted = [column.name for column in preprocessing.columns]
+    if preprocessing.named and not source.matrix:
+        there = set(source.names)
+        lacking = [name for name in wanted if name not in there]
+        if lacking:
+            raise TableError(
+                f"{source.path} must have all columns that the model was trained on; it has no {listed(lacking)}."
+                f"{meant(lacking[0], find_unknown_columns(preprocessing, source))}"
+            )
+        return wanted
+    given = source.features({*without, *([preprocessing.target] if preprocessing.target else [])})
+    if len(given) != len(wanted):
+        by_place = "features by their place; leave out what is none with `drop=['NAME']`"
+        takes = "columns by name" if preprocessing.named else by_place
+        raise TableError(
+            f"{source.path} must have {len(wanted)} features; it has {len(given)}. The model takes {takes}."
+        )
+    return given
+
+
+def _to_numbers(column: Column, values: ColumnValues) -> npt.NDArray[np.float64] | None:
+    numbers = values.to_booleans() if column.kind == "boolean" else None
+    return values.to_numbers() if numbers is None else numbers

@@ -1,0 +1,605 @@
+"""Tables in files: read in batches of a fixed size, as often as needed, and written a batch at a time.
+
+Read are CSV and TSV, plain or compressed, Parquet, .npz and LIBSVM text; written are CSV, TSV, Parquet and .npz. Every
+value of a text file is read as text; what it means is decided in one place, later.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
+import math
+import re
+import zipfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+from crisptree import limits
+from crisptree.encoding.array_files import (
+    DENSE_VALUES_PER_BATCH,
+    MIN_DENSE_ROWS,
+    LibsvmBatch,
+    read_libsvm_batches,
+    read_npz,
+)
+from crisptree.encoding.column_values import NUMBER
+from crisptree.encoding.containers import MAX_ROWS_PER_BATCH, compute_batch_rows
+from crisptree.encoding.errors import TableError, listed, meant
+from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.files import PIECE, Bounded, checked_size, reading
+
+DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LIBSVM_SUFFIXES = (".libsvm", ".svm", ".txt")
+SUFFIXES = (*DELIMITERS, ".parquet", ".npz", *LIBSVM_SUFFIXES)
+
+CSV_BLOCK_BYTES = 2**20
+"""Bytes that are parsed at a time; Arrow reads 32 such blocks ahead. No row may be longer, so wide tables take more."""
+
+BLOCK_BYTES_PER_HEADER_BYTE = 16
+
+UNSUPPORTED_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}
+"""Encodings of names and of programs, in which a comma need not be a comma."""
+
+CONTEXT_BYTES = 12
+"""How many bytes are shown on either side of one that is no text."""
+
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""What begins a cell that spreadsheets compute instead of showing it."""
+
+
+def open_table(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    number_format: NumberFormat = DEFAULT_FORMAT,
+    n_features: int | None = None,
+) -> TableFile:
+    r"""Open a table in a file for reading.
+
+    It is a .csv or .tsv with a header, a .parquet, a .npz or LIBSVM text; text may be .gz, .bz2 or .xz. LIBSVM rows
+    have ``n_features`` features, by default as many as the largest index in the file. ``delimiter`` and ``encoding``
+    are for .csv and .tsv, ``number_format`` for numbers in columns of text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("age,color\n41,red\n12,blue\n")
+    >>> table = open_table(path)
+    >>> table.names, [batch.num_rows for batch in table.batches(["age"])]
+    (('age', 'color'), [2])
+    """
+    if not path.exists():
+        raise TableError(f"there is no file {path}.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file in it.")
+    endings = [ending.lower() for ending in path.suffixes]
+    packed = bool(endings) and endings[-1] in DECOMPRESSORS
+    ending = ["", *(endings[:-1] if packed else endings)][-1]
+    if ending not in SUFFIXES or (packed and ending in (".parquet", ".npz")):
+        raise TableError(
+            f"{path} must end in one of {', '.join(SUFFIXES)} (text also in .gz, .bz2 or .xz after that); "
+            f"it ends in {''.join(path.suffixes[-2:]) or 'nothing'!r}."
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise TableError(f"{path} is empty.")
+    if encoding is not None and ending not in DELIMITERS:
+        raise TableError(f"`encoding` is for {' and '.join(DELIMITERS)}; {path} says itself how its text is written.")
+    with reading(path, TableError, f"{path.suffix} file"):
+        checked_size(path)
+        table: TableFile
+        if ending in DELIMITERS:
+            table = DelimitedFile(path, delimiter or DELIMITERS[ending], encoding)
+        elif ending in LIBSVM_SUFFIXES:
+            table = LibsvmFile(path, n_features)
+        else:
+            table = NpzFile(path) if ending == ".npz" else ParquetFile(path)
+    table.number_format = number_format
+    return table
+
+
+class TableFile(ABC):
+    """A table in a file. Formats differ in how they find the column names and the raw batches.
+
+    The first ``matrix`` columns are features without names of their own (.npz, LIBSVM; else 0); ``target`` is the
+    column of labels and ``image_shape`` the shape of a row that is an image, where the format has a place for them;
+    ``number_format`` is how text writes numbers.
+    """
+
+    matrix = 0
+    target: str | None = None
+    image_shape: tuple[int, ...] | None = None
+    n_read = 0
+    first_row = 1  # people count the lines of a file from 1
+    number_format = DEFAULT_FORMAT
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, tuple(names)
+        check_columns(len(self.names) - 1)
+        duplicates = [name for name, count in Counter(self.names).items() if count > 1]
+        if duplicates:
+            raise TableError(f"{path} has two columns named {duplicates[0]!r}. Give every column a name of its own.")
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the file type for error messages."""
+        return f"{self.path.suffix} file"
+
+    @abstractmethod
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over batches of any size with the columns, in any order."""
+
+    @abstractmethod
+    def fraction_read(self) -> float | None:
+        """Return how much of the file the latest pass has read, from 0 to 1; None where that is not known."""
+
+    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rows once. The size of the batches depends on the number of columns alone.
+
+        So a sum over batches is the same, bit for bit, for a table in one format or another.
+        """
+        wanted = set(columns)
+        order = [name for name in self.names if name in wanted]
+        self.n_read = 0
+        with reading(self.path, TableError, self.kind):
+            for batch in _rebatch(self.raw_batches(order), compute_batch_rows(len(order))):
+                yield batch.select(order)
+                self.n_read += batch.num_rows
+
+    def column(self, name: str, option: str) -> str:
+        """Return a column's name, if there is such a column."""
+        if name not in self.names:
+            has = listed(self.names) if not self.matrix else listed(self.names[self.matrix :]) or "no labels"
+            raise TableError(f"{self.path} has no column {name!r} ({option}); it has {has}.{meant(name, self.names)}")
+        return name
+
+    def columns(self, words: Iterable[str], option: str) -> list[str]:
+        """Return the columns that words name, each of them a column or several separated by commas."""
+        names: dict[str, None] = {}
+        for word in words:
+            for name in [word] if word in self.names or "," not in word else word.split(","):
+                names[self.column(name if name in self.names else name.strip(), option)] = None
+        return list(names)
+
+    def features(self, without: Collection[str]) -> list[str]:
+        """Return the columns that may be features: all but some, or those of the matrix."""
+        names, others = self.names[: self.matrix] if self.matrix else self.names, set(without)
+        return [name for name in names if name not in others]
+
+
+def check_columns(n_columns: int) -> None:
+    """Check the limit on columns: a matrix of hashed words, say, has columns that hold next to nothing."""
+    limits.current().check("columns", n_columns, f"has {n_columns:,} columns, each of which takes memory of its own")
+
+
+def _rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Iterate over the same rows in batches of ``rows``, the last one smaller."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count < rows:
+            continue
+        table = pa.Table.from_batches(waiting)
+        while count >= rows:
+            yield from table.slice(0, rows).combine_chunks().to_batches()
+            table, count = table.slice(rows), count - rows
+        waiting = table.to_batches()
+    if count:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+class TextFile(TableFile):
+    """A table in a file of text, plain or compressed; ``encoding`` is None for UTF-8."""
+
+    raw: IO[bytes] | None = None
+    encoding: str | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open the text as decompressed UTF-8 bytes, which may not become more than the limits allow."""
+        decompress, size = DECOMPRESSORS.get(self.path.suffix.lower()), checked_size(self.path)
+        try:
+            with self.path.open("rb") as self.raw:
+                text: Any = self.raw
+                if decompress is not None:
+                    text = io.BufferedReader(Bounded(decompress(self.raw), size), PIECE)
+                yield text if self.encoding is None else io.BufferedReader(Utf8Stream(text, self.encoding), PIECE)
+        finally:
+            self.raw = None
+
+    def fraction_read(self) -> float | None:
+        return min(1.0, self.raw.tell() / max(1, self.path.stat().st_size)) if self.raw else None
+
+
+class DelimitedFile(TextFile):
+    """A text file with a header and a value per column in every line."""
+
+    def __init__(self, path: Path, delimiter: str, encoding: str | None = None) -> None:
+        self.path, self.delimiter = path, delimiter
+        self.encoding = None if encoding is None else resolve_encoding(encoding)
+        try:
+            with self.opened() as file:
+                names = _read_header(file, path, delimiter)
+        except UnicodeDecodeError:
+            self._raise_encoding_error()
+            raise
+        others = [other for other in ";,\t|" if other in names[0]]
+        if len(names) == 1 and others:
+            raise TableError(
+                f"{path} must have its columns separated by {delimiter!r}; its header is {names[0][:60]!r}. "
+                f"Say `delimiter={others[0]!r}`."
+            )
+        header_bytes = sum(len(name.encode()) + 1 for name in names)
+        self.block_bytes = max(CSV_BLOCK_BYTES, BLOCK_BYTES_PER_HEADER_BYTE * header_bytes)
+        super().__init__(path, names)
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        read = arrow_csv.ReadOptions(block_size=self.block_bytes, use_threads=False)
+        several = len(self.names) > 1  # in a table of one column an empty line is a missing value, not nothing
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=several)
+        as_text = dict.fromkeys(columns, pa.string())
+        convert = arrow_csv.ConvertOptions(column_types=as_text, include_columns=columns, strings_can_be_null=False)
+        try:
+            with self.opened() as file:
+                yield from arrow_csv.open_csv(file, read, parse, convert)
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                self._raise_encoding_error()
+            raise TableError(f"{self.path} {_explain_csv_error(str(error))}") from error
+
+    def _raise_encoding_error(self) -> None:
+        """Raise the error that names the line; Arrow names none, and most tables need not be decoded twice."""
+        with self.opened() as file:
+            text = Utf8Stream(file, "utf-8")
+            while text.read(CSV_BLOCK_BYTES):
+                pass
+
+
+def _read_header(file: Any, path: Path, delimiter: str) -> list[str]:
+    """Read the names in the first line. Arrow would read far ahead for them."""
+    try:
+        return next(line for line in csv.reader(_read_lines(file), delimiter=delimiter) if line)
+    except StopIteration:
+        raise TableError(f"{path} is empty; the first line of a table must name its columns.") from None
+    except csv.Error as error:
+        raise TableError(f"{path} cannot be read as a table: {error}.") from error
+
+
+def _read_lines(file: Any) -> Iterator[str]:
+    """Iterate over the lines of a file, none of them longer than the limit."""
+    current = limits.current()
+    prefix = codecs.BOM_UTF8
+    while line := file.readline(current.line_bytes + 1):
+        for part in line.removeprefix(prefix).splitlines(keepends=True):  # which may end in a carriage return alone
+            current.check("line_bytes", len(part), f"begins with a line of more than {current.line_bytes:,} bytes")
+            yield part.decode("utf-8")
+        prefix = b""
+
+
+def _explain_csv_error(message: str) -> str:
+    if "straddl" in message or "block" in message:
+        return "has a line that is far longer than its header, or a quotation mark that is never closed."
+    return f"cannot be read as a table: {message.removeprefix('CSV parse error: ')}"
+
+
+def resolve_encoding(name: str) -> str:
+    """Return the name by which Python knows a text encoding, if tables are written in it.
+
+    Examples
+    --------
+    >>> resolve_encoding("Windows-1252")
+    'cp1252'
+    """
+    try:
+        "a".encode(name)  # refuses what is no encoding of text, such as zip
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError):
+        codec = None
+    if codec is None or codec.incrementaldecoder is None or codec.name.replace("-", "_") in UNSUPPORTED_ENCODINGS:
+        raise TableError(
+            f"`encoding` must be an encoding of text that Python knows, such as utf-8, cp1252, latin-1 or utf-16; got "
+            f"{name!r}."
+        )
+    return codec.name
+
+
+class Utf8Stream(io.RawIOBase):
+    """Transcode a stream of bytes in some encoding to UTF-8; invalid text is refused with its line."""
+
+    def __init__(self, stream: Any, encoding: str) -> None:
+        self.stream, self.encoding = stream, encoding
+        self.decoder = codecs.getincrementaldecoder(encoding)()
+        self.waiting, self.n_lines, self.ended = memoryview(b""), 0, False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.waiting and not self.ended:
+            data = self.stream.read(min(len(buffer), PIECE))
+            self.ended = not data
+            try:
+                text = self.decoder.decode(data, final=self.ended)
+                self.waiting = memoryview(text.encode())
+            except UnicodeError as error:
+                raise TableError(self._explain(error, data)) from error
+            self.n_lines += text.count("\n")
+        n_bytes = min(len(buffer), len(self.waiting))
+        buffer[:n_bytes], self.waiting = self.waiting[:n_bytes], self.waiting[n_bytes:]
+        return n_bytes
+
+    def _explain(self, error: UnicodeError, data: bytes) -> str:
+        name = "UTF-8" if self.encoding == "utf-8" else self.encoding
+        data, start = (error.object, error.start) if isinstance(error, UnicodeDecodeError) else (data, 0)
+        line = self.n_lines + data[:start].decode(self.encoding, "replace").count("\n") + 1
+        problem = f"line {line} must be text in {name}; it is not"
+        if name != "UTF-8":
+            return f"{problem}. Name the encoding that the file was saved in, for example with `encoding='utf-8'`."
+        if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "must be text in UTF-8; it begins as text in utf-16 does. Say `encoding='utf-16'`."
+        around = data[max(0, start - CONTEXT_BYTES) : start + CONTEXT_BYTES].splitlines()
+        shown = next(part for part in around if data[start : start + 1] in part).decode("cp1252", "replace")
+        return (
+            f"{problem}. If {shown!r} is what it should say there, say `encoding='cp1252'`; or save the file as UTF-8."
+        )
+
+
+class ParquetFile(TableFile):
+    """A Parquet file, read in batches and only the columns that are needed."""
+
+    def __init__(self, path: Path) -> None:
+        size = checked_size(path)
+        with pq.ParquetFile(path) as file:
+            names, self.n_rows = file.schema_arrow.names, file.metadata.num_rows
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        claims = f"says that it holds {self.n_rows:,} rows × {len(names):,} columns"
+        limits.current().check_unpacked(4 * self.n_rows * len(names), size, claims)
+        unpacked = sum(group.total_byte_size for group in groups)
+        limits.current().check_unpacked(unpacked, size, f"says that it unpacks to {unpacked:,} bytes")
+        super().__init__(path, names)
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(min(MAX_ROWS_PER_BATCH, 2**20 // max(1, len(columns)) + 1), columns=columns)
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, self.n_rows)
+
+
+class NpzFile(TableFile):
+    """A .npz with a matrix X (or the only array of two or more dimensions) and arrays with a value per row, such as y.
+
+    A .npz is read whole: its arrays lie one after the other, not row by row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.arrays = read_npz(path)
+        X = _find_matrix(self.arrays, path)
+        check_columns(math.prod(X.shape[1:]))
+        self.X = X.reshape(len(X), math.prod(X.shape[1:]))
+        self.single = {
+            name: array
+            for name, array in self.arrays.items()
+            if array.ndim == 1 and len(array) == len(X) and array.dtype.kind in "biufU"
+        }
+        self.matrix = self.X.shape[1]
+        self.target = "y" if "y" in self.single else None
+        self.image_shape = X.shape[1:] if X.ndim > 2 else None
+        super().__init__(path, [*(f"x{number}" for number in range(self.matrix)), *self.single])
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        indices = {name: index for index, name in enumerate(self.names[: self.matrix])}
+        step = max(MIN_DENSE_ROWS, DENSE_VALUES_PER_BATCH // max(1, len(columns)))
+        for start in range(0, len(self.X), step):
+            rows = slice(start, start + step)
+            parts = [self.X[rows, indices[name]] if name in indices else self.single[name][rows] for name in columns]
+            yield pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(part)) for part in parts], names=columns)
+
+    def column(self, name: str, option: str) -> str:
+        if name in self.arrays and name not in self.names:
+            array = self.arrays[name]
+            raise TableError(
+                f"{self.path}: the array {name!r} ({option}) must have one number or text for each of the "
+                f"{len(self.X):,} rows; it has the shape {array.shape} and the type {array.dtype}."
+            )
+        return super().column(name, option)
+
+    def fraction_read(self) -> float | None:
+        return self.n_read / max(1, len(self.X))
+
+
+def _find_matrix(arrays: dict[str, npt.NDArray[Any]], path: Path) -> npt.NDArray[Any]:
+    """Return the features: X, or the only array that can be meant."""
+    wide = [name for name, array in arrays.items() if array.ndim >= 2 and array.dtype.kind in "biuf"]
+    if "X" in wide or len(wide) == 1:
+        return arrays["X" if "X" in wide else wide[0]]
+    raise TableError(
+        f"{path} must hold an array X of numbers, a row per sample; it holds {listed(arrays) or 'nothing'}. "
+        "Write it with numpy.savez(path, X=X, y=y)."
+    )
+
+
+class LibsvmFile(TextFile):
+    """Lines of a label and ``index:value`` pairs, indices from 1, zeros left out; plain or compressed."""
+
+    def __init__(self, path: Path, n_features: int | None) -> None:
+        self.path, self.size = path, checked_size(path)
+        if n_features is None:
+            n_features = self._count_features()
+            if n_features == 0:
+                raise TableError(f"{path} must hold lines such as '1 3:0.5 7:1'; it has no features.")
+        self.matrix, self.target = n_features, "y"
+        super().__init__(path, [*(f"x{number}" for number in range(n_features)), "y"])
+
+    def _count_features(self) -> int:
+        """Return the largest index, as long as rows of so many columns are no more than the file may become."""
+        n_rows = n_features = 0
+        for batch in self._sparse_batches():
+            n_rows, n_features = n_rows + len(batch.labels), max(n_features, batch.n_features)
+            check_columns(n_features)
+            claims = f"stands for {n_rows:,} rows × {n_features:,} columns"
+            limits.current().check_unpacked(4 * n_rows * n_features, self.size, claims)
+        return n_features
+
+    def raw_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self._sparse_batches():
+            if batch.n_features > self.matrix:
+                wide = f"it has a feature {batch.n_features}"
+                raise TableError(f"{self.path} must have {self.matrix} features at most, as in training; {wide}.")
+            for part in batch.split(self.matrix):
+                rows = np.asfortranarray(part.to_dense(self.matrix))
+                arrays = [pa.array(part.labels if name == "y" else rows[:, int(name[1:])]) for name in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+    def _sparse_batches(self) -> Iterator[LibsvmBatch]:
+        try:
+            with self.opened() as file:
+                yield from read_libsvm_batches(file)
+        except (TableError, limits.LimitError):
+            raise
+        except ValueError as error:
+            raise TableError(f"{self.path} {error}") from error
+
+
+Columns = dict[str, Any]
+
+
+class TableWriter(ABC):
+    """Write batches of a table, all with the same columns; ``close`` ends the file but leaves the handle open.
+
+    With ``guard``, text that a spreadsheet would take for a formula gets an apostrophe before it, in files of text.
+    """
+
+    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
+        self.file, self.guard = file, guard
+
+    @abstractmethod
+    def write(self, columns: Columns) -> None:
+        """Add rows: NumPy or pyarrow arrays of one length by the names of the columns."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what is still to be written."""
+
+
+class ParquetWriter(TableWriter):
+    """Write Parquet, one row group per batch; the first batch defines the columns."""
+
+    writer: Any = None
+
+    def create_writer(self, schema: pa.Schema) -> Any:
+        """Create the writer of pyarrow."""
+        return pq.ParquetWriter(self.file, schema)
+
+    def write(self, columns: Columns) -> None:
+        arrays = [values if isinstance(values, pa.Array) else pa.array(values) for values in columns.values()]
+        table = pa.Table.from_arrays(arrays, names=list(columns))
+        if self.writer is None:
+            self.writer = self.create_writer(table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class DelimitedWriter(ParquetWriter):
+    """Write text with a header."""
+
+    delimiter = ","
+
+    def create_writer(self, schema: pa.Schema) -> Any:
+        return arrow_csv.CSVWriter(self.file, schema, write_options=arrow_csv.WriteOptions(delimiter=self.delimiter))
+
+    def write(self, columns: Columns) -> None:
+        _check_flat(columns)
+        super().write(
+            {_guard_text(name): _guard_values(values) for name, values in columns.items()} if self.guard else columns
+        )
+
+
+class TabWriter(DelimitedWriter):
+    """Write text with tabs."""
+
+    delimiter = "\t"
+
+
+class NpzWriter(TableWriter):
+    """Write arrays by name; they are all kept in memory."""
+
+    def __init__(self, file: BinaryIO, guard: bool = False) -> None:
+        super().__init__(file, guard)
+        self.batches: list[dict[str, npt.NDArray[Any]]] = []
+
+    def write(self, columns: Columns) -> None:
+        _check_flat(columns)
+        self.batches.append({name: _to_array(values) for name, values in columns.items()})
+
+    def close(self) -> None:
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+            for name in self.batches[0]:
+                # With a fixed date, so that the same columns give the same bytes.
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.concatenate([batch[name] for batch in self.batches]))
+
+
+WRITERS: dict[str, type[TableWriter]] = {
+    ".csv": DelimitedWriter,
+    ".tsv": TabWriter,
+    ".parquet": ParquetWriter,
+    ".npz": NpzWriter,
+}
+
+
+def _guard_text(text: str) -> str:
+    return "'" + text if text.startswith(FORMULA_PREFIXES) else text
+
+
+def _guard_values(values: Any) -> Any:
+    """Put an apostrophe before text that begins like a formula; numbers are none, even where a sign begins them."""
+    if isinstance(values, pa.Array) and pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return values
+    begins = pc.match_substring_regex(array, f"^[{re.escape(''.join(FORMULA_PREFIXES))}]")
+    runs = pc.and_(begins, pc.invert(pc.match_substring_regex(array, NUMBER)))
+    return pc.if_else(runs, pc.binary_join_element_wise("'", array, ""), array)
+
+
+def _check_flat(columns: Columns) -> None:
+    """Check that every field is one plain value, as text and arrays need it."""
+    for name, values in columns.items():
+        if isinstance(values, pa.Array) and pa.types.is_nested(values.type):
+            raise TableError(
+                f"column {name!r} holds values of type {values.type}, which only a .parquet can keep. Write one, or do "
+                "without this column."
+            )
+
+
+def _to_array(values: Any) -> npt.NDArray[Any]:
+    array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else np.asarray(values)
+    if array.dtype.kind != "O":
+        return array
+    return np.array(["" if value is None else str(value) for value in array], dtype=str)

@@ -1,0 +1,178 @@
+"""The contract of backends, and what all of them share: who is trained, how rows are weighed, how penalties are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.learning.checkpoint import Keepsake
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Groups, Samples, Update
+from crisptree.splits import AbstractSplits
+from crisptree.structure import TreeStructure
+
+Doubles = npt.NDArray[np.float64]
+
+
+class DivergenceError(ValueError):
+    """A loss became infinite or not a number."""
+
+
+class Models(Keepsake, Protocol):
+    """Models in the leaves of a tree; ``offset`` is the mean log-likelihood that is left out of their tables."""
+
+    offset: float
+
+    def refit(self, counts: Tensor) -> Tensor:
+        """The next tables, after models were fitted to what each leaf is responsible for."""
+
+
+class Trainee(Protocol):
+    """What is trained: splits and leaf tables, with the rows that belong to them.
+
+    ``leaves`` is (n_leaves, n_places · n_values) and ``structure`` is what one row goes through; a batch of stumps is a
+    single stump whose rows have places. ``is_whole_tree`` tells the two apart.
+
+    Where ``zeros`` (of the weights' shape) is True a weight stays zero, and where ``signs`` (one for every feature) is
+    +1 or -1 it has that sign or is zero: it is put back after every step, and as Adam moves each number by itself, the
+    others never notice.
+
+    Where leaves have linear ``models``, every row is a class of its own and these make the tables; see there.
+    """
+
+    models: Models | None
+    is_whole_tree: bool
+    zeros: Tensor | None
+    signs: Tensor | None
+    structure: TreeStructure
+    splits: AbstractSplits
+    leaves: Tensor
+    groups: Groups
+
+    @property
+    def n_places(self) -> int:
+        """How many stumps, candidates included, stand side by side."""
+
+    @property
+    def penalty_shares(self) -> Tensor:
+        """The part of the rows, by weight, that each split's own problem has.  (n_splits,), float64"""
+
+    def scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        """Scores of the rows.  (b, n_features), (b,) → (b', structure.n_splits); b' is b times the candidates"""
+
+    def places(self, group: Tensor) -> Tensor | None:
+        """Which tables the rows belong to; None where there is one place.  (b,) → (b',)"""
+
+    def hard_counts(self, samples: Any) -> Tensor:
+        """The statistics of the deterministic tree.  (n_leaves, n_places · n_statistics)"""
+
+
+class EpochResult(NamedTuple):
+    """Leaf statistics (n_leaves, …), the mean negative log-likelihood, and whether all weights are finite.
+
+    The statistics may be overwritten by the next epoch.
+    """
+
+    counts: Tensor
+    loss: float
+    finite: bool
+
+
+class Steps(Protocol):
+    """The steps of a training, epoch by epoch."""
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        """All steps of an epoch, with the rows in this order.
+
+        Responsibilities come from the parameters as they are at its start, or from the current ones.
+        """
+
+    def memory(self) -> dict[str, Tensor]:
+        """What the optimiser remembers from one epoch to the next, where it lies."""
+
+
+class Backend(Steps, Protocol):
+    """Steps that some machine takes."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None: ...
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Whether it knows these splits, rows and this target, and runs here."""
+
+
+class Weighing:
+    """How much a row counts in a step.
+
+    Each stump's loss is a mean over its own rows. A batch of light rows takes a small step: they are divided by the
+    mean weight of the whole group. Leaf counts are shared out over the passes of an epoch, and stand for all rows where
+    an epoch sees a share of them.
+    """
+
+    def __init__(self, samples: Samples, groups: Groups, plan: Plan) -> None:
+        self.share = groups.host_sizes / groups.taken(plan) / groups.passes(plan)
+        self.mean_weight = samples.group_mean_weight(groups).cpu().numpy()
+
+    def __call__(self, update: Update) -> tuple[Doubles, Doubles]:
+        """What each active group's sample weights are multiplied by, in the loss and in the leaf counts.  (a,), (a,)"""
+        return 1 / (self.mean_weight[update.active] * update.lengths), self.share[update.active]
+
+
+class StepByStep(ABC):
+    """Steps that are taken one after the other."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.trainee, self.samples, self.plan, self.fresh = trainee, samples, plan, fresh
+
+    @cached_property
+    def weighing(self) -> Weighing:
+        return Weighing(self.samples, self.trainee.groups, self.plan)
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        self.begin(pace)
+        for update in self.trainee.groups.schedule(self.plan):
+            self.take(order, update, *self.weighing(update))
+            self.put_right()
+        return EpochResult(*self.end(), all_finite(self.trainee.splits))
+
+    @abstractmethod
+    def begin(self, pace: Pace) -> None:
+        """An epoch begins."""
+
+    @abstractmethod
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        """One step on the splits; what it finds is added to the epoch's leaf counts and log-likelihood."""
+
+    def put_right(self) -> None:
+        """Weights that are held at zero, or to a sign, after a step."""
+        zeros, signs = self.trainee.zeros, self.trainee.signs
+        if zeros is None and signs is None:
+            return
+        weight = self.trainee.splits.parameters["weight"].data
+        if zeros is not None:
+            weight.masked_fill_(zeros, 0.0)
+        if signs is not None:
+            weight.masked_fill_(weight * signs < 0, 0.0)
+
+    @abstractmethod
+    def end(self) -> tuple[Tensor, float]:
+        """The epoch's leaf counts and its mean negative log-likelihood."""
+
+
+def all_finite(splits: AbstractSplits) -> bool:
+    """Whether no weight is infinite or not a number."""
+    return all(bool(torch.isfinite(value).all()) for value in splits.parameters.values())
+
+
+def penalty_shares(trainee: Trainee, plan: Plan) -> Tensor:
+    """What the penalties of every split are multiplied by: the share of the rows that its loss is a mean over, or 1."""
+    if plan.has_penalties and plan.penalty_share == "rows":
+        return trainee.penalty_shares
+    first = next(iter(trainee.splits.parameters.values()))
+    return torch.ones(len(first), dtype=torch.float64, device=first.device)

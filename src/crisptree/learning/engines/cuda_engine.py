@@ -1,0 +1,518 @@
+"""The CUDA engine: a few fused kernels per step, an epoch recorded once as a graph and then replayed.
+
+``TorchEngine`` is the definition. There hundreds of small launches make a step; here an epoch is one launch. A
+tree is dense on this device: products of a batch with all splits are quicker there than finding the few that matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crisptree.data.rows import ArrayRows
+from crisptree.equations.gaussian import LOG_TWO_PI
+from crisptree.equations.noise import SLOPE
+from crisptree.exceptions import CrispTreeWarning
+from crisptree.learning.engines.base import EpochResult, Trainee, Weighing, penalty_shares
+from crisptree.learning.engines.cuda_graphs import launching, on_device, recorded
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import ROWS_AT_ONCE, Samples
+from crisptree.splits import ObliqueSplits
+from crisptree.targets import Classes, Gaussians, Target
+
+
+class CudaLeaves(Protocol):
+    """The leaves of a trainee; ``n_outputs`` is 0 where ``y`` are classes, and tells the kernels what they work on."""
+
+    n_outputs: int
+    y: Tensor
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None: ...
+
+    def tables(self, leaves: Tensor) -> Tensor:
+        """What the kernels are given of the tables as they are."""
+
+
+class CudaClasses:
+    """Distributions over classes; of a tree their logarithms, which all rows share."""
+
+    n_outputs = 0
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None:
+        self.y, self.is_whole_tree = samples.y, trainee.is_whole_tree
+
+    def tables(self, leaves: Tensor) -> Tensor:
+        return leaves.log() if self.is_whole_tree else leaves
+
+
+class CudaGaussians:
+    """Normal distributions of numbers: m, 1 / 2v and the log of the highest density.
+
+    Those of a stump follow each other; those of a tree stand leaf beside leaf, as the lanes of a kernel read them.
+    """
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None:
+        self.y, self.is_whole_tree = samples.y.to(samples.rows.dtype).contiguous(), trainee.is_whole_tree
+        self.n_outputs = self.y.shape[1]
+
+    def tables(self, leaves: Tensor) -> Tensor:
+        mean, variance = leaves.double().reshape(len(leaves), -1, 2, self.n_outputs).unbind(dim=2)
+        peaks = -0.5 * (variance.log() + LOG_TWO_PI).sum(dim=-1, keepdim=True)
+        forms = torch.cat([mean, 0.5 / variance, peaks], dim=-1).to(leaves.dtype)
+        return forms[:, 0].T.contiguous() if self.is_whole_tree else forms.reshape(len(leaves), -1)
+
+
+LEAVES: dict[type[Target], type[CudaLeaves]] = {Classes: CudaClasses, Gaussians: CudaGaussians}
+"""By the target, which must be this one and none that is derived from it."""
+
+
+kernels: Any
+try:
+    kernels = import_module("crisptree.learning.engines.cuda_kernels")
+except ImportError:  # Triton comes with torch on the systems that have CUDA
+    kernels = None
+
+VALUES_AT_ONCE = 2**26
+"""A batch goes through a tree in pieces of about this many values."""
+
+
+class Work(ABC):
+    """Memory that stays in one place, so that a recorded graph finds it, and the launches of an epoch."""
+
+    n_launches: int
+    gradient: Tensor
+    bias_gradient: Tensor
+    log_likelihood: Tensor
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
+        self.samples, self.plan, self.fresh = samples, plan, fresh
+        self.device, self.dtype = samples.device, samples.rows.dtype
+        weight, bias = (trainee.splits.parameters[name].detach() for name in ("weight", "bias"))
+        self.n_splits, self.n_features = weight.shape
+        copies = 1 if fresh else 2
+        self.both_weights = weight.repeat(copies, 1, 1)  # now, and before the epoch
+        self.both_biases = bias.repeat(copies, 1)
+        self.weight, self.bias = self.both_weights[0], self.both_biases[0]
+        self.before_weight, self.before_bias = self.both_weights[-1], self.both_biases[-1]
+        # The trainee's own parameters are these from now on, so that nothing needs copying after an epoch.
+        trainee.splits.parameters["weight"].data, trainee.splits.parameters["bias"].data = self.weight, self.bias
+        self.adam = [torch.zeros_like(part) for part in (weight, weight, bias, bias)]
+        self.steps = torch.zeros(self.n_splits, dtype=torch.int32, device=self.device)
+        self.moving = torch.ones_like(self.steps)
+        n_taken = int(trainee.groups.taken(plan).sum())
+        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+        y = self.leaves.y
+        self.rows: Tensor
+        self.reads_in_place = isinstance(samples.rows, ArrayRows)
+        if isinstance(samples.rows, ArrayRows):
+            self.rows, self.y, self.row_weights = samples.rows.values, y, samples.weight
+            self.order = trainee.groups.rows.new_empty(n_taken)
+        else:  # the kernels read an array: the rows of an epoch are copied, in its order
+            self.rows = self.empty(n_taken, self.n_features)
+            self.y, self.row_weights = y.new_empty(n_taken, *y.shape[1:]), samples.weight.new_empty(n_taken)
+            self.order = torch.arange(n_taken, device=self.device)
+        numbers = (*plan.pace(0), plan.l1, plan.l2, plan.roughness, plan.mass_threshold, SLOPE * plan.input_noise**2)
+        self.settings = torch.tensor(numbers, dtype=self.dtype, device=self.device)
+        self.shares = penalty_shares(trainee, plan).to(self.settings)
+        self.steepness, self.before_steepness = self.empty(self.n_splits), self.empty(self.n_splits)
+        self.pull = torch.zeros_like(self.steepness)
+        self.width = samples.target.n_statistics
+        self.block = 1 << (self.width - 1).bit_length()
+        self.counts = trainee.leaves.new_zeros(len(trainee.leaves), trainee.n_places * self.width)
+        self.found = torch.zeros(2, dtype=torch.float64, device=self.device)
+        self.given = torch.empty_like(trainee.leaves)
+        self.tables = torch.empty_like(self.leaves.tables(trainee.leaves))
+        weighing = Weighing(samples, trainee.groups, plan)
+        self.schedule = [(update, *weighing(update)) for update in trainee.groups.schedule(plan)]
+        self.zeros = trainee.zeros
+        self.blocks = -(-self.n_features // kernels.FEATURES_AT_ONCE)
+
+    def begin(self, pace: Pace, order: Tensor, leaves: Tensor) -> None:
+        self.settings[: len(pace)] = torch.tensor(pace, dtype=self.dtype, device=self.device)
+        self.steepness.fill_(pace.steepness)
+        self.before_steepness.fill_(pace.steepness)
+        self.given.copy_(leaves)
+        if self.reads_in_place:
+            self.order.copy_(order)
+            return
+        for copies, some in zip(self.rows.split(ROWS_AT_ONCE), order.split(ROWS_AT_ONCE), strict=True):
+            copies.copy_(self.samples.batch(some))
+        self.y.copy_(self.leaves.y[order])
+        self.row_weights.copy_(self.samples.weight[order])
+
+    def remember(self) -> None:
+        """Responsibilities of this epoch come from the parameters as they are now, and from the tables given."""
+        self.tables.copy_(self.leaves.tables(self.given))
+        if not self.fresh:
+            self.before_weight.copy_(self.weight)
+            self.before_bias.copy_(self.bias)
+            self.damp(self.before_steepness)
+
+    def damp(self, steepness: Tensor) -> None:
+        """The steepness of every split as it is now, under noise on the inputs."""
+        if self.plan.input_noise:
+            features = kernels.FEATURES_AT_ONCE
+            kernels.damp[(self.n_splits,)](self.weight, self.settings, steepness, self.n_features, FEATURES=features)
+
+    def move(
+        self, number: int, splits: Tensor, slots: Tensor, first_split: int, first_slot: int, slots_at_once: int
+    ) -> None:
+        """Penalties and Adam for ``number`` splits, each with the gradients in its slots."""
+        grid = (number, self.blocks)
+        where = (splits, slots, self.settings, self.shares, first_split, first_slot)
+        if self.plan.input_noise:
+            kernels.noise_pull[(number,)](
+                self.gradient,
+                self.bias_gradient,
+                self.weight,
+                self.bias,
+                self.steepness,
+                self.pull,
+                splits,
+                slots,
+                self.settings,
+                first_split,
+                first_slot,
+                self.n_features,
+                FEATURES=kernels.FEATURES_AT_ONCE,
+            )
+        if self.plan.roughness and self.plan.image_shape is not None:
+            height, width = self.plan.image_shape[:2]
+            line = self.n_features // height
+            image = (height, line, line // width)
+            kernels.add_roughness[grid](
+                self.gradient, self.weight, *where, *image, self.n_features, FEATURES=kernels.FEATURES_AT_ONCE
+            )
+        kernels.adam[grid](
+            self.weight,
+            self.bias,
+            *self.adam,
+            self.steps,
+            self.moving,
+            self.gradient,
+            self.bias_gradient,
+            self.pull,
+            *where,
+            self.n_features,
+            FEATURES=kernels.FEATURES_AT_ONCE,
+            TASKS=slots_at_once,
+        )
+
+    @abstractmethod
+    def launch(self) -> None:
+        """All steps of one epoch, in order."""
+
+    def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
+
+    def numbers(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+        return torch.as_tensor(np.asarray(values), dtype=dtype, device=self.device)
+
+
+class StumpWork(Work):
+    """A task is a few rows of one stump; the tasks of a step run side by side."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh)
+        groups, begins, rows, firsts, in_loss, in_counts, self.layout, slots = [], [], [], [], [], [], [], []
+        n_tasks = n_active = 0
+        for update, loss, share in self.schedule:
+            number = -(-update.lengths // kernels.ROWS_PER_TASK)
+            start = np.cumsum(number) - number
+            within = np.arange(number.sum()) - np.repeat(start, number)
+            groups.append(np.repeat(update.active, number))
+            begins.append(np.repeat(update.begin, number) + within * kernels.ROWS_PER_TASK)
+            rows.append(np.minimum(np.repeat(update.end, number) - begins[-1], kernels.ROWS_PER_TASK))
+            firsts.append(within == 0)
+            in_loss.append(np.repeat(loss, number))
+            in_counts.append(np.repeat(share, number))
+            slots.append(np.append(start, number.sum()))
+            # of each step: its first task, how many tasks and groups it has, where its groups and slots are listed
+            self.layout.append((n_tasks, len(groups[-1]), len(number), n_active, n_active + len(slots) - 1))
+            n_tasks, n_active = n_tasks + len(groups[-1]), n_active + len(number)
+        group = np.concatenate(groups)
+        self.tasks = (
+            self.numbers(group),
+            self.numbers(np.concatenate(begins)),
+            self.numbers(np.concatenate(rows)),
+            self.numbers(np.concatenate(firsts), torch.int32),
+            self.numbers(np.concatenate(in_loss), self.dtype),
+            self.numbers(np.concatenate(in_counts), self.dtype),
+        )
+        self.active = self.numbers(np.concatenate([update.active for update, *_ in self.schedule]))
+        self.slots = self.numbers(np.concatenate(slots))
+        self.by_group = self.numbers(np.argsort(group, kind="stable"))
+        self.group_start = self.numbers(np.append(0, np.cumsum(np.bincount(group, minlength=self.n_splits))))
+        most = max(number for _, number, *_ in self.layout)
+        self.gradient, self.bias_gradient = self.empty(most, self.n_features), self.empty(most)
+        self.task_counts = self.empty(n_tasks, 2, self.width)
+        self.log_likelihood = self.empty(n_tasks)
+        self.n_launches = 4 * len(self.layout)
+        self.row_block = min(kernels.FEATURES_OF_ROWS, 1 << max(4, (self.n_features - 1).bit_length()))
+
+    def launch(self) -> None:
+        self.remember()
+        n_cells = self.n_splits * self.width
+        for first_task, n_tasks, n_active, first_active, first_slot in self.layout:
+            self.damp(self.steepness)
+            kernels.stump_tasks[(n_tasks,)](
+                self.rows,
+                self.y,
+                self.row_weights,
+                self.order,
+                self.weight,
+                self.bias,
+                self.before_weight,
+                self.before_bias,
+                self.tables,
+                self.steepness,
+                self.steepness if self.fresh else self.before_steepness,
+                *self.tasks,
+                self.steps,
+                self.gradient,
+                self.bias_gradient,
+                self.task_counts,
+                self.log_likelihood,
+                first_task,
+                self.n_features,
+                self.width,
+                n_cells,
+                OUTPUTS=self.leaves.n_outputs,
+                WIDTH=self.block,
+                ROWS=kernels.ROWS_PER_TASK,
+                FEATURES=self.row_block,
+                num_warps=8,
+            )
+            self.move(n_active, self.active, self.slots, first_active, first_slot, kernels.TASKS_AT_ONCE)
+            if self.zeros is not None:
+                self.weight.masked_fill_(self.zeros, 0.0)
+        kernels.stump_counts[(self.n_splits, 2)](
+            self.task_counts,
+            self.by_group,
+            self.group_start,
+            self.counts,
+            self.width,
+            n_cells,
+            WIDTH=self.block,
+            TASKS=kernels.TASKS_AT_ONCE,
+        )
+
+
+class TreeWork(Work):
+    """Products with all splits by the device's own library; one kernel routes the rows through the tree."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh)
+        structure = trainee.structure
+        self.n_leaves = structure.n_leaves
+        self.level_start = self.numbers(np.cumsum([0, *(len(level) for level in structure.levels)]), torch.int32)
+        self.level_splits = self.numbers(np.concatenate(structure.levels), torch.int64)
+        self.n_levels = len(structure.levels)
+        self.left, self.right = (
+            self.numbers(nodes, torch.int64) for nodes in (structure.left_nodes, structure.right_nodes)
+        )
+        self.in_loss, self.in_counts = (
+            self.numbers(np.concatenate([line[place] for line in self.schedule]), self.dtype) for place in (1, 2)
+        )
+        longest = max(int(update.lengths[0]) for update, *_ in self.schedule)
+        self.piece = max(1, min(longest, VALUES_AT_ONCE // max(self.n_features, 2 * self.n_splits + 1, self.width)))
+        self.x = self.empty(self.piece, self.n_features)
+        self.scores = self.empty(self.piece, len(self.both_weights) * self.n_splits)
+        self.nodes = self.empty(self.piece, self.n_splits + self.n_leaves)
+        self.residual = self.empty(self.piece, self.n_splits)
+        self.adds = self.empty(self.piece, self.width)
+        self.gradient, self.bias_gradient = torch.empty_like(self.weight), torch.empty_like(self.bias)
+        self.log_likelihood = self.empty(len(self.order))
+        self.every_split = self.numbers(np.arange(self.n_splits + 1))
+        self.n_launches = 14 * len(list(self._pieces()))
+
+    def launch(self) -> None:
+        self.remember()
+        self.counts.zero_()
+        self.log_likelihood.zero_()
+        products = self.both_weights.reshape(-1, self.n_features).T
+        for step, begin, end, is_first, is_last in self._pieces():
+            rows = end - begin
+            x, scores, residual = self.x[:rows], self.scores[:rows], self.residual[:rows]
+            torch.index_select(self.rows, 0, self.order[begin:end], out=x)
+            torch.mm(x, products, out=scores)
+            if is_first:
+                self.damp(self.steepness)
+                self.moving.zero_()
+                self.gradient.zero_()
+                self.bias_gradient.zero_()
+            self._route(step, begin, rows)
+            self.gradient.addmm_(residual.T, x)
+            self.bias_gradient.add_(residual.sum(dim=0))
+            self.counts.addmm_(self.nodes[:rows, self.n_splits :].T, self.adds[:rows])
+            if is_last:
+                self.steps.add_(self.moving)
+                self.move(self.n_splits, self.every_split, self.every_split, 0, 0, 1)
+                if self.zeros is not None:
+                    self.weight.masked_fill_(self.zeros, 0.0)
+
+    def _pieces(self) -> Iterator[tuple[int, int, int, bool, bool]]:
+        """Of every piece of a batch: the step, its begin and end, whether it is the step's first and its last."""
+        for step, (update, *_) in enumerate(self.schedule):
+            begin, end = int(update.begin[0]), int(update.end[0])
+            for place in range(begin, end, self.piece):
+                stop = min(place + self.piece, end)
+                yield step, place, stop, place == begin, stop == end
+
+    def _route(self, step: int, begin: int, rows: int) -> None:
+        kernels.route[(rows,)](
+            self.scores,
+            self.bias,
+            self.before_bias,
+            self.order,
+            self.y,
+            self.row_weights,
+            self.tables,
+            self.settings,
+            self.steepness,
+            self.steepness if self.fresh else self.before_steepness,
+            self.in_loss,
+            self.in_counts,
+            self.level_start,
+            self.level_splits,
+            self.left,
+            self.right,
+            self.nodes,
+            self.residual,
+            self.adds,
+            self.log_likelihood,
+            self.moving,
+            begin,
+            step,
+            0 if self.fresh else self.n_splits,
+            self.scores.shape[1],
+            self.n_splits,
+            self.n_leaves,
+            self.n_levels,
+            self.width,
+            OUTPUTS=self.leaves.n_outputs,
+            WIDTH=self.block,
+            NODES=kernels.NODES_AT_ONCE,
+        )
+
+
+logger = logging.getLogger("crisptree")
+
+LAUNCHES_AT_MOST = 50_000
+"""An epoch of more launches is not recorded: the graph would be larger than the data."""
+
+SHARE_FOR_COPIES = 0.5
+"""Windows of an epoch may take so much of the device's free memory; more of them train with torch's steps."""
+
+SECONDS_OF_BUILDING = 0.1
+"""The smallest kernel takes longer only where it is not in Triton's cache, and then the others are not there either."""
+
+MOST_STATISTICS = 4096
+"""A kernel holds the counts of several tasks at once: as many as there are classes, or two for every output."""
+
+
+def _copies_fit(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+    """Whether the windows of an epoch may be written down on the device."""
+    # Of the whole device and of what torch holds of it, not of what is free: a fit must not depend on those before it.
+    _, total = torch.cuda.mem_get_info(samples.device)
+    free = total - torch.cuda.memory_allocated(samples.device)
+    values = int(trainee.groups.taken(plan).sum()) * samples.n_features
+    return values * samples.rows.dtype.itemsize < SHARE_FOR_COPIES * free
+
+
+@cache
+def _triton_works(device: torch.device) -> bool:
+    """Triton may be installed where it cannot build anything: without a C compiler, or for an old device."""
+    if kernels is None:
+        return False
+    memory, started = torch.zeros(1, device=device), time.perf_counter()
+    try:
+        with torch.cuda.device(device):
+            kernels.nothing[(1,)](memory)
+    except Exception as error:
+        warnings.warn(
+            f"Triton must be able to build kernels for quick training on CUDA, and cannot here ({error}). The slower "
+            "steps of torch do the same; a C compiler and Python's headers are what is missing most often.",
+            CrispTreeWarning,
+            stacklevel=2,
+        )
+        return False
+    if time.perf_counter() - started > SECONDS_OF_BUILDING:
+        logger.warning(
+            "Kernels are built for this device, so the first fit takes some seconds more. Triton keeps them "
+            "(in ~/.triton/cache, or where TRITON_CACHE_DIR says): later fits and processes find them there."
+        )
+    return True
+
+
+class CudaSteps:
+    """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Hyperplanes, and classes or numbers, on CUDA, where Triton works and an epoch's windows fit into memory.
+
+        Their weights must be free to have any sign, and l1 must shrink them one by one.
+        """
+        rows = samples.rows
+        return (
+            isinstance(trainee.splits, ObliqueSplits)
+            and trainee.signs is None
+            and not plan.shrinks_groups
+            and type(samples.target) in LEAVES
+            and samples.device.type == "cuda"
+            and rows.dtype in (torch.float32, torch.float64)
+            and rows.arrays[0].is_contiguous()
+            and samples.target.n_statistics <= MOST_STATISTICS
+            and (isinstance(rows, ArrayRows) or _copies_fit(trainee, samples, plan))
+            and _triton_works(samples.device)
+        )
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        self.trainee, self.samples, self.plan = trainee, samples, plan
+        work = TreeWork if trainee.is_whole_tree else StumpWork
+        self.work: Work = work(trainee, samples, plan, fresh)
+        self.total_weight = float(samples.weight[trainee.groups.rows].double().sum())
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.n_epochs = 0
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        with torch.no_grad(), on_device(self.samples.device):
+            self.work.begin(pace, order, self.trainee.leaves)
+            if self.graph is not None:
+                self.graph.replay()
+            else:
+                with launching:
+                    self._launch()
+            self.n_epochs += 1
+            log_likelihood, checksum = self.work.found.tolist()
+            if self.n_epochs == 1 and self.plan.epochs > 1:
+                self._record()  # the first epoch has compiled what it needed
+            return EpochResult(self.work.counts, -log_likelihood / self.total_weight, math.isfinite(checksum))
+
+    def memory(self) -> dict[str, Tensor]:
+        work = self.work
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "moving")
+        return dict(zip(names, (*work.adam, work.steps, work.moving), strict=True))
+
+    def _record(self) -> None:
+        if self.samples.device.type == "cuda" and self.work.n_launches <= LAUNCHES_AT_MOST:
+            self.graph = recorded(self._launch)
+
+    def _launch(self) -> None:
+        work = self.work
+        work.launch()
+        torch.sum(work.log_likelihood, dim=0, dtype=torch.float64, out=work.found[0])
+        # A weight that is infinite or not a number spoils the sum of all: one number to read instead of two.
+        torch.sum(work.weight.sum(dim=1) + work.bias, dim=0, dtype=torch.float64, out=work.found[1])

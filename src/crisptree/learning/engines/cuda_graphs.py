@@ -1,0 +1,203 @@
+"""Launches on CUDA: on several streams at once, and recorded as a graph; torch's steps on split modules so recorded.
+
+A small network makes a step of hundreds of tiny launches, each of which takes the host longer than the device.
+``TorchEngine`` is the definition of ``GraphedEngine``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache, partial
+from itertools import pairwise
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crisptree.exceptions import CrispTreeWarning
+from crisptree.learning.engines.base import EpochResult, Trainee, all_finite
+from crisptree.learning.engines.torch_engine import TorchSteps
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Samples
+from crisptree.one_thread import Mapping, workers
+from crisptree.splits import AbstractSplits, ModuleSplits
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+STREAMS = 3
+"""So many trees are finetuned on a device at once; more were no quicker."""
+
+KNOWS_THREADS = "2.11"
+"""The first version of torch by which several threads were seen to train on one device; the memory that earlier ones
+keep for cuBLAS is not safe from them."""
+
+launching = Lock()
+"""Held by who launches kernels for the first time or records them: building and recording know one thread only."""
+
+
+def on_device(device: torch.device) -> Any:
+    """Launches inside go to this device."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+@cache
+def _capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all launches on the default stream, which cannot be recorded: cuBLAS keeps memory for every stream."""
+    return torch.cuda.Stream(device)
+
+
+@cache
+def _streams(device: torch.device) -> SimpleQueue[torch.cuda.Stream]:
+    """Those of a device that nobody works on, few and the same ones always, for the same reason."""
+    free = SimpleQueue[torch.cuda.Stream]()
+    for _ in range(STREAMS):
+        free.put(torch.cuda.Stream(device))
+    return free
+
+
+def n_streams(device: torch.device, n_works: int, bytes_each: int) -> int:
+    """How many works of so many bytes may share a device: no more than together take the half of its memory."""
+    if device.type != "cuda" or torch.__version__ < KNOWS_THREADS:
+        return 1
+    _, total = torch.cuda.mem_get_info(device)
+    return max(1, min(STREAMS, n_works, total // 2 // max(1, bytes_each)))
+
+
+@contextmanager
+def streams(device: torch.device, number: int) -> Iterator[Mapping]:
+    """A ``map`` whose work goes to so many streams of the device, a thread each: small launches do not fill a device.
+
+    What it gives is in the order of what it is given, and may be read on any stream.
+    """
+    if number == 1:
+        yield map
+        return
+    before, free = torch.cuda.current_stream(device), _streams(device)
+
+    def on_a_stream(function: Callable[[Given], Result], given: Given) -> Result:
+        stream = free.get()
+        try:
+            stream.wait_stream(before)
+            with torch.cuda.stream(stream):
+                result = function(given)
+            stream.synchronize()
+            return result
+        finally:
+            free.put(stream)
+
+    with workers(number) as each_of:
+        yield lambda function, given: each_of(partial(on_a_stream, function), given)
+
+
+def recorded(launch: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    """The launches as a graph. ``torch.cuda.graph`` would give all spare memory back first, which takes longer."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    if stream == torch.cuda.default_stream():
+        stream = _capture_stream(stream.device)
+    stream.wait_stream(torch.cuda.current_stream())
+    with launching, torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            launch()
+        except BaseException:
+            with suppress(RuntimeError):  # what went wrong first is what must be heard
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    torch.cuda.current_stream().wait_stream(stream)
+    return graph
+
+
+UPDATES_PER_GRAPH = 64
+
+
+class GraphedSteps(TorchSteps):
+    """The same steps with everything in one place, so that a recorded graph finds it."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Split modules on CUDA."""
+        return samples.device.type == "cuda" and isinstance(trainee.splits, ModuleSplits)
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
+        device = samples.device
+        self.order = trainee.groups.rows[: int(trainee.groups.taken(plan).sum())].clone()
+        self.steepness = torch.zeros((), dtype=torch.float64, device=device)
+        self.adam.learning_rate = torch.zeros_like(self.steepness)
+        self.leaves, self.counts = trainee.leaves.clone(), self._no_counts()
+        self.log_likelihood = torch.zeros((), dtype=torch.float64, device=device)
+        self.total_weight = torch.zeros_like(self.log_likelihood)
+        self.before = None if fresh else trainee.splits.detached()
+        schedule = list(trainee.groups.schedule(plan))
+        self.updates = [self.prepared(update, *self.weighing(update)) for update in schedule]
+        self.runs = [_runs(update.active, update.lengths) for update in schedule]
+        self.graphs: list[torch.cuda.CUDAGraph] | None = None
+        self.n_epochs = 0
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        with on_device(self.samples.device):
+            self.order.copy_(order)
+            self.begin(pace)
+            if self.graphs:
+                for graph in self.graphs:
+                    graph.replay()
+            else:
+                self._launch(range(len(self.updates)))
+            self.n_epochs += 1
+            finite = all_finite(self.trainee.splits)
+            if self.n_epochs == 1 and self.plan.epochs > 2 and self.samples.device.type == "cuda":
+                self.graphs = self._recorded()  # the first epoch has chosen algorithms and memory
+            return EpochResult(*self.end(), finite)
+
+    @torch.no_grad()
+    def begin(self, pace: Pace) -> None:
+        for place, number in zip((self.steepness, self.adam.learning_rate), pace, strict=True):
+            assert isinstance(place, Tensor)
+            place.fill_(number)
+        self.leaves.copy_(self.trainee.leaves)
+        for value in (self.counts, self.log_likelihood, self.total_weight):
+            value.zero_()
+        if self.before is not None:
+            for name, value in self.before.parameters.items():
+                value.copy_(self.trainee.splits.parameters[name])
+
+    def _launch(self, numbers: range) -> None:
+        for number in numbers:
+            self.current = self.runs[number]
+            self._step(self.order, self.updates[number])
+
+    def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        """Rows of a stump come in runs that the host knows: nobody has to look for them on the device."""
+        if self.trainee.is_whole_tree or len(x) != self.current[-1][2]:
+            return super()._scores(splits, x, group)
+        return torch.cat([splits.score(x[start:stop], split) for split, start, stop in self.current])[:, None]
+
+    def _recorded(self) -> list[torch.cuda.CUDAGraph]:
+        """No graphs where a module does what cannot be recorded: then every epoch is launched step by step."""
+        graphs = []
+        try:
+            for first in range(0, len(self.updates), UPDATES_PER_GRAPH):
+                numbers = range(first, min(first + UPDATES_PER_GRAPH, len(self.updates)))
+                graphs.append(recorded(partial(self._launch, numbers)))
+        except RuntimeError as error:
+            warnings.warn(
+                f"the split module must not wait for the device to train quickly there, and does ({error}). It trains "
+                "step by step instead.",
+                CrispTreeWarning,
+                stacklevel=2,
+            )
+            return []
+        return graphs
+
+
+def _runs(active: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
+    """(split, first row, row after its last) of every run of rows."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    return [(split, start, stop) for split, (start, stop) in zip(active.tolist(), pairwise(bounds), strict=True)]

@@ -1,0 +1,223 @@
+"""The native engine: scores, residuals, gradients and Adam of hyperplanes in one pass of the compiled kernel.
+
+``TorchEngine`` is the definition. A row of a tree goes down only where its label's probability may come from: a
+subtree whose share of p(y∣x) stays below ``mass_threshold`` is neither evaluated nor differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.equations.gaussian import LOG_TWO_PI
+from crisptree.equations.noise import SLOPE
+from crisptree.learning.engines.base import Doubles, StepByStep, Trainee, penalty_shares
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Samples, Update
+from crisptree.native import training
+from crisptree.splits import ObliqueSplits
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes, Gaussians, Target
+
+BINS = 64
+"""Numbers are put into so many bins by their size. For a bin it is known how dense its numbers can be in the leaves
+under a node, so that a row leaves out what cannot be responsible for it without asking."""
+
+
+class NativeLeaves(Protocol):
+    """The leaves of a trainee; ``stumps`` and ``tree`` are the kernel's steps for them."""
+
+    stumps: ClassVar[str]
+    tree: ClassVar[str]
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None: ...
+
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """What the kernel is given of the tables as they are."""
+
+
+class NativeClasses:
+    """Distributions over classes."""
+
+    stumps: ClassVar[str] = "stumps"
+    tree: ClassVar[str] = "tree"
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None:
+        self.trainee = trainee
+
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        leaves = self.trainee.leaves.detach().contiguous().numpy()
+        return (best_entries(self.trainee.structure, leaves) if self.trainee.is_whole_tree else leaves,)
+
+
+class NativeGaussians:
+    """Normal distributions of numbers."""
+
+    stumps: ClassVar[str] = "gaussian_stumps"
+    tree: ClassVar[str] = "gaussian_tree"
+
+    def __init__(self, trainee: Trainee, samples: Samples) -> None:
+        self.trainee = trainee
+        self.y = np.ascontiguousarray(samples.y.numpy(), dtype=np.float64)
+        if trainee.is_whole_tree:
+            self.bins, self.low, self.high = binned(self.y)
+
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        leaves = self.trainee.leaves.detach().double().numpy().reshape(len(self.trainee.leaves), -1, 2, self.y.shape[1])
+        mean, variance = leaves[:, :, 0], leaves[:, :, 1]
+        peaks = -0.5 * (np.log(variance) + LOG_TWO_PI)
+        forms = np.concatenate([mean, 0.5 / variance, peaks.sum(axis=-1, keepdims=True)], axis=-1)
+        if not self.trainee.is_whole_tree:
+            return self.y, np.ascontiguousarray(forms)
+        densest = densest_in_bins(mean[:, 0], variance[:, 0], peaks[:, 0], self.low, self.high)
+        best = best_entries(self.trainee.structure, densest.reshape(len(densest), -1))
+        best = best.T.reshape(*densest.shape[1:], -1)  # (n_outputs, n_bins, n_nodes)
+        highest = best[..., 0]
+        relative = np.exp(best - highest[..., None])
+        return self.y, self.bins, np.ascontiguousarray(forms[:, 0].T), relative, np.ascontiguousarray(highest)
+
+
+LEAVES: dict[type[Target], type[NativeLeaves]] = {Classes: NativeClasses, Gaussians: NativeGaussians}
+"""By the target, which must be this one and none that is derived from it."""
+
+
+def best_entries(structure: TreeStructure, leaves: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The largest entry of any leaf table under every node, splits first.  (n_leaves, k) → (n_nodes, k)"""
+    best = np.empty((structure.n_nodes, leaves.shape[1]), dtype=leaves.dtype)
+    best[structure.n_splits :] = leaves
+    for splits in reversed(structure.levels):
+        best[splits] = np.maximum(best[structure.left_nodes[splits]], best[structure.right_nodes[splits]])
+    return best
+
+
+def binned(y: Doubles) -> tuple[npt.NDArray[np.int32], Doubles, Doubles]:
+    """The bin of every number, by output, and where each bin begins and ends.
+
+    (n, n_outputs) → (n, n_outputs), two (n_outputs, BINS)
+    """
+    inner = np.quantile(y, np.arange(1, BINS) / BINS, axis=0).T
+    bins = np.stack([np.searchsorted(edges, column) for edges, column in zip(inner, y.T, strict=True)], axis=1)
+    low = np.concatenate([y.min(axis=0)[:, None], inner], axis=1)
+    high = np.concatenate([inner, y.max(axis=0)[:, None]], axis=1)
+    return bins.astype(np.int32), low, high
+
+
+def densest_in_bins(mean: Doubles, variance: Doubles, peaks: Doubles, low: Doubles, high: Doubles) -> Doubles:
+    """The largest log-density of each output in each leaf that any number of a bin has.
+
+    Three (n_leaves, n_outputs), two (n_outputs, BINS) → (n_leaves, n_outputs, BINS)
+    """
+    far = np.maximum(np.maximum(low - mean[..., None], mean[..., None] - high), 0.0)
+    return peaks[..., None] - 0.5 * far**2 / variance[..., None]
+
+
+class Hyperplanes:
+    """The splits of a trainee as kernels change them: weights, biases, Adam's moments, and norms under noise."""
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan) -> None:
+        self.trainee, self.plan = trainee, plan
+        for parameter in trainee.splits.parameters.values():
+            parameter.data = parameter.data.contiguous()  # the kernel writes into the trainee's own memory
+        self.weight, self.bias = (_view(trainee.splits.parameters[name]) for name in ("weight", "bias"))
+        # The kernel updates ‖β‖² as the weights move.
+        self.squares = np.multiply(self.weight, self.weight, dtype=np.float64).sum(axis=1)
+        kept = (self.weight, self.weight, self.bias, self.bias, self.bias)
+        self.moments = [np.zeros_like(part) for part in kept]
+        self.shares = _view(penalty_shares(trainee, plan))
+
+    def kernel(self, samples: Samples) -> Any:
+        """What takes steps on them with some rows."""
+        trainee, plan = self.trainee, self.plan
+        kind = "SingleTrainer" if samples.rows.dtype == torch.float32 else "DoubleTrainer"
+        image = plan.image_shape[:2] if plan.image_shape is not None else (0, 0)
+        return getattr(training, kind)(
+            samples.native_rows,
+            _view(samples.y) if type(samples.target) is Classes else None,
+            _view(samples.weight),
+            self.weight,
+            self.bias,
+            *self.moments,
+            plan.l1,
+            plan.l2,
+            plan.roughness,
+            SLOPE * plan.input_noise**2,
+            self.squares,
+            np.ones(1),
+            None,
+            None,
+            self.shares,
+            image,
+            None if trainee.zeros is None else _view(trainee.zeros),
+            None if trainee.signs is None else _view(trainee.signs),
+            np.asarray(plan.feature_groups if plan.shrinks_groups else (), dtype=np.int64).reshape(-1, 2),
+            samples.threads,
+        )
+
+    def memory(self) -> dict[str, Tensor]:
+        """What must be kept from one epoch to the next, where it lies."""
+        names = ("mean.weight", "square.weight", "mean.bias", "square.bias", "steps", "norms")
+        places = zip(names, (*self.moments, self.squares), strict=True)
+        return {name: torch.from_numpy(place) for name, place in places}
+
+    def before(self, *, fresh: bool) -> tuple[npt.NDArray[Any], ...]:
+        """The splits that responsibilities come from: these as they are now, or as they will be."""
+        now = (self.weight, self.bias, self.squares)
+        return now if fresh else tuple(part.copy() for part in now)
+
+
+class NativeSteps(StepByStep):
+    """The same steps as ``TorchSteps``, on the same parameters in place."""
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Hyperplanes and classes or numbers, where the kernel is there and can read the rows."""
+        linear = isinstance(trainee.splits, ObliqueSplits) and type(samples.target) in LEAVES
+        groups = plan.shrinks_groups and samples.is_sparse
+        return linear and samples.native_rows is not None and not groups
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
+        self.planes = Hyperplanes(trainee, samples, plan)
+        self.kernel = self.planes.kernel(samples)
+        self.leaves = LEAVES[type(samples.target)](trainee, samples)
+
+    def memory(self) -> dict[str, Tensor]:
+        return self.planes.memory()
+
+    def begin(self, pace: Pace) -> None:
+        self.steepness, self.kernel.learning_rate = pace
+        self.kernel.forget()  # or a fit that is resumed here would cut batches into other pieces
+        self.before = self.planes.before(fresh=self.fresh)
+        self.tables = self.leaves.tables()
+        self.counts = np.zeros((len(self.trainee.leaves), self.trainee.n_places * self.samples.target.n_statistics))
+        self.log_likelihood = self.total_weight = 0.0
+        self.pairs = 0
+
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        rows = (_view(order), update.active, update.begin, update.end, in_loss, in_counts)
+        common = (*rows, *self.before, *self.tables, self.counts, self.steepness)
+        if self.trainee.is_whole_tree:
+            structure = self.trainee.structure
+            step = getattr(self.kernel, self.leaves.tree)
+            found = step(*common, structure.left, structure.right, self.plan.mass_threshold)
+        else:
+            found = getattr(self.kernel, self.leaves.stumps)(*common)
+        self.log_likelihood += found.log_likelihood
+        self.total_weight += found.weight
+        self.pairs += found.pairs
+
+    def put_right(self) -> None:
+        """The kernel has done so."""
+
+    def end(self) -> tuple[Tensor, float]:
+        counts = torch.from_numpy(self.counts).to(self.trainee.leaves)
+        return counts, -self.log_likelihood / self.total_weight
+
+
+def _view(tensor: Tensor) -> npt.NDArray[Any]:
+    """The tensor's own memory as an array."""
+    return tensor.detach().contiguous().numpy()

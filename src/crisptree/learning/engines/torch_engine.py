@@ -1,0 +1,341 @@
+"""The torch engine: the definition, for every kind of split, row, target and device.
+
+Adam for stacked splits comes first: each split has its own step count, and one that rests in a step does not move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crisptree.equations.em import node_masses, split_loss
+from crisptree.equations.noise import damped_steepness
+from crisptree.equations.penalties import group_threshold, l2, roughness, soft_threshold
+from crisptree.equations.routing import log_path_probabilities
+from crisptree.learning.engines.base import Doubles, EpochResult, StepByStep, Trainee, penalty_shares
+from crisptree.learning.options import Pace, Plan
+from crisptree.learning.samples import Samples, Update
+from crisptree.one_thread import Mapping, workers
+from crisptree.splits import AbstractSplits, ObliqueSplits
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class FeatureGroups:
+    """Groups of features at some splits, and which of their weights are held at zero or to a sign.
+
+    What is held does not count in the norm of its group: it is put right before, which is where the proximal step of
+    the penalty and of the constraint together leads.
+
+    Parameters
+    ----------
+    bounds : sequence of (int, int)
+        The first feature of every group, and the one after its last.
+    like : Tensor of shape (n_splits, n_features)
+        Weights, for their type, device and width.
+    zeros, signs : Tensor, optional
+        As ``Trainee`` has them.
+    """
+
+    def __init__(
+        self,
+        bounds: Sequence[tuple[int, int]],
+        like: Tensor,
+        zeros: Tensor | None = None,
+        signs: Tensor | None = None,
+    ) -> None:
+        members = torch.zeros(like.shape[1], len(bounds), dtype=like.dtype)
+        for group, (begin, end) in enumerate(bounds):
+            members[begin:end, group] = 1
+        self.members = members.to(like.device)
+        self.roots = (self.members @ self.members.sum(dim=0)).sqrt()
+        self.zeros, self.signs = zeros, signs
+
+    def shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+        """The weights of the splits ``rows`` after the proximal step of l1: groups as such, others one by one."""
+        if self.zeros is not None:
+            weights = weights.masked_fill(self.zeros[rows], 0.0)
+        if self.signs is not None:
+            weights = weights.masked_fill(weights * self.signs < 0, 0.0)
+        together = group_threshold(weights, threshold * self.roots, self.members)
+        return torch.where(self.roots > 0, together, soft_threshold(weights, threshold))
+
+
+class Adam:
+    """Kingma & Ba's optimiser, with a proximal step for l1 in the optimiser's own metric.
+
+    torch.optim.Adam would move a split without rows by its momentum alone, and count the step.
+
+    Parameters
+    ----------
+    splits : AbstractSplits
+        Their parameters that ask for gradients are changed in place.
+    learning_rate : float
+        α.
+    l1 : float, default=0.0
+        Strength of Σ|β| on the splits' sparse parameter; zeros are exact.
+    shares : Tensor of shape (n_splits,), default=None
+        What that strength is multiplied by at every split.
+    groups : FeatureGroups, default=None
+        Features whose weights l1 shrinks by their common norm, by √size ‖β_g‖ in place of Σ|β|.
+    """
+
+    def __init__(
+        self,
+        splits: AbstractSplits,
+        learning_rate: float,
+        l1: float = 0.0,
+        shares: Tensor | None = None,
+        groups: FeatureGroups | None = None,
+    ) -> None:
+        self.parameters = {name: value for name, value in splits.parameters.items() if value.requires_grad}
+        self.learning_rate: float | Tensor = learning_rate
+        self.l1 = {splits.sparse_parameter: l1} if l1 and splits.sparse_parameter else {}
+        self.groups = groups
+        first = next(iter(self.parameters.values()))
+        self.steps = torch.zeros(len(first), dtype=first.dtype, device=first.device)
+        self.shares = torch.ones_like(self.steps) if shares is None else shares.to(first)
+        self.means = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self.squares = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+
+    def memory(self) -> dict[str, Tensor]:
+        """Steps and moments, where they lie."""
+        moments = (("mean", self.means), ("square", self.squares))
+        return {"steps": self.steps} | {f"{kind}.{name}": value for kind, of in moments for name, value in of.items()}
+
+    def zero_grad(self) -> None:
+        for value in self.parameters.values():
+            value.grad = None
+
+    def add(self, gradients: Sequence[Tensor | None]) -> None:
+        """More of the gradient of every parameter; None where there is none."""
+        for value, gradient in zip(self.parameters.values(), gradients, strict=True):
+            if gradient is not None:
+                value.grad = gradient.contiguous() if value.grad is None else value.grad + gradient
+
+    @torch.no_grad()
+    def step(self, active: Tensor | None = None, touched: Tensor | None = None) -> None:
+        """Move all splits, or only the ``active`` ones: their numbers, or a mask, which the host need not know.
+
+        Of their weights all move, or only those ``touched``, of the weights' shape; the others and their moments rest.
+        """
+        mask = active if active is not None and active.dtype == torch.bool else None
+        rows = slice(None) if active is None or mask is not None else active
+        self.steps[rows] += 1 if mask is None else mask
+        for name, value in self.parameters.items():
+            if value.grad is None:
+                continue
+            shape = (-1, *[1] * (value.dim() - 1))
+            steps = self.steps[rows].reshape(shape)
+            gradient = value.grad[rows]
+            mean = self.means[name][rows].lerp(gradient, 1 - BETA_1)
+            square = self.squares[name][rows].lerp(gradient.square(), 1 - BETA_2)
+            rate = self.learning_rate * ((square / (1 - BETA_2**steps)).sqrt() + EPSILON).reciprocal()
+            moved = value[rows] - rate * mean / (1 - BETA_1**steps)
+            if name in self.l1:
+                moved = self._shrunk(moved, rate * self.l1[name] * self.shares[rows].reshape(shape), rows)
+            moves = None if mask is None else mask.reshape(shape)
+            if touched is not None and touched.shape == value.shape:
+                moves = touched[rows] if moves is None else touched & moves
+            for place, new in ((self.means[name], mean), (self.squares[name], square), (value, moved)):
+                place[rows] = new if moves is None else torch.where(moves, new, place[rows])
+
+    def _shrunk(self, weights: Tensor, threshold: Tensor, rows: slice | Tensor) -> Tensor:
+        if self.groups is None:
+            return soft_threshold(weights, threshold)
+        return self.groups.shrunk(weights, threshold, rows)
+
+
+VALUES_AT_ONCE = 2**22
+"""A step goes through its rows in pieces of about this many values, so memory does not grow with the step."""
+
+VALUES_PER_THREAD = 2**17
+"""Where the rows are many, pieces are so small that every thread gets some, whether there are several or not."""
+
+
+class Prepared(NamedTuple):
+    """An update on the device: places in the order, and for each of them its group and its factors in loss and counts.
+
+    ``active`` are the splits that move; None for all.
+    """
+
+    places: Tensor
+    group: Tensor
+    in_loss: Tensor
+    in_counts: Tensor
+    active: Tensor | None
+
+
+class Found(NamedTuple):
+    """What some rows of a step add: gradients by parameter, leaf statistics, log-likelihood, weight, reached splits.
+
+    ``touched`` are the weights that sparse rows have values for, (n_splits, n_features); None where rows are dense.
+    """
+
+    gradients: tuple[Tensor | None, ...]
+    statistics: Tensor
+    log_likelihood: Tensor
+    weight: Tensor
+    reached: Tensor
+    touched: Tensor | None
+
+
+class TorchSteps(StepByStep):
+    """Scores and their gradients by automatic differentiation."""
+
+    each: Mapping = map
+
+    @staticmethod
+    def supports(trainee: Trainee, samples: Samples, plan: Plan) -> bool:
+        """Everything."""
+        return True
+
+    def __init__(self, trainee: Trainee, samples: Samples, plan: Plan, *, fresh: bool) -> None:
+        super().__init__(trainee, samples, plan, fresh=fresh)
+        self.shares = penalty_shares(trainee, plan)
+        self.adam = Adam(trainee.splits, plan.learning_rate, plan.l1, self.shares, _groups_of(trainee, plan))
+        values = max(samples.n_features, trainee.structure.n_leaves) * math.prod(samples.y.shape[1:])
+        parallel = samples.are_many and samples.device.type == "cpu" and not trainee.splits.draws
+        self.threads = samples.threads if parallel else 1
+        self.piece = max(1, (VALUES_PER_THREAD if parallel else VALUES_AT_ONCE) // values)
+
+    def epoch(self, pace: Pace, order: Tensor) -> EpochResult:
+        with workers(self.threads) as self.each:
+            return super().epoch(pace, order)
+
+    def memory(self) -> dict[str, Tensor]:
+        return self.adam.memory()
+
+    def begin(self, pace: Pace) -> None:
+        self.steepness: float | Tensor = pace.steepness
+        self.adam.learning_rate = pace.learning_rate
+        self.before = None if self.fresh else self.trainee.splits.detached()
+        self.leaves = self.trainee.leaves
+        self.counts = self._no_counts()
+        self.log_likelihood = torch.zeros((), dtype=torch.float64, device=self.samples.device)
+        self.total_weight = torch.zeros_like(self.log_likelihood)
+
+    def _no_counts(self) -> Tensor:
+        n_columns = self.trainee.n_places * self.samples.target.n_statistics
+        return self.trainee.leaves.new_zeros(len(self.trainee.leaves), n_columns)
+
+    def take(self, order: Tensor, update: Update, in_loss: Doubles, in_counts: Doubles) -> None:
+        self._step(order, self.prepared(update, in_loss, in_counts))
+
+    def prepared(self, update: Update, in_loss: Doubles, in_counts: Doubles) -> Prepared:
+        device, like = self.samples.device, self.samples.weight
+        active = None
+        if len(update.active) < len(self.trainee.groups.sizes):
+            active = torch.from_numpy(update.active).to(device)
+        return Prepared(
+            places=torch.from_numpy(update.places).to(device),
+            group=update.per_row(update.active).to(device),
+            in_loss=update.per_row(in_loss).to(like),
+            in_counts=update.per_row(in_counts).to(like),
+            active=active,
+        )
+
+    def _step(self, order: Tensor, update: Prepared) -> None:
+        self.adam.zero_grad()
+        reached, touched = self._collected(order, update)
+        add_penalty_gradient(self.trainee.splits, self.plan, self.shares)
+        # A split of a tree that no row reaches rests.
+        rests = self.plan.mass_threshold and self.trainee.is_whole_tree
+        self.adam.step(reached if rests else update.active, touched)
+
+    def gradients(self, order: Tensor, update: Prepared) -> tuple[dict[str, Tensor], Tensor]:
+        """Those of the rows of a step by parameter, without penalties, and the splits that they reach; none moves."""
+        self.adam.zero_grad()
+        reached, _ = self._collected(order, update)
+        zero = {name: torch.zeros_like(value).detach() for name, value in self.adam.parameters.items()}
+        found = {name: value.grad for name, value in self.adam.parameters.items() if value.grad is not None}
+        self.adam.zero_grad()
+        return {**zero, **found}, reached
+
+    def _collected(self, order: Tensor, update: Prepared) -> tuple[Tensor, Tensor | None]:
+        """The gradients of all rows of a step at the parameters, the splits that they reach, and the weights."""
+        rows = order[update.places]
+        weight = self.samples.weight[rows]
+        mass, once = weight * update.in_loss, weight * update.in_counts
+        reached = torch.zeros(self.trainee.structure.n_splits, dtype=torch.bool, device=rows.device)
+        touched = None
+        pieces = zip(*(part.split(self.piece) for part in (rows, update.group, mass, once)), strict=True)
+        for found in self.each(self._differentiate, pieces):
+            # In the order of the rows, whichever thread is ready first.
+            self.adam.add(found.gradients)
+            self.counts += found.statistics
+            self.log_likelihood += found.log_likelihood
+            self.total_weight += found.weight
+            reached |= found.reached
+            if found.touched is not None:
+                touched = found.touched if touched is None else touched | found.touched
+        return reached, touched
+
+    def _scores(self, splits: AbstractSplits, x: Tensor, group: Tensor) -> Tensor:
+        return self.trainee.scores(splits, x, group)
+
+    def damped_steepness(self, splits: AbstractSplits) -> Tensor:
+        """γ of every split under noise on the inputs.  (n_splits,)"""
+        return damped_steepness(self.steepness, self.plan.input_noise, splits.squared_norms())
+
+    def _steepness_of(self, splits: AbstractSplits, place: Tensor | None) -> float | Tensor:
+        """γ; under noise on the inputs that of every split, or of every row at its own."""
+        if not self.plan.input_noise:
+            return self.steepness
+        steepness = self.damped_steepness(splits)
+        return steepness if place is None else steepness[place][:, None]
+
+    def _differentiate(self, piece: tuple[Tensor, ...]) -> Found:
+        """What some rows say: their numbers, groups, and weights in loss and counts.  Four (b,)"""
+        rows, group, mass, once = piece
+        trainee, target = self.trainee, self.samples.target
+        x, place = self.samples.batch(rows), trainee.places(group)
+        scores = self._scores(trainee.splits, x, group)
+        repeats = len(scores) // len(rows)
+        y = self.samples.y[rows].repeat_interleave(repeats, dim=0)
+        with torch.no_grad():
+            before = self.before or trainee.splits
+            basis = scores if self.before is None else self._scores(before, x, group)
+            log_paths = log_path_probabilities(basis, trainee.structure, self._steepness_of(before, place))
+            each = once.repeat_interleave(repeats)
+            found = target.e_step(log_paths, self.leaves, y, each, place, trainee.n_places)
+            left, right = node_masses(found.responsibilities, trainee.structure)
+            enough = left + right >= self.plan.mass_threshold
+            weight = mass.repeat_interleave(repeats)[:, None] * enough
+        loss = split_loss(scores, left * weight, right * weight, self._steepness_of(trainee.splits, place))
+        gradients = torch.autograd.grad(loss, list(self.adam.parameters.values()), allow_unused=True)
+        log_likelihood = (each * found.log_likelihoods).sum()
+        touched = self._touched(x, place, enough) if self.samples.is_sparse else None
+        return Found(gradients, found.statistics, log_likelihood, each.sum(), enough.any(dim=0), touched)
+
+    def _touched(self, x: Tensor, place: Tensor | None, enough: Tensor) -> Tensor:
+        """The weights that move: those for which a row that counts at the split has a value.  (n_splits, n_features)"""
+        there = (x != 0).to(x)
+        if place is None:
+            return enough.to(x).T @ there > 0
+        return there.new_zeros(self.trainee.n_places, there.shape[1]).index_add_(0, place, there * enough) > 0
+
+    def end(self) -> tuple[Tensor, float]:
+        return self.counts, float(-self.log_likelihood / self.total_weight)
+
+
+def _groups_of(trainee: Trainee, plan: Plan) -> FeatureGroups | None:
+    """Features that l1 shrinks together; only hyperplanes have a weight for each."""
+    if not (plan.shrinks_groups and isinstance(trainee.splits, ObliqueSplits)):
+        return None
+    weight = trainee.splits.parameters["weight"]
+    return FeatureGroups(plan.feature_groups, weight, trainee.zeros, trainee.signs)
+
+
+def add_penalty_gradient(splits: AbstractSplits, plan: Plan, shares: Tensor) -> None:
+    """l2 ‖β‖² of all splits, λ βᵀMβ of hyperplanes. l1 acts inside the optimiser."""
+    if plan.l2:
+        for weight in splits.weights():
+            (plan.l2 * shares.to(weight) @ l2(weight)).backward()
+    if plan.roughness and plan.image_shape is not None and isinstance(splits, ObliqueSplits):
+        weight = splits.parameters["weight"]
+        (plan.roughness * shares.to(weight) @ roughness(weight, plan.image_shape)).backward()

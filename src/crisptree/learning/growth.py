@@ -1,0 +1,557 @@
+"""Structure learning: which leaves become splits, level by level or best first.
+
+There is one grower. It asks a ``Routing`` where the rows are and a ``Finder`` for splits: rows in memory are routed one
+by one, other rows are known by the sums over each leaf.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crisptree.baselines.thresholds import Least, best_thresholds, rounded_down
+from crisptree.learning.constraints import Held, begun, with_drawn_features
+from crisptree.learning.history import Listener, StopTraining
+from crisptree.learning.loop import EpochEnd, reporting, train
+from crisptree.learning.options import Limits, Plan
+from crisptree.learning.samples import Groups, Samples, group_rows
+from crisptree.learning.sources.base import LeafGroups, SummedLevel, SummedRows
+from crisptree.learning.stumps import (
+    Outcome,
+    Stumps,
+    TreeStumps,
+    best_start,
+    looked_around,
+    started_tables,
+    train_together,
+)
+from crisptree.splits import AbstractSplits, ObliqueSplits, SplitKind
+from crisptree.splits.axis import AxisSplits
+from crisptree.structure import TreeStructure
+from crisptree.targets import Classes, Gaussians, Target, gain
+from crisptree.tree import Tree
+
+TRIES = 6
+"""A stump that leaves one side empty starts again from another random direction: one try, and five more."""
+
+
+LOST = 0.5
+"""A trained stump of numbers that gains less than this share of what it began with is put back to its beginning."""
+
+
+def min_leaf_weight(limits: Limits, samples: Samples) -> float:
+    """The weight that each side of a split must keep."""
+    return limits.min_weight_fraction_leaf * float(samples.weight.double().sum())
+
+
+class Request(NamedTuple):
+    """What growth asks for: a split for every group of rows, whose leaves are at most ``level`` − 1 below the root."""
+
+    groups: Any
+    level: int
+
+
+Growth = Generator[Request, Outcome, Tree]
+"""A tree that grows: it asks for splits, is sent what was found, and returns itself in the end."""
+
+
+class Finder(Protocol):
+    """How the splits of some open leaves are found; growth itself does not ask how.
+
+    ``tries`` is how often a leaf whose split was not accepted is handed in again.
+    """
+
+    tries: ClassVar[int]
+
+    def __call__(self, groups: Any, level: int) -> Outcome:
+        """One split for every group of rows, whose leaves are at most ``level`` − 1 splits below the root."""
+        ...
+
+
+class Routing(Protocol):
+    """Where the rows are while a tree grows."""
+
+    retries_later: bool
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """Number of rows and statistics of every leaf.  (n_leaves,), (n_leaves, n_statistics)"""
+
+    def groups(self, tree: Tree, leaves: list[int]) -> Any:
+        """The rows of some leaves, as finders take them."""
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        """Send the rows that some of the found stumps turn right to new leaves."""
+
+
+class Found(NamedTuple):
+    """Trained stumps and the rows of each."""
+
+    outcome: Outcome
+    groups: Any
+
+
+class RowRouting:
+    """The leaf of every row in memory."""
+
+    retries_later = False
+
+    def __init__(self, samples: Samples, tree: Tree) -> None:
+        self.samples = samples
+        self.leaf_of_row = samples.all_leaves(tree)
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.samples.weight.double().sum())
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        samples = self.samples
+        rows = torch.bincount(self.leaf_of_row, minlength=n_leaves).cpu().numpy()
+        ones = torch.ones(len(samples), dtype=torch.float64, device=samples.device)
+        return rows, samples.target.tally(samples.y, ones, self.leaf_of_row, n_leaves).cpu().numpy()
+
+    def groups(self, tree: Tree, leaves: list[int]) -> Groups:
+        return group_rows(self.leaf_of_row, leaves)
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        groups, turns = found.groups, found.outcome.turns
+        assert turns is not None
+        device = self.leaf_of_row.device
+        new = torch.full((len(groups.sizes),), -1, device=device)
+        numbers, leaves = (torch.tensor(list(part), device=device) for part in (leaf_of_group, leaf_of_group.values()))
+        new[numbers] = leaves
+        to = new[groups.group]
+        moves = turns & (to >= 0)
+        self.leaf_of_row[groups.rows[moves]] = to[moves]
+
+
+class SummedRouting:
+    """The sums over every leaf of rows that are not in memory; growth begins at a single leaf."""
+
+    def __init__(self, rows: SummedRows) -> None:
+        self.rows, self.states = rows, {0: rows.root}
+        self.retries_later = rows.retries_later
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.rows.target.weight(self.rows.root.statistics))
+
+    def counts(self, n_leaves: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        states = [self.states[leaf] for leaf in range(n_leaves)]
+        return np.array([state.n_rows for state in states]), np.stack([state.statistics for state in states])
+
+    def groups(self, tree: Tree, leaves: list[int]) -> LeafGroups:
+        return LeafGroups(tree, leaves, [self.states[leaf] for leaf in leaves])
+
+    def move(self, found: Found, leaf_of_group: dict[int, int]) -> None:
+        assert found.outcome.sides is not None
+        for number, leaf in leaf_of_group.items():
+            sides = (side.leaf(number, self.rows.target, self.rows.weight) for side in found.outcome.sides)
+            self.states[found.groups.leaves[number]], self.states[leaf] = sides
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A trained stump that waits at a leaf, one of those ``found`` with it.
+
+    ``decrease`` is its gain times the leaf's share of all samples.
+    """
+
+    leaf: int
+    found: Found
+    number: int
+    decrease: float
+
+
+def single_leaf(samples: Samples | SummedRows, kind: SplitKind, generator: torch.Generator) -> Tree:
+    """The tree before it grows: one leaf for all rows."""
+    splits = kind.initial(samples.weight.new_zeros(0, samples.n_features), generator)
+    return Tree(TreeStructure.single_leaf(), splits, samples.table(), samples.target.name)
+
+
+def grow_balanced(
+    samples: Samples, depth: int, kind: SplitKind, generator: torch.Generator, held: Held | None = None
+) -> Tree:
+    """A random complete tree: every split goes through the mean of the samples, every leaf table is random."""
+    structure = TreeStructure.balanced(depth)
+    tables = samples.target.random_tables(structure.n_leaves, generator)
+    centers = samples.mean().expand(structure.n_splits, -1)
+    splits = begun(kind.initial(centers, generator), centers, held, is_sparse=samples.is_sparse)
+    return Tree(structure, splits, tables.to(samples.weight), samples.target.name)
+
+
+def grow(
+    tree: Tree,
+    samples: Samples | SummedRows,
+    plan: Plan,
+    limits: Limits,
+    kind: SplitKind,
+    *,
+    generator: torch.Generator,
+    on_epoch: Listener | None = None,
+    held: Held | None = None,
+    n_drawn: int | None = None,
+    holds_on: bool = False,
+) -> Tree:
+    """Grow a tree until the limits hold, each new split trained as a stump on the rows that reach it.
+
+    ``n_drawn`` is how many features a split may have, drawn for each; None lets it have all. ``holds_on`` puts stumps
+    of numbers back that training has taken to where they gain little, which is where constant leaves had better end.
+    """
+    if isinstance(samples, SummedRows):
+        return grow_with(SummedStumps(samples, plan, limits, kind, generator, on_epoch, held), tree, samples, limits)
+    find = TrainedStumps(samples, plan, limits, kind, generator, on_epoch, held, n_drawn, holds_on)
+    return grow_with(find, tree, samples, limits, signs=find.signs)
+
+
+def grow_with(
+    find: Finder, tree: Tree, samples: Samples | SummedRows, limits: Limits, *, signs: Tensor | None = None
+) -> Tree:
+    """Grow a tree until the limits hold, with the splits that ``find`` gives.
+
+    Without ``max_leaf_nodes`` all open leaves of a level are split together; with it the split that adds most to
+    the tree's log-likelihood (gain times share of the samples) comes first.
+    """
+
+    def find_all(requests: dict[int, Request]) -> list[Outcome]:
+        return [find(*request) for request in requests.values()]
+
+    return grow_together(find_all, [growing(tree, samples, limits, find.tries, signs=signs)])[0]
+
+
+def grow_together(find_all: Callable[[dict[int, Request]], list[Outcome]], growths: Sequence[Growth]) -> list[Tree]:
+    """Grow some trees side by side: what all of them ask for, by their numbers, is found at once."""
+    requests: dict[int, Request] = {}
+    trees: dict[int, Tree] = {}
+
+    def go_on(number: int, resume: Callable[[], Request]) -> None:
+        try:
+            requests[number] = resume()
+        except StopIteration as end:
+            trees[number] = end.value
+            requests.pop(number, None)
+
+    for number, growth in enumerate(growths):
+        go_on(number, lambda growth=growth: next(growth))  # type: ignore[misc]
+    while requests:
+        asked = list(requests)
+        try:
+            found = find_all(requests)
+        except StopTraining as stop:
+            for number in asked:
+                go_on(number, lambda number=number, stop=stop: growths[number].throw(stop))  # type: ignore[misc]
+            continue
+        for number, outcome in zip(asked, found, strict=True):
+            go_on(number, lambda number=number, outcome=outcome: growths[number].send(outcome))  # type: ignore[misc]
+    return [trees[number] for number in range(len(growths))]
+
+
+def growing(
+    tree: Tree, samples: Samples | SummedRows, limits: Limits, tries: int = TRIES, *, signs: Tensor | None = None
+) -> Growth:
+    """The growth of one tree, which stops wherever it needs splits; a leaf without a good one asks ``tries`` times.
+
+    Without ``max_depth`` such a leaf then gets the best threshold on one feature, if splits are hyperplanes or
+    thresholds of dense rows in memory without ``signs``: growth ends where leaves are pure or their rows all alike.
+    """
+    routing: Routing = RowRouting(samples, tree) if isinstance(samples, Samples) else SummedRouting(samples)
+    is_free = limits.max_depth is None and signs is None and not samples.is_sparse and tries > 1
+    waiting: dict[int, Candidate] = {}
+    failures: Counter[int] = Counter()
+    fresh = list(range(tree.structure.n_leaves))
+    while fresh and not _is_full(tree, limits):
+        leaves = _open_leaves(tree.structure, fresh, routing, limits, samples.target)
+        try:
+            for _ in range(1 if routing.retries_later else tries):
+                if not leaves:
+                    break
+                groups = routing.groups(tree, leaves)
+                outcome = yield Request(groups, int(tree.structure.leaf_depths[leaves].max()) + 1)
+                for candidate in _candidates(outcome, groups, leaves, limits, routing.total_weight):
+                    waiting[candidate.leaf] = candidate
+                leaves = [leaf for leaf, good in zip(leaves, outcome.accepted.tolist(), strict=True) if not good]
+            if leaves and is_free and isinstance(samples, Samples):
+                for candidate in _threshold_candidates(tree, samples, routing, leaves, limits):
+                    waiting[candidate.leaf] = candidate
+        except StopTraining:
+            return tree
+        failures.update(leaves)
+        chosen = _choose(waiting, limits)
+        fresh = [leaf for leaf in leaves if failures[leaf] < tries] if routing.retries_later else []
+        for number, candidate in enumerate(chosen, start=tree.structure.n_leaves):
+            fresh += [candidate.leaf, number]
+            failures[candidate.leaf] = 0
+            del waiting[candidate.leaf]
+        if chosen:
+            tree = _with_splits(tree, chosen, routing)
+    return tree
+
+
+def _with_splits(tree: Tree, chosen: list[Candidate], routing: Routing) -> Tree:
+    """The tree with the chosen stumps in the place of their leaves; their rows are moved."""
+    splits, tables, n_leaves = [], [], tree.structure.n_leaves
+    for _, several in groupby(enumerate(chosen, start=n_leaves), key=lambda one: id(one[1].found)):
+        some = list(several)
+        found, numbers = some[0][1].found, [candidate.number for _, candidate in some]
+        routing.move(found, {candidate.number: leaf for leaf, candidate in some})
+        splits.append(found.outcome.splits.select(numbers))
+        tables.append(found.outcome.tables[torch.tensor(numbers, device=found.outcome.tables.device)])
+    leaves = [candidate.leaf for candidate in chosen]
+    return tree.grown(leaves, AbstractSplits.concatenated(splits), torch.cat(tables))
+
+
+def _is_full(tree: Tree, limits: Limits) -> bool:
+    return limits.max_leaf_nodes is not None and tree.structure.n_leaves >= limits.max_leaf_nodes
+
+
+def _choose(waiting: dict[int, Candidate], limits: Limits) -> list[Candidate]:
+    if limits.max_leaf_nodes is None or not waiting:
+        return list(waiting.values())
+    return [max(waiting.values(), key=lambda candidate: candidate.decrease)]
+
+
+def _open_leaves(
+    structure: TreeStructure, fresh: list[int], routing: Routing, limits: Limits, target: Target
+) -> list[int]:
+    """Leaves that are shallow, large and mixed enough."""
+    rows, statistics = routing.counts(structure.n_leaves)
+    good = rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+    good &= target.is_mixed(statistics)
+    if limits.max_depth is not None:
+        good &= structure.leaf_depths < limits.max_depth
+    return [leaf for leaf in fresh if good[leaf]]
+
+
+def _candidates(
+    outcome: Outcome, groups: Any, leaves: list[int], limits: Limits, total_weight: float
+) -> Iterator[Candidate]:
+    decreases = outcome.gains * outcome.weights / total_weight
+    found = Found(outcome, groups)
+    for number in np.flatnonzero(outcome.accepted & (decreases >= limits.min_impurity_decrease)).tolist():
+        yield Candidate(leaves[number], found, number, float(decreases[number]))
+
+
+def _threshold_candidates(
+    tree: Tree, samples: Samples, routing: Routing, leaves: list[int], limits: Limits
+) -> Iterator[Candidate]:
+    """The best thresholds of single features at leaves where no trained stump parts the rows."""
+    if isinstance(tree.splits, ObliqueSplits | AxisSplits):
+        groups = routing.groups(tree, leaves)
+        outcome = threshold_stumps(type(tree.splits), samples, groups, limits)
+        yield from _candidates(outcome, groups, leaves, limits, routing.total_weight)
+
+
+@torch.no_grad()
+def threshold_stumps(
+    kind: type[ObliqueSplits] | type[AxisSplits], samples: Samples, groups: Groups, limits: Limits
+) -> Outcome:
+    """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
+    target, n_nodes = samples.target, len(groups.sizes)
+    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
+    weight = np.zeros((n_nodes, samples.n_features), dtype=np.float32)
+    bias = np.full(n_nodes, -1.0, dtype=np.float32)  # no row goes right
+    for node, rows in enumerate(groups.rows.split(groups.sizes.tolist())):
+        scores = np.ascontiguousarray(samples.batch(rows).cpu().numpy().T)
+        y, row_weight = samples.y[rows].cpu().numpy(), samples.weight[rows].double().cpu().numpy()
+        best = best_thresholds(scores, y, row_weight, target.n_values if isinstance(target, Classes) else None, least)
+        feature = best.winner()
+        if feature is not None:
+            weight[node, feature], bias[node] = 1.0, -rounded_down(best.place[feature])
+    splits = kind.from_hyperplanes(*(torch.from_numpy(part).to(samples.weight) for part in (weight, bias)))
+    before = samples.table().expand(2 * n_nodes, -1)
+    stumps = Stumps(splits, before.reshape(2, -1), groups)
+    statistics = stumps.hard_counts(samples).reshape(-1, target.n_statistics)
+    stumps.leaves = target.update(statistics, before, 0.0).reshape(2, -1)
+    return stumps.outcome(samples, *least)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedStumps:
+    """Finds splits by training a probabilistic stump at every leaf, from a random start."""
+
+    samples: Samples
+    plan: Plan
+    limits: Limits
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+    held: Held | None = None
+    n_drawn: int | None = None
+    holds_on: bool = False
+
+    tries: ClassVar[int] = TRIES
+
+    def __call__(self, groups: Groups, level: int) -> Outcome:
+        return found_together([self], [Request(groups, level)])[0]
+
+    def begun(self, groups: Groups) -> tuple[Stumps, Tensor]:
+        """Stumps from a random start, and the middle of every group's rows."""
+        samples, n_nodes = self.samples, len(groups.sizes)
+        n_candidates = samples.n_features if self.kind.compete_by_feature else 1
+        centers = samples.group_means(groups.sampled(self.plan))
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=samples.is_sparse)
+        splits, zeros = with_drawn_features(splits, centers, self.n_drawn, self.generator)
+        if self.looks_around and isinstance(splits, ObliqueSplits):
+            start, target = best_start(splits, samples, groups, self.generator), samples.target
+            sums = start.statistics.reshape(2 * n_nodes, -1)
+            tables = target.update(sums, samples.table().expand(2 * n_nodes, -1), 0.0).reshape(2, -1)
+            return Stumps(start.splits, tables.to(samples.weight), groups), centers
+        tables = samples.target.random_tables(2 * n_nodes * n_candidates, self.generator)
+        tables = self._at_nodes(tables, groups, n_candidates).reshape(2, -1).to(samples.weight)
+        return Stumps(splits, tables, groups, n_candidates, zeros=zeros, signs=self.signs), centers
+
+    @property
+    def looks_around(self) -> bool:
+        """Whether stumps begin at the best of some hyperplanes: those of numbers whose weights are free."""
+        free = self.held is None and self.n_drawn is None and not self.kind.compete_by_feature
+        return free and isinstance(self.samples.target, Gaussians) and not self.samples.is_sparse
+
+    def thinned(self, stumps: Stumps, centers: Tensor) -> Stumps:
+        """The stumps with the weights that may stay."""
+        assert self.held is not None
+        splits, zeros = self.held.thinned(stumps.splits, centers)
+        return Stumps(splits, stumps.leaves, stumps.groups, zeros=zeros, signs=self.signs)
+
+    def outcome(self, stumps: Stumps) -> Outcome:
+        """What trained stumps do to the rows."""
+        least = min_leaf_weight(self.limits, self.samples)
+        return stumps.outcome(self.samples, self.limits.min_samples_leaf, least)
+
+    def _at_nodes(self, tables: Tensor, groups: Groups, n_candidates: int) -> Tensor:
+        """Random tables, moved to where the y of every node's rows are, if the target says that they must."""
+        samples, target = self.samples, self.samples.target
+        if not target.starts_at_node:
+            return tables
+        rows, n_nodes = groups.rows, len(groups.sizes)
+        sums = target.tally(samples.y[rows], samples.weight[rows].double(), groups.group, n_nodes)
+        sums = sums.repeat_interleave(n_candidates, dim=0)
+        return target.stump_tables(tables.reshape(2, len(sums), -1).to(sums.device), sums)
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs
+
+
+def found_together(finders: Sequence[TrainedStumps], requests: Sequence[Request]) -> list[Outcome]:
+    """What each of some trees asks for, all of it trained in one batch; only rows and random numbers are their own."""
+    plan, held, limits = finders[0].plan, finders[0].held, finders[0].limits
+    begins = [finder.begun(request.groups) for finder, request in zip(finders, requests, strict=True)]
+    level = max(request.level for request in requests)
+    name = f"growth at level {level}"
+
+    report = reporting(
+        finders[0].on_epoch,
+        phase="grow",
+        level=level,
+        n_levels=None if limits.max_leaf_nodes else limits.max_depth,
+        n_splits=sum(len(request.groups.sizes) for request in requests),
+        n_epochs=plan.epochs,
+    )
+
+    def trained(stumps: list[Stumps], plan: Plan, on_epoch: Callable[[EpochEnd], None] | None) -> None:
+        parts = [TreeStumps(one, finder.samples, finder.generator) for one, finder in zip(stumps, finders, strict=True)]
+        train_together(parts, plan, on_epoch=on_epoch, name=name)
+
+    def outcomes(stumps: list[Stumps], on_epoch: Callable[[EpochEnd], None] | None) -> list[Outcome]:
+        trained(stumps, plan, on_epoch)
+        if held is not None and held.chooses:
+            centers = [middle for _, middle in begins]
+            stumps = [finder.thinned(one, middle) for finder, one, middle in zip(finders, stumps, centers, strict=True)]
+            trained(stumps, plan.later_half, None)
+        return [finder.outcome(one) for finder, one in zip(finders, stumps, strict=True)]
+
+    if finders[0].looks_around and finders[0].holds_on:
+        # Soft turns may lose what a hard one has found: rows beyond both ends pull a hyperplane flat.
+        before = [finder.outcome(one) for finder, (one, _) in zip(finders, begins, strict=True)]
+        after = outcomes([one for one, _ in begins], report)
+        pairs = zip(after, before, (request.groups for request in requests), strict=True)
+        return [one.or_better(start.where(one.gains < LOST * start.gains), groups) for one, start, groups in pairs]
+    # Signs say what is on the right side, and so do random tables: the other way round is tried too.
+    turned = [one.turned() for one, _ in begins] if finders[0].signs is not None else []
+    found = outcomes([one for one, _ in begins], report)
+    if not turned:
+        return found
+    others = outcomes(turned, None)
+    return [one.or_better(other, request.groups) for one, other, request in zip(found, others, requests, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class SummedStumps:
+    """Finds splits by training stumps on rows that are summed over, from a random start."""
+
+    rows: SummedRows
+    plan: Plan
+    limits: Limits
+    kind: SplitKind
+    generator: torch.Generator
+    on_epoch: Listener | None
+    held: Held | None = None
+
+    tries: ClassVar[int] = TRIES
+
+    def __call__(self, groups: LeafGroups, level: int) -> Outcome:
+        rows, centers = self.rows, groups.centers
+        splits = begun(self.kind.candidates(centers, self.generator), centers, self.held, is_sparse=False)
+        tables = started_tables(rows.target, [state.statistics for state in groups.states], self.generator)
+        tables = tables.to(rows.weight)
+        if rows.sample is not None and self.held is None:
+            splits, tables = looked_around(splits, tables, groups.tree, groups.leaves, rows.sample, self.generator)
+        report = reporting(
+            self.on_epoch,
+            phase="grow",
+            level=level,
+            n_levels=None if self.limits.max_leaf_nodes else self.limits.max_depth,
+            n_splits=len(groups.leaves),
+            n_epochs=self.plan.epochs,
+        )
+        found = self._trained(groups, splits, tables, level, report)
+        if self.signs is None:
+            return found
+        # Signs say what is on the right side, and so do random tables: the other way round is tried too.
+        return found.or_better(self._trained(groups, splits, tables.flip(0), level, None), groups)
+
+    @property
+    def signs(self) -> Tensor | None:
+        return None if self.held is None else self.held.signs
+
+    def _trained(
+        self,
+        groups: LeafGroups,
+        splits: AbstractSplits,
+        tables: Tensor,
+        level: int,
+        on_epoch: Callable[[EpochEnd], None] | None,
+    ) -> Outcome:
+        """Stumps after their training, and what they do to the rows."""
+        name, rows = f"growth at level {level}", self.rows
+        stumps = SummedLevel(rows, groups, splits, tables, signs=self.signs)
+        train(stumps, rows, self.plan, generator=self.generator, on_epoch=on_epoch, name=name)
+        if self.held is not None and self.held.chooses:
+            thinner, zeros = self.held.thinned(stumps.splits, groups.centers)
+            stumps = SummedLevel(rows, groups, thinner, stumps.leaves, zeros, self.signs)
+            train(stumps, rows, self.plan.later_half, generator=self.generator, name=name)
+        left, right = rows.sides(groups.tree, groups.leaves, stumps.splits.detached())
+        target = rows.target
+        weights = target.weight(left.statistics), target.weight(right.statistics)
+        least = self.limits.min_weight_fraction_leaf * float(target.weight(rows.root.statistics))
+        accepted = np.minimum(left.n_rows, right.n_rows) >= max(self.limits.min_samples_leaf, 1)
+        accepted &= np.minimum(*weights) >= least
+        return Outcome(
+            splits=stumps.splits.detached(),
+            tables=stumps.leaves.reshape(2, len(groups.leaves), -1).transpose(0, 1),
+            gains=gain(target, left.statistics, right.statistics),
+            weights=weights[0] + weights[1],
+            accepted=accepted,
+            sides=(left, right),
+        )

@@ -1,0 +1,318 @@
+"""Options of a training as frozen dataclasses: of one phase, of growth, and of the whole fit of a tree.
+
+A ``Plan`` has every number of one phase and travels whole, so nothing is lost on the way to a deep node. A ``Spec`` is
+built once from an estimator's parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crisptree.equations.annealing import SCHEDULES
+from crisptree.equations.decay import DECAYS
+from crisptree.learning.constraints import Constraints
+from crisptree.splits import Factory
+
+
+class Pace(NamedTuple):
+    """What changes from epoch to epoch: γ and the learning rate."""
+
+    steepness: float
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train a batch of stumps or a whole tree; the estimator's page explains each number."""
+
+    algorithm: str = "em"
+    epochs: int = 20
+    learning_rate: float = 0.001
+    decay: str = "none"
+    batch_size: int = 1000
+    rows_per_epoch: int | None = None
+    min_updates: int = 0
+    steepness: float = 1.0
+    steepness_step: float = 0.1
+    annealing: str = "linear"
+    l1: float = 0.0
+    l2: float = 0.0
+    leaf_prior: float = 0.0
+    roughness: float = 0.0
+    penalty_share: str = "rows"
+    input_noise: float = 0.0
+    image_shape: tuple[int, ...] | None = None
+    feature_groups: tuple[tuple[int, int], ...] = ()
+    """First feature and the one after the last of those that l1 keeps or drops together, such as a category's."""
+    mass_threshold: float = 0.0
+    upper_levels: int | None = None
+    """How many levels of a large tree are finetuned first; None trains the whole of it at once."""
+
+    def steepness_at(self, epoch: int) -> float:
+        """γ during an epoch, the first one being 0."""
+        return SCHEDULES[self.annealing](self.steepness, self.steepness_step, epoch)
+
+    def pace(self, epoch: int) -> Pace:
+        """γ and the learning rate during an epoch, the first one being 0."""
+        left = DECAYS[self.decay](epoch, max(self.epochs, 1))
+        return Pace(self.steepness_at(epoch), self.learning_rate * left)
+
+    @property
+    def later_half(self) -> Plan:
+        """The same phase from the middle of its epochs on, with γ as it is there and the learning rate of its start.
+
+        It goes on with what was trained before, so that upper levels need not come first.
+        """
+        done = self.epochs // 2
+        return replace(self, epochs=self.epochs - done, steepness=self.steepness_at(done), upper_levels=None)
+
+    @property
+    def has_penalties(self) -> bool:
+        """Whether weights are penalised at all."""
+        return bool(self.l1 or self.l2 or self.roughness)
+
+    @property
+    def shrinks_groups(self) -> bool:
+        """Whether l1 keeps or drops some features together."""
+        return bool(self.l1 and self.feature_groups)
+
+    @property
+    def final_steepness(self) -> float:
+        """γ of the last epoch."""
+        return self.steepness_at(max(self.epochs - 1, 0))
+
+
+STEEPEST = 1e12
+
+DEFAULT_LEAF_PENALTY = 30.0
+"""λ of linear leaves where nothing selects it, in rows of mean weight."""
+
+RATE, FEATURES_AT_FULL_RATE = 0.02, 64
+"""What learning_rate="auto" means; see docs/results/defaults.md."""
+
+FREE_GROWTH = ("axis_aligned", "random", "oc1", "co2", "cart")
+"""Ways of growing whose steps, if they take any, do not add up over the weights of a hyperplane."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a leaf stays a leaf; the names are scikit-learn's. Rows count as rows, whatever their weight."""
+
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], n_rows: int) -> Limits:
+        """Those of an estimator's parameters, with numbers of rows in place of fractions of ``n_rows``.
+
+        Examples
+        --------
+        >>> shared = {"max_depth": 8, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0, "min_impurity_decrease": 0}
+        >>> limits = Limits.of(shared | {"min_samples_split": 0.25, "min_samples_leaf": 0.1}, n_rows=42)
+        >>> limits.min_samples_split, limits.min_samples_leaf
+        (11, 5)
+        """
+        values = {name: parameters[name] for name in cls.__dataclass_fields__}
+        for name, least in (("min_samples_split", 2), ("min_samples_leaf", 1)):
+            if not isinstance(values[name], Integral):
+                values[name] = max(least, math.ceil(values[name] * n_rows))
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How to train one tree.
+
+    Parameters
+    ----------
+    growth, finetuning : Plan
+        Every number of the two phases.
+    limits : Limits
+        When growth ends.
+    split : str or callable
+        What a split asks: a key of ``splits.KINDS`` or ``splits.MODULES``, or a factory of modules.
+    grow : str
+        How the structure is found; a key of ``fitting.GROWERS``.
+    algorithm : str
+        How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
+    nu : float or None
+        The rivals' bound.
+    patience : int or None
+        With early stopping, after how many epochs without a better validation score finetuning ends, with the tree of
+        the best epoch; None without.
+    leaf_prior : float
+        Pseudo-count of every class in the tables of the deterministic tree.
+    image_shape : tuple of int or None
+        The image that a row is.
+    shifts : int
+        The most pixels that training images are shifted.
+    device : str
+        Where to train.
+    n_jobs : int or None
+        Threads.
+    seed : int
+        Every random number follows from it.
+    constraints : Constraints
+        What the weights of splits may be.
+    n_drawn : int or None
+        How many features a split may ask, drawn for each; None lets it ask all.
+    leaf_penalty : float or None
+        λ of linear models in the leaves; None where leaves are constant.
+    row_weight : float
+        The mean weight of a row, in which training has them; λ is in weights as they were given.
+    """
+
+    growth: Plan
+    finetuning: Plan
+    limits: Limits
+    split: str | Factory
+    grow: str
+    algorithm: str
+    nu: float | None
+    patience: int | None
+    leaf_prior: float
+    image_shape: tuple[int, ...] | None
+    shifts: int
+    device: str
+    n_jobs: int | None
+    seed: int
+    constraints: Constraints = field(default_factory=Constraints)
+    n_drawn: int | None = None
+    leaf_penalty: float | None = None
+    row_weight: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        *,
+        reach: float,
+        mean_weight: float,
+        n_rows: int,
+        image_shape: tuple[int, ...] | None,
+        seed: int,
+    ) -> Spec:
+        """The spec behind an estimator's parameters, for rows of such reach, weight and number; see ``Problem``."""
+        growth_rate, rate = _rates(parameters, reach)
+        common = {
+            "algorithm": "em" if parameters["algorithm"] == "non_greedy" else parameters["algorithm"],
+            "decay": parameters["learning_rate_decay"],
+            "batch_size": min(parameters["batch_size"], np.iinfo(np.int32).max),
+            "rows_per_epoch": parameters.get("pixels_per_epoch"),
+            "leaf_prior": parameters["leaf_prior"] / mean_weight,
+            "image_shape": image_shape,
+            "feature_groups": parameters.get("feature_groups", ()),
+            **{name: parameters[name] for name in SAME_NAMES},
+        }
+        growth = _plan(epochs=parameters["epochs"], learning_rate=growth_rate, **common)
+        return cls(
+            growth=growth,
+            finetuning=_plan(
+                **common | {"steepness": _tuning_steepness(parameters, growth)},
+                epochs=parameters["finetune_epochs"],
+                learning_rate=rate,
+                # Linear leaves say more than a table could of what lies below upper levels.
+                upper_levels=None if parameters.get("leaves") == "linear" else parameters["upper_levels"],
+            ),
+            limits=Limits.of(parameters, n_rows),
+            split=parameters["split"],
+            grow=parameters["grow"],
+            algorithm=parameters["algorithm"],
+            nu=parameters.get("nu"),
+            patience=parameters["n_iter_no_change"] if parameters["early_stopping"] else None,
+            leaf_prior=parameters["leaf_prior"],
+            image_shape=image_shape,
+            shifts=parameters.get("shifts", 0),
+            device=parameters["device"],
+            n_jobs=parameters["n_jobs"],
+            seed=seed,
+            constraints=Constraints.of(parameters),
+            n_drawn=parameters.get("n_drawn"),
+            leaf_penalty=_leaf_penalty(parameters, mean_weight),
+            row_weight=mean_weight,
+        )
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether the fused steps on CUDA know all of it; signs, groups of features and linear leaves are torch's."""
+        free = not self.constraints.signs and not self.growth.shrinks_groups
+        return self.split == "oblique" and free and self.leaf_penalty is None
+
+    @property
+    def input_shape(self) -> tuple[int, int, int] | None:
+        """What a split module is given for one row that is an image: (channels, height, width)."""
+        if self.image_shape is None:
+            return None
+        height, width, *channels = self.image_shape
+        return channels[0] if channels else 1, height, width
+
+
+SAME_NAMES = (
+    "min_updates",
+    "steepness",
+    "steepness_step",
+    "annealing",
+    "l1",
+    "l2",
+    "roughness",
+    "penalty_share",
+    "input_noise",
+    "mass_threshold",
+)
+"""Parameters that a plan takes over as they are."""
+
+
+def _leaf_penalty(parameters: Mapping[str, Any], mean_weight: float) -> float | None:
+    """λ of linear leaves; where nothing has chosen it, so many rows of mean weight."""
+    if parameters.get("leaves") != "linear":
+        return None
+    penalty = parameters["leaf_penalty"]
+    return DEFAULT_LEAF_PENALTY * mean_weight if penalty == "auto" else penalty
+
+
+def _plan(**numbers: Any) -> Plan:
+    plan = Plan(**numbers)
+    if plan.final_steepness > STEEPEST:
+        raise ValueError(
+            f"`steepness` must stay below {STEEPEST:g}; {plan.epochs} epochs of annealing={plan.annealing!r} with "
+            f"steepness_step={plan.steepness_step:g} would take it to {plan.final_steepness:g}. Lower the step."
+        )
+    return plan
+
+
+def _tuning_steepness(parameters: Mapping[str, Any], growth: Plan) -> float:
+    """γ of finetuning's first epoch: as in growth's first one, as in the one after growth's last, or a number.
+
+    Only stumps that were trained with γ leave one to go on from.
+    """
+    start = parameters["finetune_steepness"]
+    if start == "continue":
+        return growth.steepness_at(growth.epochs if parameters["grow"] == "greedy" else 0)
+    return growth.steepness if start == "restart" else float(start)
+
+
+def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
+    """The learning rates of growth and of finetuning.
+
+    Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
+    number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
+    one; the rivals' bound brings a scale of its own.
+    """
+    rate = parameters["learning_rate"]
+    if rate != "auto":
+        return rate, rate
+    shared = RATE * min(1.0, FEATURES_AT_FULL_RATE / max(reach, 1.0))
+    one_feature = parameters["split"] == "axis"
+    growth_is_free = one_feature or parameters["grow"] in FREE_GROWTH
+    tuning_is_free = one_feature or parameters["algorithm"] == "non_greedy"
+    return RATE if growth_is_free else shared, RATE if tuning_is_free else shared

@@ -1,0 +1,219 @@
+"""Candidates of model selection: tables of values, and the rounds in which they are tried.
+
+A round is a generator of candidates, dicts of parameter values. A candidate is scored before the next one is asked for,
+so that later ones may start from the best so far. To add a candidate, add a value to a table or a generator to a round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crisptree.selection.folds import MAX_FOLDS, make_folds, score_cart
+from crisptree.selection.parameters import FALLBACKS
+from crisptree.selection.trials import find_best, find_finalists
+
+if TYPE_CHECKING:
+    from crisptree.selection.search import CandidateSearch
+
+Candidates = Iterator[dict[str, Any]]
+Round = Callable[["CandidateSearch"], Candidates]
+
+NOISE_LEVELS = {"table": (0.0, 0.3, 0.7, 1.4), "image": (0.0, 0.5, 1.0, 1.5)}
+"""Input noise in units of the scaled features: the two in the middle first, then the one beyond the better of them."""
+
+L2_STRENGTHS = (0.0, 1e-3, 1e-2, 1e-1)
+
+STEEPER_STEP = 1.0
+"""A larger step of γ: regression leaves that are narrow compared to a soft split need a harder tree while training."""
+
+SPARSE: tuple[dict[str, float], ...] = ({"l1": 0.01, "input_noise": 0.3}, {"l1": 0.03})
+"""Sparse trees: slightly sparser with little noise, then more with the best noise, or little: without any, the full
+training overfits where the short one of a trial did not."""
+
+SPARSE_DEPTH = 4
+"""Depth of sparse classification trees."""
+
+FIRST_DEPTH = {"constant": 6, "linear": 4}
+"""Regression trees are tried at this depth first, then with the best noise at others: full ones take the longest."""
+
+LOWER_DEPTHS = {
+    ("classes", "constant"): (4,),
+    ("classes", "linear"): (4,),
+    ("gaussians", "constant"): (4, 6),
+    ("gaussians", "linear"): (2, 4),
+}
+"""Depths that are tried beside the full and the minimal one, by target and leaf model: a linear leaf does the work of
+many constant ones."""
+
+MAX_DEFICIT = {"classes": 0.04, "gaussians": 0.1}
+"""A family whose first candidate is further behind the best, in accuracy or R², gets no further one."""
+
+SPREAD_RATIOS_OF_ONE_UNIT = (1.5, 30.0)
+"""Columns may share a unit if the 90th percentile of their spreads is so many times the 10th."""
+
+CART_SPLITS = {"split": "axis", "input_noise": 0.0, "l1": 0.0, "l2": 0.0}
+"""Splits on one feature each, found as CART finds them."""
+
+CART_MIN_SAMPLES_LEAF: dict[str, tuple[int | None, ...]] = {"classes": (None,), "gaussians": (5, 20)}
+"""Minimal leaf sizes of CART's thresholds: the mean of few rows is unreliable, shrunk or not."""
+
+CART_MAX_FEATURES = ("sqrt", None)
+"""Features per split of CART's thresholds in a forest."""
+
+FINETUNED_CART_DEPTH = 6
+"""Depth of a forest's thresholds that are finetuned: deeper trees would soften hundreds of splits."""
+
+FEATURE_FRACTION = 0.4
+"""Fraction of the features per hyperplane of a forest, which decorrelates its trees."""
+
+SHARP: dict[str, Any] = {"split": "oblique", "input_noise": 0.0, "l1": 0.0, "l2": 0.0, "steepness_step": STEEPER_STEP}
+"""Hyperplanes as hard as they can be trained."""
+
+CART_OF_MIXTURES: dict[str, Any] = {"split": "axis", "finetune_epochs": 0, "max_features": None}
+"""Thresholds of a mixture: of all features, as CART finds them."""
+
+
+def try_noise_levels(search: CandidateSearch) -> Candidates:
+    """Two noise levels, for every l2 if that is unresolved, and a third level beyond the better one."""
+    none, low, high, highest = NOISE_LEVELS["table" if search.image_shape is None else "image"]
+    first = {"max_depth": search.first_depth, "split": "oblique"}
+    for l2 in L2_STRENGTHS if search.is_free("l2") else (0.0,):
+        for noise in (low, high):
+            yield first | {"input_noise": noise, "l1": 0.0, "l2": l2}
+    if search.is_free("input_noise"):
+        best = search.best.values
+        yield best | {"input_noise": highest if best["input_noise"] == high else none}
+
+
+def try_scales(search: CandidateSearch) -> Candidates:
+    """One scale for all columns where they may share a unit; for sparse rows one per column."""
+    if not search.is_free("scale"):
+        return
+    if search.is_sparse:
+        yield search.best.values | {"scale": "feature"}
+        return
+    spread = search.folds[0].problem.scaling.spread
+    low, high = np.quantile(spread[spread > 0], (0.1, 0.9)) if spread.any() else (1.0, 1.0)
+    if SPREAD_RATIOS_OF_ONE_UNIT[0] < high / low < SPREAD_RATIOS_OF_ONE_UNIT[1]:
+        yield search.best.values | {"scale": "global"}
+
+
+def try_depths(search: CandidateSearch) -> Candidates:
+    """Shallower trees with the best noise, down to a linear model of one split, and the full depth."""
+    lowest = max(1, math.ceil(math.log2(search.target.fewest_leaves)))
+    best = search.best.values
+    for depth in sorted({lowest, *LOWER_DEPTHS[search.target.name, search.leaf_model]}):
+        if (search.max_depth is None or depth < search.max_depth) and depth >= lowest:
+            yield best | {"max_depth": depth}
+    yield best | {"max_depth": search.max_depth}
+
+
+def try_sparse_weights(search: CandidateSearch) -> Candidates:
+    """Shallow trees with l1; for regression as deep as the best so far, except the deepest."""
+    if not search.is_free("l1"):
+        return
+    depth, limit = SPARSE_DEPTH, search.max_depth
+    if search.target.name == "gaussians":
+        depth, limit = FIRST_DEPTH[search.leaf_model], search.best.values["max_depth"]
+    depth = depth if limit is None else min(depth, limit)
+    noise = {"input_noise": max(search.best.values.get("input_noise", 0.0), FALLBACKS["input_noise"])}
+    for values in SPARSE:
+        yield search.best.values | noise | values | {"max_depth": depth}
+        if search.trials[-1].score < search.best.score - MAX_DEFICIT[search.target.name]:
+            return
+
+
+def try_sparse_weights_in_forest(search: CandidateSearch) -> Candidates:
+    """Sparse trees as for a single tree, and at full depth; then fewer features per split."""
+    yield from try_sparse_weights(search)
+    if search.best.values.get("l1"):
+        yield search.best.values | {"max_depth": search.max_depth}
+    yield search.best.values | {"max_features": FEATURE_FRACTION}
+
+
+def try_steeper_schedule(search: CandidateSearch) -> Candidates:
+    """The best hyperplanes so far with a larger step of γ."""
+    if search.is_free("steepness_step"):
+        yield search.best.values | {"steepness_step": STEEPER_STEP}
+
+
+def try_thresholds(search: CandidateSearch) -> Candidates:
+    """CART's thresholds at every depth, and finetuned at the best one."""
+    min_score = search.best.score - MAX_DEFICIT[search.target.name]
+    if not search.is_free("split") or score_cart(search.folds, search.max_depth, search.seed) <= min_score:
+        return
+    n_before = len(search.trials)
+    # A fraction is no lower bound that a number of rows could raise.
+    is_count = isinstance(search.parameters["min_samples_leaf"], Integral)
+    for min_rows in CART_MIN_SAMPLES_LEAF[search.target.name] if is_count else (None,):
+        yield CART_SPLITS | {"finetune_epochs": 0} | ({"min_samples_leaf": min_rows} if min_rows else {})
+    found = search.trials[n_before:]
+    if found and search.parameters["finetune_epochs"]:
+        yield {name: value for name, value in find_best(found).values.items() if name != "finetune_epochs"}
+
+
+def try_thresholds_in_forest(search: CandidateSearch) -> Candidates:
+    """CART's thresholds to the full depth, as in a random forest, and shallow finetuned ones."""
+    if not search.is_free("split"):
+        return
+    depth = {"max_depth": None} if search.has_free_depth else {}
+    for share in CART_MAX_FEATURES:
+        yield CART_SPLITS | {"finetune_epochs": 0, "max_features": share} | depth
+    if search.parameters["finetune_epochs"]:
+        limit = search.max_depth
+        shallow = FINETUNED_CART_DEPTH if limit is None else min(FINETUNED_CART_DEPTH, limit)
+        yield CART_SPLITS | {"max_depth": shallow, "max_features": None}
+
+
+def has_mixtures(search: CandidateSearch) -> bool:
+    """Return True if forests of hyperplanes and thresholds in turn are candidates: for regression only."""
+    is_regression = search.target.name == "gaussians" and search.leaf_model == "constant"
+    return is_regression and search.is_free("split") and search.parameters["n_estimators"] != 1
+
+
+def try_sharp_hyperplanes(search: CandidateSearch) -> Candidates:
+    """Hyperplanes of the reference mixture."""
+    if has_mixtures(search):
+        yield SHARP
+
+
+def try_finalists(search: CandidateSearch) -> Candidates:
+    """For regression in two or three folds, the best of every close family once more in five folds.
+
+    Thresholds gain more by further training rows than hyperplanes do.
+    """
+    if search.target.name != "gaussians" or search.leaf_model != "constant" or not 1 < len(search.folds) < MAX_FOLDS:
+        return
+    finalists = find_finalists(search.trials)
+    if len(finalists) > 1:
+        search.start_final_round(make_folds(search.problem, search.seed, search.source, n_folds=MAX_FOLDS))
+        for values in (trial.values for trial in finalists):
+            yield values | ({"max_depth": search.max_depth} if values.get("finetune_epochs") == 0 else {})
+
+
+TREE_ROUNDS: tuple[Round, ...] = (
+    try_noise_levels,
+    try_scales,
+    try_depths,
+    try_sparse_weights,
+    try_steeper_schedule,
+    try_thresholds,
+    try_finalists,
+)
+
+FOREST_ROUNDS: tuple[Round, ...] = (
+    try_noise_levels,
+    try_scales,
+    try_sparse_weights_in_forest,
+    try_steeper_schedule,
+    try_thresholds_in_forest,
+    try_sharp_hyperplanes,
+)
+
+IMAGE_ROUNDS: tuple[Round, ...] = (try_noise_levels,)
+"""Images have no shallow, sparse or axis-aligned trees worth trying."""

@@ -1,0 +1,301 @@
+"""How candidates are trained and scored: as single trees, or as small forests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.inference import CrispTree, FlatTree, route_rows
+from crisptree.inference.cutting import cut
+from crisptree.inference.forest import CrispForest
+from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
+from crisptree.learning.fitting import fit_tree
+from crisptree.learning.linear_leaves import best_penalty, with_models
+from crisptree.learning.options import Spec
+from crisptree.learning.task import Part, Problem
+from crisptree.selection.candidates import (
+    CART_OF_MIXTURES,
+    FOREST_ROUNDS,
+    SHARP,
+    TREE_ROUNDS,
+    Round,
+    has_mixtures,
+)
+from crisptree.selection.folds import Fold
+from crisptree.selection.parameters import MIXED, is_auto, is_leaf_penalty_unresolved
+from crisptree.selection.trials import (
+    Trial,
+    find_best,
+    find_best_by_family,
+    select_against,
+    select_cart,
+    select_simplest,
+)
+from crisptree.targets import Gaussians
+
+if TYPE_CHECKING:
+    from crisptree.selection.search import CandidateSearch
+
+Doubles = npt.NDArray[np.float64]
+
+MAX_ERRORS_OF_SIMPLER_TREES = {
+    ("classes", "constant"): 1.0,
+    ("classes", "linear"): 1.0,
+    ("gaussians", "constant"): 0.0,
+    ("gaussians", "linear"): 1.0,
+}
+"""A simpler tree is selected within so many standard errors of the best, by target and leaf model. Squared errors of
+few rows make that error large, and the simplest tree of constant leaves, one split, is then far from the best; of
+linear leaves it is a linear model."""
+
+MAX_FEATURES_FOR_LEAF_PENALTIES = 64
+"""Features up to which every trial of linear leaves is scored with its own best penalty: larger models take long."""
+
+TRIAL_TREES = 5
+"""Trees of a trial: enough to tell apart most candidates that help a forest from those that help a single tree."""
+
+AUTO_TREES = 25
+"""Trees that a forest is assumed to have where n_estimators is "auto"."""
+
+MIN_ERRORS_OVER_REFERENCE = {"image": 2.0, "table": 1.0}
+"""Standard errors by which another forest must exceed the reference: a few trees tell forests apart by less than they
+differ between bootstraps. For images the reference has the first noise level, which is best in the mean of several
+seeds; for regression it is the mixture of thresholds with sharp hyperplanes, which is nowhere far from the best."""
+
+FitTrees = Callable[[Spec, Any, Problem, int], list[CrispTree]]
+"""Fit the first trees of a forest: training options, max_features, rows and number of trees."""
+
+
+class Evaluator(ABC):
+    """Trains and scores candidates, and selects one of the trials."""
+
+    rounds: ClassVar[tuple[Round, ...]]
+    is_ensemble: ClassVar[bool]
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.parameters, self.n_jobs = parameters, parameters["n_jobs"]
+
+    @abstractmethod
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+        """Train a candidate on every fold and score it on the held-out rows."""
+
+    @abstractmethod
+    def select(self, search: CandidateSearch) -> dict[str, Any]:
+        """Return the values of the selected trial, and those that follow from its trees."""
+
+
+class TreeEvaluator(Evaluator):
+    """One tree per fold, scored after shrinkage or with the best penalty of its linear leaves."""
+
+    rounds = TREE_ROUNDS
+    is_ensemble = False
+
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+        """Train a tree on every fold; CART's thresholds are found once and truncated at every depth."""
+        trees = [_as_flat(fit_tree(spec, fold.problem).tree) for fold in folds]
+        if values.get("finetune_epochs") != 0:
+            return [self._score_postprocessed(values, trees, folds)]
+        depths = range(1, max(tree.structure.depth for tree in trees) + 1)
+        return [
+            self._score_postprocessed(values | {"max_depth": depth}, [cut(tree, depth) for tree in trees], folds)
+            for depth in depths
+        ]
+
+    def _score_postprocessed(self, values: dict[str, Any], trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Trial:
+        """Score regression trees as the fit would leave them: postprocessing may repair leaves that are too small."""
+        if folds[0].problem.target.name == "gaussians":
+            if self.parameters.get("leaves", "constant") == "constant":
+                trees = self._shrink(trees, folds)
+            elif folds[0].problem.training.X.shape[1] <= MAX_FEATURES_FOR_LEAF_PENALTIES:
+                trees = self._refit_leaves(trees, folds)
+        scores = [score_tree(tree, fold, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
+        row_weights = np.concatenate([fold.held_out.weight for fold in folds])
+        weights = sum(int(np.count_nonzero(tree.weight)) for tree in trees) / len(trees)
+        leaves = sum(tree.structure.n_leaves for tree in trees) / len(trees)
+        return Trial(values, np.concatenate(scores), row_weights, weights, leaves, tuple(trees))
+
+    def _shrink(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
+        """Shrink leaf tables by the strength that is best for all folds."""
+        if not is_auto(self.parameters, "shrinkage"):
+            return trees
+        prior, held_out = self.parameters["leaf_prior"], [fold.held_out for fold in folds]
+        rows = [(part.X, part.y, part.weight) for part in held_out]
+        mean_weight = float(np.mean([fold.problem.mean_weight for fold in folds]))
+        strength = best_strength(list(zip(trees, rows, strict=True)), prior, mean_weight, self.n_jobs)
+        return [shrunk(tree, strength, prior) for tree in trees]
+
+    def _refit_leaves(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
+        """Refit linear leaves with the penalty that is best for all folds."""
+        if not is_leaf_penalty_unresolved(self.parameters):
+            return trees
+        penalty = self._find_leaf_penalty(trees, folds)
+        return [with_models(tree, fold.problem, penalty, self.n_jobs) for tree, fold in zip(trees, folds, strict=True)]
+
+    def _find_leaf_penalty(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
+        problems, held_out = [fold.problem for fold in folds], [fold.held_out for fold in folds]
+        return best_penalty(list(trees), problems, held_out, self.n_jobs)
+
+    def select(self, search: CandidateSearch) -> dict[str, Any]:
+        """Select the best of every family by score, as noise and scale make no tree simpler; then the simplest."""
+        trials, leaf_model = search.compared, search.leaf_model
+        selected = select_cart(trials) if search.is_final else None
+        if selected is None:
+            max_errors = MAX_ERRORS_OF_SIMPLER_TREES[search.target.name, leaf_model]
+            selected = select_simplest(find_best_by_family(trials, _family), max_errors)
+        values, folds = dict(selected.values), search.rescale_folds(selected.values)
+        if is_auto(self.parameters, "shrinkage"):
+            # Linear leaves are shrunk by their penalty.
+            values["shrinkage"] = 0.0 if leaf_model == "linear" else self._find_shrinkage(selected.trees, folds)
+        if is_leaf_penalty_unresolved(self.parameters):
+            values["leaf_penalty"] = self._find_leaf_penalty(selected.trees, folds)
+        return values
+
+    def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
+        """Return the median over the folds of the shrinkage that is best for each tree."""
+        strengths = [
+            chosen_strength(
+                tree,
+                *(fold.held_out.X, fold.held_out.y, fold.held_out.weight),
+                leaf_prior=self.parameters["leaf_prior"],
+                unit=fold.problem.mean_weight,
+                n_jobs=self.n_jobs,
+            )
+            for tree, fold in zip(trees, folds, strict=True)
+        ]
+        return float(np.median(strengths))
+
+
+def _family(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Trees of one family differ in nothing that makes them simpler; thresholds of all depths are one family."""
+    is_axis = values.get("split") == "axis"
+    return is_axis, None if is_axis else values["max_depth"], values.get("l1"), values.get("l2")
+
+
+def _as_flat(tree: CrispTree) -> FlatTree:
+    assert isinstance(tree, FlatTree)  # there are no candidates with split modules
+    return tree
+
+
+def score_tree(tree: FlatTree, fold: Fold, n_jobs: int | None) -> Doubles:
+    """Score every held-out row of a fold.  → (n,)"""
+    rows, target = fold.held_out, fold.problem.target
+    predicted = target.answers(tree.scaled_values(route_rows(tree, rows.X, n_jobs), rows.X))
+    return np.asarray(target.agreement(predicted, rows.y), dtype=np.float64)
+
+
+class EnsemblePredictions(NamedTuple):
+    """Regression predictions of a few trees: mean and variance over ``n_trees``.  (n, n_outputs)
+
+    The expected squared error of T trees is that of infinitely many plus variance / T, so that few trees tell how good
+    many would be.
+    """
+
+    mean: Doubles
+    variance: Doubles
+    y: Doubles
+    n_trees: int
+
+    @classmethod
+    def of(cls, trees: Sequence[CrispTree], rows: Part, n_jobs: int | None) -> EnsemblePredictions:
+        """Predict rows by every tree."""
+        predicted = [t.meaning.answers(t.leaf_values(route_rows(t, rows.X, n_jobs), rows.X)) for t in trees]
+        y = np.asarray(rows.y, dtype=np.float64)
+        return cls(np.mean(predicted, axis=0), np.var(predicted, axis=0, ddof=1), y, len(trees))
+
+    def score(self, target: Gaussians, n_trees: float) -> Doubles:
+        """Extrapolate the score of every row to a number of trees.  (n,)"""
+        gain = (self.variance * (1 / self.n_trees - 1 / n_trees)).mean(axis=-1)
+        return np.asarray(target.agreement(self.mean, self.y) + gain)
+
+    def mix_with(self, other: EnsemblePredictions) -> EnsemblePredictions:
+        """Average two ensembles of as many trees; the variance is the mean of theirs."""
+        mean, variance = (self.mean + other.mean) / 2, (self.variance + other.variance) / 2
+        return EnsemblePredictions(mean, variance, self.y, self.n_trees + other.n_trees)
+
+
+class ForestEvaluator(Evaluator):
+    """A few trees per fold, scored by their mean; the best score wins.
+
+    What is best for one tree is not best for many: their errors are averaged, so that less noise and more depth pay.
+    """
+
+    rounds = FOREST_ROUNDS
+    is_ensemble = True
+
+    def __init__(self, parameters: Mapping[str, Any], fit_trees: FitTrees) -> None:
+        super().__init__(parameters)
+        self.fit_trees = fit_trees
+        n_trees = parameters["n_estimators"]
+        self.n_trees = AUTO_TREES if n_trees == "auto" else n_trees
+
+    def evaluate(self, values: dict[str, Any], spec: Spec, folds: Sequence[Fold]) -> list[Trial]:
+        """Train a few trees on every fold and score their mean."""
+        max_features = values.get("max_features", self.parameters["max_features"])
+        forests = [self.fit_trees(spec, max_features, fold.problem, TRIAL_TREES) for fold in folds]
+        row_weights = np.concatenate([fold.held_out.weight for fold in folds])
+        leaves = sum(tree.structure.n_leaves for trees in forests for tree in trees) / (len(folds) * TRIAL_TREES)
+        predictions = None
+        if isinstance(folds[0].problem.target, Gaussians):
+            predictions = self._predict(forests, folds)
+            scores = predictions.score(folds[0].problem.target, self.n_trees)
+        else:
+            scored = [self._score_classes(trees, fold) for trees, fold in zip(forests, folds, strict=True)]
+            scores = np.concatenate(scored)
+        return [Trial(values, scores, row_weights, 0.0, leaves, predictions=predictions)]
+
+    def _score_classes(self, trees: Sequence[CrispTree], fold: Fold) -> Doubles:
+        target, rows = fold.problem.target, fold.held_out
+        probabilities = CrispForest.of(trees).values(rows.X, self.n_jobs)
+        assert probabilities is not None
+        return np.asarray(target.agreement(target.answers(probabilities), rows.y), dtype=np.float64)
+
+    def _predict(self, forests: Sequence[Sequence[CrispTree]], folds: Sequence[Fold]) -> EnsemblePredictions:
+        """Predict the held-out rows of all folds."""
+        by_fold = [
+            EnsemblePredictions.of(trees, fold.held_out, self.n_jobs)
+            for trees, fold in zip(forests, folds, strict=True)
+        ]
+        mean, variance, y = (np.concatenate(part) for part in list(zip(*by_fold, strict=True))[:3])
+        return EnsemblePredictions(mean, variance, y, TRIAL_TREES)
+
+    def select(self, search: CandidateSearch) -> dict[str, Any]:
+        """Select the best score, or a reference unless that is exceeded beyond chance."""
+        reference = None
+        if search.image_shape is not None:
+            reference = search.trials[0]
+        elif has_mixtures(search):
+            reference = self._add_mixtures(search)
+        if reference is None:
+            return dict(search.best.values)
+        min_errors = MIN_ERRORS_OVER_REFERENCE["table" if search.image_shape is None else "image"]
+        return dict(select_against(reference, search.trials, min_errors).values)
+
+    def _add_mixtures(self, search: CandidateSearch) -> Trial:
+        """Score mixtures of hyperplanes and CART's thresholds by the predictions of their trials.
+
+        Their errors differ, so that their mean may be better than either. The best mixture and the reference, that of
+        the sharpest hyperplanes, become trials; the reference is returned.
+        """
+        assert isinstance(search.target, Gaussians)
+        cart = next(
+            trial for trial in search.trials if all(trial.values.get(k) == v for k, v in CART_OF_MIXTURES.items())
+        )
+        mixtures = list[Trial]()
+        for trial in search.trials:
+            if trial.values["split"] == "oblique":
+                assert trial.predictions is not None
+                assert cart.predictions is not None
+                scores = trial.predictions.mix_with(cart.predictions).score(search.target, self.n_trees)
+                mixtures.append(replace(trial, values=trial.values | {"split": MIXED}, row_scores=scores))
+        sharp = search.complete(SHARP) | {"split": MIXED}
+        reference = next(trial for trial in mixtures if trial.values == sharp)
+        best = find_best(mixtures)
+        for trial in mixtures:
+            if trial in (best, reference):
+                search.add(trial)
+        return reference

@@ -1,0 +1,140 @@
+"""Training and held-out rows of model selection: given validation rows, a holdout split or cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from crisptree.data.rows import learn_scaling
+from crisptree.holdout import and_copies, hold_out, own_rows
+from crisptree.learning.task import Part, Problem
+
+MIN_ROWS = 60
+"""Nothing is selected on fewer rows."""
+
+MIN_VALIDATION_ROWS = 20
+"""Fewer given validation rows are too noisy; the training rows are cross-validated instead."""
+
+MIN_ROWS_FOR_HOLDOUT = 4000
+"""From here on one holdout split replaces cross-validation."""
+
+HOLDOUT_FRACTION = 0.2
+
+MIN_ROWS_FOR_TWO_FOLDS = 1000
+"""Fewer rows are cross-validated in three folds."""
+
+MIN_ROWS_FOR_FEWER_FOLDS, MAX_FOLDS = 500, 5
+"""Single regression trees on fewer rows are compared in five folds: the squared error of few rows is noisy."""
+
+MAX_ROWS = {"classes": 50_000, "gaussians": 25_000}
+"""Larger parts are subsampled."""
+
+SAMPLE_ROWS = 20_000
+"""Rows sampled from batches or from all ranks of a process group, on which candidates are compared."""
+
+CART: dict[str, Callable[..., Any]] = {
+    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
+    "gaussians": partial(DecisionTreeRegressor, min_samples_leaf=5),
+}
+"""scikit-learn's trees by target; regression trees without a minimal leaf size overfit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Rows to train on, and held-out rows to score on."""
+
+    problem: Problem
+    held_out: Part
+
+    def rescale(self, scale: str | None, n_jobs: int | None) -> Fold:
+        """Return the same rows on another scale."""
+        rows = self.problem.training
+        scaling = learn_scaling(rows.X, rows.weight, scale, n_jobs)
+        return replace(self, problem=Problem(rows, scaling, self.problem.target))
+
+
+def count_folds(n_rows: int, *, is_regression_tree: bool) -> int:
+    """Return the number of folds of a cross-validation."""
+    if is_regression_tree and n_rows < MIN_ROWS_FOR_FEWER_FOLDS:
+        return MAX_FOLDS
+    return 3 if n_rows < MIN_ROWS_FOR_TWO_FOLDS else 2
+
+
+def make_folds(
+    problem: Problem,
+    seed: int,
+    source: npt.NDArray[np.intp] | None = None,
+    *,
+    is_ensemble: bool = False,
+    n_folds: int | None = None,
+) -> list[Fold]:
+    """Split rows into training and held-out rows; return no fold where there are too few.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows. Its validation rows, if there are enough, are the held-out rows of the only fold.
+    seed : int
+        Seed of the splits.
+    source : ndarray of int or None
+        Index of the row that a row is a copy of; no copy of a training row is held out.
+    is_ensemble : bool
+        Whether candidates are forests, which need fewer folds.
+    n_folds : int or None
+        Number of folds of a cross-validation; None derives it from the number of rows.
+    """
+    part, max_rows = problem.training, MAX_ROWS[problem.target.name]
+    if problem.validation is not None and len(problem.validation.y) >= MIN_VALIDATION_ROWS:
+        kept = _subsample(np.arange(len(part.y)), max_rows, seed)
+        return [Fold(_take_problem(problem, kept), problem.validation)]
+    own = own_rows(len(part.y), source)
+    strata = problem.target.strata(part.y)
+    n_rows, counts = len(own), np.bincount(strata[own])
+    is_regression_tree = problem.target.name == "gaussians" and not is_ensemble
+    n_folds = n_folds or count_folds(n_rows, is_regression_tree=is_regression_tree)
+    counts = counts[counts > 0]
+    if n_rows < MIN_ROWS or len(counts) < 2:
+        return []
+    if n_rows >= MIN_ROWS_FOR_HOLDOUT:
+        pairs = [hold_out(strata[own], HOLDOUT_FRACTION, seed)]
+    else:
+        # A class with fewer rows than folds cannot be in all of them.
+        splitter = StratifiedKFold if counts.min() >= n_folds else KFold
+        pairs = list(splitter(n_folds, shuffle=True, random_state=seed).split(own, strata[own]))
+    folds = []
+    for kept, held_out in pairs:
+        training = _subsample(and_copies(own[kept], source), max_rows, seed)
+        scored = _subsample(own[held_out], max_rows, seed)
+        folds.append(Fold(_take_problem(problem, training), _take(part, scored)))
+    return folds
+
+
+def _subsample(rows: Any, max_rows: int, seed: int) -> Any:
+    return rows if len(rows) <= max_rows else np.sort(np.random.default_rng(seed).choice(rows, max_rows, replace=False))
+
+
+def _take_problem(problem: Problem, rows: Any) -> Problem:
+    return Problem(_take(problem.training, rows), problem.scaling, problem.target)
+
+
+def _take(part: Part, rows: Any) -> Part:
+    return Part(part.X[rows], part.y[rows], part.weight[rows])
+
+
+def score_cart(folds: Sequence[Fold], max_depth: int | None, seed: int) -> float:
+    """Return the held-out score of scikit-learn's trees, a cheap bound on what thresholds may reach."""
+    scores, weights = [], []
+    for fold in folds:
+        rows, held_out, target = fold.problem.training, fold.held_out, fold.problem.target
+        tree = CART[target.name](max_depth=max_depth, random_state=seed % 2**32)
+        tree.fit(rows.X, rows.y, rows.weight)
+        scores.append(target.agreement(tree.predict(held_out.X).reshape(held_out.y.shape), held_out.y))
+        weights.append(held_out.weight)
+    return float(np.average(np.concatenate(scores), weights=np.concatenate(weights)))

@@ -1,0 +1,148 @@
+"""Parameters that may be "auto": which are unresolved, and the selected values or fallbacks in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from crisptree.inference.pruning import chosen_alpha, pruned_at
+from crisptree.inference.shrinking import chosen_strength, shrunk
+from crisptree.inference.statistics import SomeTree
+
+if TYPE_CHECKING:
+    from crisptree.learning.task import Part, Problem
+
+FALLBACKS: dict[str, Any] = {
+    "split": "oblique",
+    "input_noise": 0.3,
+    "l1": 0.0,
+    "l2": 0.0,
+    "shrinkage": 0.0,
+    "steepness_step": 0.1,
+}
+"""Values in place of "auto" where nothing is selected, such as on too few rows."""
+
+OBLIQUE_DEPTH = {"classes": 14, "soft_classes": 14, "gaussians": 8}
+"""max_depth="auto" of forests for hyperplanes, by target; CART's thresholds then have no limit."""
+
+MIXED = "mixed"
+"""split of regression forests whose trees have hyperplanes and thresholds in turn."""
+
+SELECTED = ("split", "input_noise", "l1", "l2", "shrinkage")
+"""Parameters whose "auto" starts a selection; scale and steepness_step are resolved along with them."""
+
+
+def is_auto(parameters: Mapping[str, Any], name: str) -> bool:
+    """Return True if a parameter is "auto"."""
+    return isinstance(parameters.get(name), str) and parameters[name] == "auto"
+
+
+def is_unresolved(parameters: Mapping[str, Any]) -> bool:
+    """Return True if a parameter is to be selected on held-out rows."""
+    return any(is_auto(parameters, name) for name in SELECTED) or is_leaf_penalty_unresolved(parameters)
+
+
+def is_leaf_penalty_unresolved(parameters: Mapping[str, Any]) -> bool:
+    """Return True if the penalty of linear leaves is to be selected."""
+    return parameters.get("leaves") == "linear" and is_auto(parameters, "leaf_penalty")
+
+
+def has_candidates(parameters: Mapping[str, Any]) -> bool:
+    """Return True if there are candidates for this kind of tree: greedy growth of hyperplanes or thresholds."""
+    if parameters["grow"] != "greedy" or parameters["algorithm"] == "non_greedy" or callable(parameters["split"]):
+        return False
+    return bool(parameters["split"] != "conv" and parameters["max_depth"] != 0)
+
+
+def resolve_scale(
+    parameters: Mapping[str, Any], image_shape: tuple[int, ...] | None, *, is_sparse: bool = False
+) -> str | None:
+    """Return the scale that training starts with: for "auto" one per column of a table.
+
+    The pixels of an image share a unit, and so do the counts or indicators of sparse rows: scaled by its own spread, a
+    feature that few rows have would be the largest of all.
+    """
+    scale: str | None = parameters["scale"]
+    return scale if scale != "auto" else "feature" if image_shape is None and not is_sparse else "global"
+
+
+def resolve_depth(parameters: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """Replace max_depth="auto" by the depth of hyperplanes for a target of that name."""
+    return dict(parameters) | ({"max_depth": OBLIQUE_DEPTH[target]} if is_auto(parameters, "max_depth") else {})
+
+
+def retain_selected(selected: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the selected values that still hold when a tree is grown further: not its depth, nor what is set now."""
+    names = {name for name in selected if is_auto(parameters, name)}
+    if is_auto(parameters, "split"):
+        names |= {"finetune_epochs", "min_samples_leaf"}
+    return {name: value for name, value in selected.items() if name in names}
+
+
+def apply_selected(
+    parameters: Mapping[str, Any],
+    selected: Mapping[str, Any],
+    image_shape: tuple[int, ...] | None,
+    *,
+    is_sparse: bool = False,
+) -> dict[str, Any]:
+    """Replace "auto" by the selected values, or by fallbacks where nothing is selected."""
+    values = dict(parameters)
+    fallbacks = dict(FALLBACKS)
+    has_closed_form_noise = parameters["split"] in ("auto", "oblique", "axis")
+    is_annealed = parameters["grow"] in ("greedy", "balanced") and parameters["algorithm"] != "non_greedy"
+    if not (has_closed_form_noise and is_annealed):
+        fallbacks["input_noise"] = 0.0
+    values["scale"] = resolve_scale(parameters, image_shape, is_sparse=is_sparse)
+    for name, value in (fallbacks | dict(selected)).items():
+        if is_auto(parameters, name) or (name in selected and name == "max_depth"):
+            values[name] = value
+    if parameters["split"] == "auto" and values["split"] == "axis":
+        values["grow"] = "axis_aligned"
+        values["finetune_epochs"] = selected.get("finetune_epochs", values["finetune_epochs"])
+        if isinstance(values["min_samples_leaf"], Integral):
+            values["min_samples_leaf"] = max(values["min_samples_leaf"], selected.get("min_samples_leaf", 1))
+    return values
+
+
+def is_postprocessing_unresolved(parameters: Mapping[str, Any]) -> bool:
+    """Return True if pruning or shrinkage is to be resolved on rows that did not train the tree."""
+    return "auto" in (parameters["prune"], parameters["shrinkage"])
+
+
+def disable_postprocessing(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a silent fit without pruning and shrinkage."""
+    return {**parameters, "prune": None, "shrinkage": 0.0, "callbacks": None, "verbose": False}
+
+
+def postprocess(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
+    """Prune a trained tree and shrink its leaf tables by resolved parameters."""
+    prior = parameters["leaf_prior"]
+    if parameters["prune"] is not None:
+        tree = pruned_at(tree, parameters["prune"], prior)
+    return shrunk(tree, parameters["shrinkage"], prior)
+
+
+def resolve_postprocessing(
+    tree: SomeTree, parameters: Mapping[str, Any], problem: Problem, held_out: Part | None, mean_weight: float
+) -> dict[str, Any]:
+    """Resolve "auto" of pruning, then of shrinkage, on held-out rows; in a process group one process does it for all.
+
+    ``mean_weight`` is that of the training rows, the unit of the shrinkage strengths that are compared.
+    """
+    n_jobs, prior = parameters["n_jobs"], parameters["leaf_prior"]
+
+    def select() -> dict[str, Any]:
+        assert held_out is not None
+        rows = (held_out.X, held_out.y, held_out.weight)
+        selected = {name: parameters[name] for name in ("prune", "shrinkage")}
+        if selected["prune"] == "auto":
+            selected["prune"] = chosen_alpha(tree, *rows, n_jobs=n_jobs)
+        if selected["shrinkage"] == "auto":
+            pruned = postprocess(tree, {**parameters, **selected, "shrinkage": 0.0})
+            strength = chosen_strength(pruned, *rows, leaf_prior=prior, unit=mean_weight, n_jobs=n_jobs)
+            selected["shrinkage"] = strength
+        return selected
+
+    return {**parameters, **(problem.compute_once(select) if is_postprocessing_unresolved(parameters) else {})}

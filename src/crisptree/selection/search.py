@@ -1,0 +1,233 @@
+"""Model selection: resolve parameters that are "auto" by comparing candidates on held-out rows.
+
+A fit has one entry point, ``resolve``. It is given the parameters, the rows to select on and an evaluator, which trains
+and scores a candidate as a tree or as a small forest. Imported only when something trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.learning.options import Plan, Spec
+from crisptree.learning.task import Problem
+from crisptree.selection.candidates import FIRST_DEPTH, IMAGE_ROUNDS
+from crisptree.selection.evaluators import Evaluator
+from crisptree.selection.folds import Fold, make_folds
+from crisptree.selection.parameters import (
+    apply_selected,
+    has_candidates,
+    is_auto,
+    is_unresolved,
+    resolve_depth,
+    resolve_scale,
+)
+from crisptree.selection.trials import Trial, find_best
+
+TRIAL_EPOCHS = 0.3
+"""Fraction of the epochs that a trial trains."""
+
+MIN_ROWS_FOR_SHORT_TRIALS = {"classes": 300, "gaussians": 1500}
+"""On fewer rows trials train as long as the final fit: a matter of seconds, and few updates tell little. Longer
+training can empty leaves of a regression tree, so short trials overestimate it."""
+
+ALWAYS_FREE = ("max_depth", "min_samples_leaf", "finetune_epochs")
+"""Parameters that candidates may set although a number is given, as an upper bound or for thresholds."""
+
+Listener = Callable[[Trial], None]
+
+
+class Resolution(NamedTuple):
+    """Parameters without "auto", the values that were selected for it, and all trials."""
+
+    parameters: dict[str, Any]
+    selected: dict[str, Any]
+    trials: list[Trial]
+
+
+@contextmanager
+def ignore_trials() -> Iterator[Listener]:
+    """Provide a listener that does nothing."""
+    yield lambda trial: None
+
+
+def resolve(
+    parameters: Mapping[str, Any],
+    problem: Problem,
+    evaluator: Evaluator,
+    seed: int,
+    *,
+    image_shape: tuple[int, ...] | None = None,
+    source: npt.NDArray[np.intp] | None = None,
+    load_rows: Callable[[], Problem | None] | None = None,
+    previous: Mapping[str, Any] | None = None,
+    listen: Callable[[], AbstractContextManager[Listener]] = ignore_trials,
+) -> Resolution:
+    """Resolve "auto": by candidates that are compared on held-out rows, else by fallbacks.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Those of the estimator.
+    problem : Problem
+        The rows of the fit; where it has validation rows, candidates are scored on these.
+    evaluator : Evaluator
+        Trains and scores a candidate.
+    seed : int
+        Seed of folds and trials.
+    image_shape : tuple of int or None
+        Shape of a row that is an image.
+    source : ndarray of int or None
+        Index of the row that a row is a copy of; a candidate is not scored on copies of its training rows.
+    load_rows : callable
+        Return the rows to select on, where these are others than those of ``problem``; None in a process that leaves
+        the selection to another one.
+    previous : mapping or None
+        Selected values of an earlier fit that is continued; nothing is selected then.
+    listen : callable
+        Context of a selection; provides a function that is called after every trial.
+    """
+    selected, trials = dict(previous or {}), list[Trial]()
+    if previous is None and is_unresolved(parameters) and has_candidates(parameters):
+        rows = problem if load_rows is None else load_rows()
+
+        def select() -> tuple[dict[str, Any], list[Trial]]:
+            assert rows is not None
+            with listen() as on_trial:
+                return CandidateSearch(parameters, rows, evaluator, image_shape, seed, source, on_trial).run()
+
+        selected, trials = problem.compute_once(select)
+    limited = resolve_depth(parameters, problem.target.name)
+    resolved = apply_selected(limited, selected, image_shape, is_sparse=problem.is_sparse)
+    return Resolution(resolved, selected, trials)
+
+
+class CandidateSearch:
+    """Rounds of candidates, each starting from the best so far."""
+
+    n_preliminary = 0
+    """Number of trials before the final round."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        problem: Problem,
+        evaluator: Evaluator,
+        image_shape: tuple[int, ...] | None,
+        seed: int,
+        source: npt.NDArray[np.intp] | None = None,
+        on_trial: Listener = lambda trial: None,
+    ) -> None:
+        self.has_free_depth = is_auto(parameters, "max_depth")
+        self.parameters = resolve_depth(parameters, problem.target.name)
+        self.problem, self.evaluator, self.image_shape = problem, evaluator, image_shape
+        self.seed, self.source, self.on_trial = seed, source, on_trial
+        self.target, self.is_sparse = problem.target, problem.is_sparse
+        self.max_depth: int | None = self.parameters["max_depth"]
+        self.leaf_model: str = parameters.get("leaves", "constant")
+        self.scale = resolve_scale(parameters, image_shape, is_sparse=self.is_sparse)
+        self.folds = make_folds(problem, seed, source, is_ensemble=evaluator.is_ensemble)
+        self.rescaled: dict[str | None, list[Fold]] = {}
+        self.trials: list[Trial] = []
+
+    def run(self) -> tuple[dict[str, Any], list[Trial]]:
+        """Return the selected values and all trials; nothing where there are too few rows."""
+        if not self.folds:
+            return {}, []
+        for candidates in self.evaluator.rounds if self.image_shape is None else IMAGE_ROUNDS:
+            for values in candidates(self):
+                self.evaluate(self.complete(values))
+        selected = self.evaluator.select(self)
+        return selected, [replace(trial, trees=(), predictions=None) for trial in self.trials]
+
+    def complete(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Restrict values to parameters that are to be selected, and add the depth."""
+        return {"max_depth": self.max_depth, **{name: value for name, value in values.items() if self.is_free(name)}}
+
+    def is_free(self, name: str) -> bool:
+        """Return True if candidates may set a parameter."""
+        return name in ALWAYS_FREE or is_auto(self.parameters, name)
+
+    def evaluate(self, values: dict[str, Any]) -> None:
+        """Train and score a candidate that was not scored before."""
+        if not any(trial.values == values for trial in self.compared):
+            folds = self.rescale_folds(values)
+            for trial in self.evaluator.evaluate(values, self.make_spec(values, folds[0].problem), folds):
+                self.add(trial)
+
+    def add(self, trial: Trial) -> None:
+        """Record a trial."""
+        self.trials.append(trial)
+        self.on_trial(trial)
+
+    def start_final_round(self, folds: list[Fold]) -> None:
+        """Compare only further trials, on other folds."""
+        self.folds, self.rescaled, self.n_preliminary = folds, {}, len(self.trials)
+
+    @property
+    def is_final(self) -> bool:
+        """True in the final round."""
+        return self.n_preliminary > 0
+
+    @property
+    def compared(self) -> list[Trial]:
+        """Trials of which one is selected: those of the final round, or all where there is none."""
+        return self.trials[self.n_preliminary :]
+
+    @property
+    def best(self) -> Trial:
+        """The compared trial with the highest score."""
+        return find_best(self.compared)
+
+    @property
+    def first_depth(self) -> int | None:
+        """Depth at which noise levels are compared: less than the full one only for regression trees on tables."""
+        if self.target.name != "gaussians" or self.image_shape is not None or self.evaluator.is_ensemble:
+            return self.max_depth
+        depth = FIRST_DEPTH[self.leaf_model]
+        return depth if self.max_depth is None else min(depth, self.max_depth)
+
+    def rescale_folds(self, values: Mapping[str, Any]) -> list[Fold]:
+        """Return the folds with their rows on the scale of a candidate."""
+        scale = values.get("scale", self.scale)
+        if scale == self.scale:
+            return self.folds
+        if scale not in self.rescaled:
+            self.rescaled[scale] = [fold.rescale(scale, self.parameters["n_jobs"]) for fold in self.folds]
+        return self.rescaled[scale]
+
+    def make_spec(self, values: Mapping[str, Any], problem: Problem) -> Spec:
+        """Return the training options of a candidate: those of a fit, in fewer epochs unless rows are few."""
+        parameters = apply_selected(self.parameters, values, self.image_shape, is_sparse=self.is_sparse)
+        spec = Spec.of(
+            parameters | {"max_depth": values["max_depth"], "early_stopping": False},
+            reach=problem.reach,
+            mean_weight=problem.mean_weight,
+            n_rows=problem.n_rows,
+            image_shape=self.image_shape,
+            seed=self.seed,
+        )
+        # A hyperplane with a feature for every row can separate all rows, and does so the more the longer it trains.
+        is_separable = self.is_sparse and problem.training.X.shape[1] > problem.n_rows
+        is_short = problem.n_rows >= MIN_ROWS_FOR_SHORT_TRIALS[self.target.name] and not is_separable
+        return shorten_training(spec, TRIAL_EPOCHS) if is_short else spec
+
+
+def shorten_training(spec: Spec, fraction: float) -> Spec:
+    """Train for a fraction of the epochs, with steps of γ that reach as far."""
+    return replace(
+        spec, growth=shorten_phase(spec.growth, fraction), finetuning=shorten_phase(spec.finetuning, fraction)
+    )
+
+
+def shorten_phase(plan: Plan, fraction: float) -> Plan:
+    """The same for one phase."""
+    epochs = max(min(plan.epochs, 2), round(plan.epochs * fraction))
+    factor = plan.epochs / max(epochs, 1)
+    step = plan.steepness_step * factor if plan.annealing == "linear" else (1 + plan.steepness_step) ** factor - 1
+    return replace(plan, epochs=epochs, steepness_step=step, min_updates=round(plan.min_updates * fraction))

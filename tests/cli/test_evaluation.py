@@ -1,0 +1,306 @@
+"""Scores of fit and evaluate, and baselines of compare."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import crisptree
+from crisptree import load, metrics
+from crisptree.cli.evaluation import OURS, count_leaves_and_weights, diagnose, draw_held_out, select_holdout
+from crisptree.encoding.column_profile import ColumnOptions, profile_table
+from crisptree.encoding.preprocessing import RowEncoder
+from crisptree.encoding.table_files import open_table
+from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import customers, text, write
+from tests.toys import clouds, plain_tree
+
+
+def test_evaluation_matches_counts_of_predictions(shop):
+    said = json.loads(done("evaluate", shop.model, shop.csv, "--json").raw)
+    lines = done("predict", shop.model, shop.csv).raw.splitlines()[1:]
+    predicted = np.array([line.strip('"') for line in lines])
+    truth = np.array(shop.table["buys"].to_pylist())
+    assert said["rows"] == 160
+    assert said["accuracy"]["hard"] == np.mean(predicted == truth)
+    for measure in ("accuracy", "log_loss", "brier_score", "calibration_error"):
+        assert set(said[measure]) == {"hard", "soft"}
+    confusion = [[int(np.sum((truth == t) & (predicted == p))) for p in ("no", "yes")] for t in ("no", "yes")]
+    assert said["confusion"] == confusion
+    yes = said["classes"][1]
+    assert yes["class"] == "yes"
+    assert yes["precision"] == pytest.approx(confusion[1][1] / (confusion[0][1] + confusion[1][1]))
+    assert yes["recall"] == pytest.approx(confusion[1][1] / sum(confusion[1]))
+    assert yes["f1"] == pytest.approx(2 / (1 / yes["precision"] + 1 / yes["recall"]))
+    assert sum(entry["errors"] for entry in said["blamed"]) == np.sum(predicted != truth)
+
+
+def test_evaluation_prints_hard_and_soft_scores_classes_and_error_attribution(shop):
+    answer = done("evaluate", shop.model, shop.parquet, "-t", "buys")
+    for words in (
+        "accuracy hard 0.",
+        "· soft 0.",
+        "log loss hard",
+        "Brier score hard 0.",
+        "calibration error hard 0.",
+        "precision",
+        "true \\ predicted",
+        "causes",
+    ):
+        assert words in answer.said
+
+
+def test_a_class_that_training_did_not_know_counts_as_an_error(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
+    answer = done("evaluate", shop.model, rows, "--json")
+    said = json.loads(answer.raw)
+    assert said["accuracy"]["hard"] <= 0.5
+    assert sum(said["confusion"][2]) == 1
+    assert "1 row of a class that the model does not know ('never'), counted as errors." in answer.notes
+
+
+def test_the_report_and_the_confusion_leave_out_rows_of_unknown_classes_and_say_so(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,yes", "30,2e4,rot,true,never")
+    for command in (("report", shop.model, rows), ("plot", shop.model, "--kind", "confusion", "--data", rows)):
+        ending = ".html" if command[0] == "report" else ".svg"
+        said = done(*command, "-o", tmp_path / f"out{ending}").notes
+        assert "1 row of a class that the model does not know ('never'), left out." in said
+
+
+def test_a_table_without_a_row_of_a_known_class_is_refused_with_both_lists_of_classes(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member,buys", "30,2e4,rot,true,never")
+    plot = ("plot", shop.model, "--kind", "confusion", "--data", rows, "-o", tmp_path / "out.svg")
+    for command in (("evaluate", shop.model, rows), ("report", shop.model, rows, "-o", tmp_path / "r.html"), plot):
+        answer = run(*command)
+        assert answer.code == 1
+        assert "must have rows of the model's classes, 'no', 'yes'; in column 'buys' it has 'never'." in answer.notes
+
+
+def test_the_log_loss_of_certainty_is_zero_and_not_minus_zero(tmp_path):
+    rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
+    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    said = done("evaluate", tmp_path / "m.crisp", rows).said
+    assert "accuracy hard 1.0000" in said
+    assert "log loss hard 0.0000" in said
+
+
+def test_evaluation_scores_probabilities(tmp_path):
+    X, y = clouds(200)
+    y[:20] = (y[:20] + 1) % 3
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "--shrinkage", "20", "--prune", "0.001", "-o", tmp_path / "m.crisp", *QUICK)
+    said = json.loads(done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz", "--json").raw)
+    model = load(tmp_path / "m.crisp")
+    tables = {"hard": model.predict_proba(X), "soft": model.soft_predict_proba(X)}
+    for name in ("log_loss", "brier_score", "calibration_error"):
+        for kind, table in tables.items():
+            assert said[name][kind] == pytest.approx(getattr(metrics, name)(y, table), rel=1e-5)
+    assert (model.shrinkage_, model.prune) == (20.0, 0.001)
+
+
+def test_an_infinite_log_loss_is_said_in_words_and_is_null_in_json(tmp_path):
+    rows = text(tmp_path / "t.csv", "a,y", *(f"{row},{'no' if row < 20 else 'yes'}" for row in range(40)))
+    done("fit", rows, "-t", "y", "--depth", "1", "-o", tmp_path / "m.crisp")
+    other = text(tmp_path / "u.csv", "a,y", "1,no", "2,yes")
+    assert "log loss hard infinite" in done("evaluate", tmp_path / "m.crisp", other).said
+    assert json.loads(done("evaluate", tmp_path / "m.crisp", other, "--json").raw)["log_loss"]["hard"] is None
+
+
+def test_evaluation_needs_a_target(shop, tmp_path):
+    rows = text(tmp_path / "t.csv", "age,income,color,member", "30,2e4,rot,true")
+    assert "has no column 'buys' (--target)" in run("evaluate", shop.model, rows).notes
+    X, y = clouds(30, n_features=2)
+    plain_tree(max_depth=1, epochs=1, finetune_epochs=0).fit(X, y).save(tmp_path / "m.crisp")
+    table = text(tmp_path / "u.csv", "a,b,y", "1,2,0")
+    answer = run("evaluate", tmp_path / "m.crisp", table)
+    assert answer.code == 1
+    assert "with --target" in answer.notes
+    assert "1 rows" in done("evaluate", tmp_path / "m.crisp", table, "-t", "y").said
+
+
+def test_labels_of_npz_may_have_any_name(tmp_path):
+    X, y = clouds(40)
+    np.savez(tmp_path / "t.npz", images=X, kinds=y)
+    done(
+        "fit",
+        tmp_path / "t.npz",
+        "--target",
+        "kinds",
+        "-o",
+        tmp_path / "m.crisp",
+        *QUICK,
+        "--validation",
+        tmp_path / "t.npz",
+    )
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "t.npz").said
+    np.savez(tmp_path / "u.npz", X=X, y=y)
+    assert "40 rows" in done("evaluate", tmp_path / "m.crisp", tmp_path / "u.npz").said
+
+
+def test_a_written_table_of_another_model_is_refused(shop, tmp_path):
+    other = write(shop.table.drop_columns(["age"]), tmp_path / "t.csv")
+    assert "it has no 'age'" in run("evaluate", shop.model, other).notes
+
+
+QUICK_WITHOUT = QUICK[: QUICK.index("--holdout")]
+
+
+def noise(path, n=120):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 30)).round(3)
+    lines = [",".join(map(str, row)) + f",{'ab'[rng.integers(2)]}" for row in X]
+    return text(path, ",".join([*(f"x{j}" for j in range(30)), "y"]), *lines)
+
+
+def test_a_fifth_of_the_rows_is_held_out_by_default(tmp_path):
+    data = write(customers(160), tmp_path / "t.csv")
+    said = json.loads(done("fit", data, "-t", "buys", "-o", tmp_path / "m.crisp", *QUICK_WITHOUT, "--json").raw)
+    assert said["rows"] == said["accuracy"]["training"]["rows"] == 128
+    assert said["accuracy"]["held out"]["rows"] == 32
+    assert said["accuracy"]["held out"]["majority"] == 0.5
+    model = crisptree.load(tmp_path / "m.crisp")
+    assert model.tree_.statistics.node_counts[0].sum() == 128
+    everything = done("fit", data, "-t", "buys", "-o", tmp_path / "n.crisp", *QUICK).said
+    assert "160 rows" in everything
+    assert "No rows were held out" in everything
+
+
+def test_few_rows_and_validation_rows_are_reasons_to_hold_out_none():
+    assert select_holdout(None, 49, has_validation=False) == 0
+    assert select_holdout(None, 50, has_validation=False) == 0.2
+    assert select_holdout(None, 1000, has_validation=True) == 0
+    assert select_holdout(0.3, 10, has_validation=True) == 0.3
+
+
+def test_a_refitted_model_is_that_of_all_rows_and_its_scores_are_those_of_the_first_fit(tmp_path):
+    data = write(customers(160), tmp_path / "t.csv")
+
+    def fitted(name, *options):
+        answer = done("fit", data, "-t", "buys", "-o", tmp_path / name, *QUICK_WITHOUT, *options, "--json")
+        return json.loads(answer.raw), crisptree.load(tmp_path / name)
+
+    judged, _ = fitted("judged.crisp")
+    refitted, model = fitted("refitted.crisp", "--refit")
+    fitted("whole.crisp", "--holdout", "0")
+    assert refitted["accuracy"] == judged["accuracy"]
+    assert refitted["rows"] == 160
+    assert model.tree_.statistics.node_counts[0].sum() == 160
+    assert (tmp_path / "refitted.crisp").read_bytes() == (tmp_path / "whole.crisp").read_bytes()
+    said = done("fit", data, "-t", "buys", "-o", tmp_path / "x.crisp", *QUICK_WITHOUT, "--refit").said
+    assert "Scored without the 32 held-out rows; the saved model was then trained on all 160 rows." in said
+    answer = run("fit", data, "-t", "buys", "-o", tmp_path / "y.crisp", *QUICK, "--refit")
+    assert answer.code == 2
+    assert "--refit follows the score of held-out rows" in answer.said
+
+
+def test_overfitting_is_noted(tmp_path):
+    options = ("--depth", "5", "--split", "oblique", "--l1", "0", "--input-noise", "0", "--shrinkage", "0")
+    answer = done("fit", noise(tmp_path / "t.csv"), "-t", "y", "-o", tmp_path / "m.crisp", *options)
+    assert "note: accuracy is" in answer.notes
+    assert "Try a smaller --depth" in answer.notes
+
+
+def test_a_gap_within_two_standard_errors_is_not_noted():
+    def said(n_rows, right):
+        training = {"rows": 1000, "hard": 0.9, "majority": 0.5}
+        return diagnose({"training": training, "held out": {"rows": n_rows, "hard": right, "majority": 0.5}}, "no")
+
+    assert said(20, 0.8) == []
+    assert len(said(1000, 0.8)) == 1
+    assert said(100_000, 0.87) == []
+    assert len(said(1000, 0.5)) == 2
+    assert diagnose({"training": {"rows": 10, "hard": 1.0, "majority": 0.5}}, "no") == []
+
+
+@pytest.fixture(autouse=True)
+def _short_times(monkeypatch):
+    monkeypatch.setattr("crisptree.cli.evaluation.ROWS_TIMED", 10)
+    monkeypatch.setattr("crisptree.cli.evaluation.TIMING_REPEATS", 1)
+
+
+NAMES = [OURS, "majority", "linear", "tree", "small tree", "forest"]
+SCORED = ("--holdout", "0.25")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write(customers(160), tmp_path_factory.mktemp("compare") / "t.csv")
+
+
+def test_all_models_are_scored_on_the_same_held_out_rows(table):
+    said = json.loads(done("compare", table, "-t", "buys", *QUICK, *SCORED, "--json").raw)
+    assert list(said["models"]) == NAMES
+    assert (said["rows"], said["judged"]) == (160, 40)
+    source = open_table(table)
+    y = np.array(customers(160)["buys"].to_pylist())
+    held = draw_held_out(y, 0.25, seed=0)
+    preprocessing, _ = profile_table(source, source.features(["buys"]), ColumnOptions(), target="buys", rows=~held)
+    X = RowEncoder(preprocessing, source, without=["buys"]).encode_all()
+    twins = {
+        OURS: plain_tree(max_depth=2, epochs=2, finetune_epochs=2, random_state=0),
+        "tree": DecisionTreeClassifier(random_state=0),
+        "forest": RandomForestClassifier(random_state=0),
+    }
+    for name, twin in twins.items():
+        found = said["models"][name]
+        assert found["accuracy"] == twin.fit(X[~held], y[~held]).score(X[held], y[held])
+        assert [found["leaves"], found["weights"]] == list(count_leaves_and_weights(twin))
+    ours = said["models"][OURS]
+    assert said["models"]["small tree"]["leaves"] <= ours["leaves"]
+    assert said["models"]["majority"]["accuracy"] == 0.5
+
+
+def test_folds_score_every_row_once(table):
+    answer = done("compare", table, "-t", "buys", *QUICK, *SCORED, "--folds", "2", "--json")
+    said = json.loads(answer.raw)
+    assert (said["judged"], said["folds"]) == (160, 2)
+    assert all(found["accuracy_spread"] is not None for found in said["models"].values())
+    assert answer.notes.count("missing values in") == len([note for note in said["notes"] if "missing" in note])
+
+
+def test_comparison_prints_time_ratios_sizes_and_a_legend(table):
+    said = done("compare", table, "-t", "buys", *QUICK, *SCORED).said
+    assert "160 rows · 8 features · scored on 40 held-out rows" in said
+    for word in (*NAMES, "log loss", "leaves", "weights", "Times are ratios"):
+        assert word in said
+    assert "│ crisptree │" in said
+
+
+def test_weights_of_rows_reach_all_models(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{int(a + rng.normal() > 0)},{int(a > 0)}" for a in rng.normal(size=120)]
+    path = text(tmp_path / "t.csv", "a,y,w", *lines)
+    plain = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--drop", "w", "--json").raw)["models"]
+    heavy = json.loads(done("compare", path, "-t", "y", *QUICK, *SCORED, "--weights", "w", "--json").raw)["models"]
+    for name in ("majority", "linear", OURS):
+        assert plain[name]["log_loss"] != heavy[name]["log_loss"]
+
+
+def test_sizes_count_what_decides():
+    X, y = clouds(60)
+    tree = DecisionTreeClassifier(max_leaf_nodes=3).fit(X, y)
+    assert count_leaves_and_weights(tree) == (3, 2)
+    forest = RandomForestClassifier(2, max_leaf_nodes=3).fit(X, y)
+    assert count_leaves_and_weights(forest) == (6, 4)
+    ours = plain_tree(max_depth=1, epochs=2, finetune_epochs=2, random_state=0).fit(X, y)
+    assert count_leaves_and_weights(ours) == (2, np.count_nonzero(ours.tree_.weight) + 1)
+    from sklearn.pipeline import make_pipeline
+
+    assert count_leaves_and_weights(make_pipeline(LogisticRegression()).fit(X, y)) == (None, 3 * X.shape[1] + 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--holdout", "0"), 2, "--holdout must lie between 0 and 1"),
+        (("--folds", "1"), 2, "Invalid value for '--folds'"),
+        (("--folds", "90"), 1, "--folds 90 needs as many rows of every class; class 'no' has 80."),
+    ],
+)
+def test_wrong_use_of_compare_is_said(table, options, code, said):
+    answer = run("compare", table, "-t", "buys", *options)
+    assert answer.code == code
+    assert said in " ".join(answer.notes.replace("│", " ").split())

@@ -1,0 +1,107 @@
+"""inspect, plot and report."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import crisptree
+from tests.cli.running import QUICK, done, run
+from tests.encoding.writers import write
+from tests.report.conftest import data_of, unpacked
+from tests.toys import clouds, plain_tree
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_tree_is_drawn_in_every_format(shop, tmp_path, ending, magic):
+    done("plot", shop.model, "-o", tmp_path / f"a tree.{ending}", "--max-depth", "1")
+    assert (tmp_path / f"a tree.{ending}").read_bytes().startswith(magic)
+
+
+def test_weights_confusion_and_regions_are_drawn(shop, tmp_path):
+    done("plot", shop.model, "--kind", "weights", "-o", tmp_path / "w.png", "--dpi", "40")
+    done("plot", shop.model, "--kind", "confusion", "--data", shop.csv, "-o", tmp_path / "c.png", "--dpi", "40")
+    X, y = clouds(60, n_features=2)
+    plane = write(pa.table({"a $x_1$": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.csv")
+    done("fit", plane, "-t", "y", "-o", tmp_path / "m.crisp", *QUICK)
+    done("plot", tmp_path / "m.crisp", "--kind", "regions", "--data", plane, "-o", tmp_path / "r.png", "--dpi", "40")
+    for name in "wcr":
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    answer = run("plot", shop.model, "--kind", "regions", "--data", shop.csv, "-o", tmp_path / "no.png")
+    assert answer.code == 1
+    assert answer.notes.startswith("error: ")
+
+
+def test_wrong_use_of_plot_is_said(shop, tmp_path):
+    for arguments, said in (
+        (("-o", tmp_path / "t.docx"), "-o must end in .svg or .png or .pdf"),
+        (
+            ("-o", tmp_path / "t.png", "--kind", "confusion"),
+            "--data is for, and needed by, --kind confusion, regions, residuals; got confusion",
+        ),
+        (("-o", tmp_path / "t.png", "--kind", "weights", "--max-depth", "2"), "--max-depth is for --kind tree"),
+    ):
+        answer = run("plot", shop.model, *arguments)
+        assert answer.code == 2
+        assert said in " ".join(answer.said.replace("│", " ").split())
+
+
+def test_the_report_is_one_page_about_the_model_and_the_table(shop, tmp_path):
+    answer = done("report", shop.model, shop.csv, "-o", tmp_path / "a report.html", "--json")
+    assert json.loads(answer.raw)["rows"] == 160
+    page = (tmp_path / "a report.html").read_text(encoding="utf-8")
+    assert "color=rot" in page
+    assert "Decision tree for buys" in page
+    samples = data_of(page)["samples"]  # rows of a file are counted from 1, as in all messages
+    assert samples["ids"] == [str(row + 1) for row in unpacked(samples["row"])]
+    assert [path.name for path in tmp_path.iterdir()] == ["a report.html"]
+    assert run("report", shop.model, shop.csv, "-o", tmp_path / "r.pdf").code == 2
+
+
+def test_inspection_tells_what_the_file_holds(shop):
+    said = json.loads(done("inspect", shop.model, "--json").raw)
+    model = crisptree.load(shop.model)
+    assert said["kind"] == "CrispTreeClassifier"
+    assert said["classes"] == ["no", "yes"]
+    assert said["class_counts"] == model.tree_.statistics.node_counts[0].tolist()
+    assert (said["depth"], said["leaves"]) == (model.get_depth(), model.get_n_leaves())
+    assert said["bytes"] == shop.model.stat().st_size
+    assert said["density"] == 1.0
+    assert 0 < said["mean_path"] <= 2
+    shares = {entry["column"]: entry["share"] for entry in said["importances"]}
+    assert set(shares) <= {"age", "income", "color", "member"}
+    assert sum(shares.values()) == pytest.approx(1)
+    stored = said["preprocessing"]
+    assert (stored["version"], stored["target"], stored["left_out"]) == (1, "buys", {"id": "dropped"})
+    assert stored["columns"][2]["categories"] == ["blue green", "grün", "rot"]
+    assert set(said["changed"]) == {
+        "max_depth",
+        "epochs",
+        "finetune_epochs",
+        "random_state",
+        *("split", "algorithm", "l1", "input_noise", "shrinkage"),
+    }
+    people = done("inspect", shop.model).said
+    for words in ("format 1", "max_depth=2", "share of the gain", "own feature", "left out: 'id' (dropped)"):
+        assert words in people
+
+
+def test_models_without_preprocessing_and_with_modules_are_inspected(tmp_path):
+    X, y = clouds(40, n_features=256, n_classes=2)
+    model = plain_tree(split="conv", image_shape=(16, 16), max_depth=1, epochs=1, finetune_epochs=0, min_updates=0)
+    model.fit(X, y).save(tmp_path / "m.crisp")
+    answer = done("inspect", tmp_path / "m.crisp")
+    assert "(modules)" in answer.said
+    assert "images of 16 × 16" in answer.said
+    assert "No preprocessing" in answer.said
+    np.savez(tmp_path / "t.npz", X=X.reshape(40, 16, 16))
+    lines = done("predict", tmp_path / "m.crisp", tmp_path / "t.npz", "--explain").raw.splitlines()
+    assert [int(line.split(",")[0]) for line in lines[1:]] == model.predict(X).tolist()
+
+
+def test_a_table_of_many_columns_is_inspected_in_short(tmp_path):
+    X, y = clouds(40, n_features=40)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    done("fit", tmp_path / "t.npz", "-o", tmp_path / "m.crisp", *QUICK)
+    assert "and 10 more columns; --json has all" in done("inspect", tmp_path / "m.crisp").said

@@ -1,0 +1,238 @@
+"""Model selection of classification trees on held-out rows."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from crisptree import CrispForestClassifier, CrispTreeClassifier
+from crisptree.learning.options import Plan
+from crisptree.selection.candidates import try_noise_levels
+from crisptree.selection.evaluators import TreeEvaluator
+from crisptree.selection.parameters import apply_selected, is_unresolved
+from crisptree.selection.search import shorten_phase
+from crisptree.selection.trials import Trial, select_simplest
+from tests.toys import clouds
+
+QUICK = {"epochs": 5, "finetune_epochs": 10, "min_updates": 60, "random_state": 0, "device": "cpu", "n_jobs": 1}
+
+
+def thresholds(n=400, seed=0):
+    """Two thresholds among thirty features: a tree of hyperplanes has no chance."""
+    X = np.random.default_rng(seed).normal(size=(n, 30)).astype(np.float32)
+    return X, ((X[:, 3] > 0.2) & (X[:, 7] > -0.3)).astype(int)
+
+
+def line(n=400, seed=0):
+    """A noisy plane through ten features: one split is enough."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 10)).astype(np.float32)
+    return X, ((X.sum(axis=1) + rng.normal(size=n)) > 0).astype(int)
+
+
+def test_thresholds_are_selected_where_thresholds_made_the_labels():
+    X, y = thresholds()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert model.chosen_["split"] == "axis"
+    assert (np.count_nonzero(model.tree_.weight, axis=1) == 1).all()
+    test_X, test_y = thresholds(seed=1)
+    assert model.score(test_X, test_y) > 0.93
+
+
+def test_a_hyperplane_is_selected_where_a_hyperplane_made_the_labels():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert model.chosen_["split"] == "oblique"
+    assert model.get_depth() <= 4
+    memorising = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.0, shrinkage=0.0).fit(X, y)
+    test_X, test_y = line(seed=1)
+    assert model.score(test_X, test_y) >= memorising.score(test_X, test_y)
+    assert model.get_n_leaves() < memorising.get_n_leaves()
+
+
+def test_path_lists_all_trials_with_their_scores():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    chosen = {name: value for name, value in model.chosen_.items() if name != "shrinkage"}
+    assert chosen in [trial.values for trial in model.path_]
+    assert len(model.path_) > 5
+    for trial in model.path_:
+        assert 0 <= trial.score <= 1
+        assert len(trial.row_scores) == len(X)
+        assert trial.weights >= 0
+
+
+def test_a_parameter_with_a_value_is_not_selected():
+    X, y = line()
+    model = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0).fit(X, y)
+    assert {name for trial in model.path_ for name in trial.values} == {"max_depth", "input_noise", "scale"} - {"scale"}
+    nothing = CrispTreeClassifier(**QUICK, split="oblique", l1=0.0, input_noise=0.3, shrinkage=0.0).fit(X, y)
+    assert (nothing.chosen_, nothing.path_) == ({}, [])
+
+
+def test_nothing_is_selected_on_too_few_rows():
+    X, y = clouds(30)
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    assert (model.chosen_, model.path_) == ({}, [])
+
+
+def test_selection_is_reproducible():
+    X, y = load_iris(return_X_y=True)
+    brief = QUICK | {"epochs": 2, "finetune_epochs": 2, "min_updates": 5, "max_depth": 2}
+    first, second = (CrispTreeClassifier(**brief).fit(X, y) for _ in range(2))
+    assert first.chosen_ == second.chosen_
+    assert np.array_equal(first.tree_.weight, second.tree_.weight)
+
+
+def test_candidates_are_scored_on_given_validation_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CrispTreeClassifier(**QUICK).fit(X[:400], y[:400], validation=(X[400:], y[400:]))
+    assert all(len(trial.row_scores) == 169 for trial in model.path_)
+
+
+def test_a_warm_start_retains_the_selected_values_except_the_depth():
+    X, y = clouds(300)
+    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique", l1=0.0).fit(X, y)
+    chosen = {name: value for name, value in model.chosen_.items() if name != "max_depth"}
+    assert model.set_params(max_depth=3).fit(X, y).chosen_ == chosen
+    assert model.get_depth() == 3
+
+
+@pytest.mark.parametrize("parameters", [{"grow": "co2"}, {"algorithm": "non_greedy", "nu": 4.0}, {"grow": "balanced"}])
+def test_baselines_and_complete_trees_have_no_candidates(parameters):
+    X, y = clouds(100)
+    model = CrispTreeClassifier(**QUICK, max_depth=2, **parameters).fit(X, y)
+    assert model.path_ == []
+
+
+def test_unresolved_parameters_fall_back():
+    parameters = CrispTreeClassifier().get_params()
+    assert is_unresolved(parameters)
+    values = apply_selected(parameters, {}, None)
+    assert not is_unresolved(values)
+    assert (values["split"], values["l1"], values["scale"]) == ("oblique", 0.0, "feature")
+    assert apply_selected(parameters, {}, (8, 8))["scale"] == "global"
+    thin = apply_selected(parameters, {"split": "axis", "max_depth": 3, "finetune_epochs": 0}, None)
+    assert (thin["grow"], thin["finetune_epochs"], thin["max_depth"]) == ("axis_aligned", 0, 3)
+
+
+def test_the_simplest_trial_within_one_standard_error_of_the_best_is_selected():
+    rng = np.random.default_rng(0)
+    right = (rng.random(1000) < 0.9).astype(float)
+    nearly = right.copy()
+    nearly[np.flatnonzero(right)[:3]] = 0
+    nearly[np.flatnonzero(right == 0)[:2]] = 1
+    worse = right.copy()
+    worse[:100] = 0
+    even = np.ones(len(right))
+    trials = [
+        Trial({"a": 1}, right, even, 50.0, 9.0),
+        Trial({"a": 2}, nearly, even, 5.0, 3.0),
+        Trial({"a": 3}, worse, even, 1.0, 2.0),
+    ]
+    assert select_simplest(trials).values == {"a": 2}
+
+
+def test_thresholds_are_trained_together_and_stay_on_one_feature_each():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
+    common = {"split": "axis", "grow": "axis_aligned", "max_depth": 3, "random_state": 0, "shrinkage": 0.0}
+    found = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0, finetune_epochs=0).fit(X, y)
+    trained = CrispTreeClassifier(**common, input_noise=0.0, l1=0.0).fit(X, y)
+    assert ((trained.tree_.weight != 0).sum(axis=1) == 1).all()
+    assert trained.score(X, y) > found.score(X, y) + 0.05
+
+
+def test_thresholds_are_tried_as_found_and_finetuned():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = (X[:, 0] > 0.3) & (X[:, 1] > -0.4)
+    model = CrispTreeClassifier(**QUICK).fit(X, y)
+    thresholds = [trial.values for trial in model.path_ if trial.values["split"] == "axis"]
+    assert any(values.get("finetune_epochs") == 0 for values in thresholds)
+    assert any("finetune_epochs" not in values for values in thresholds)
+    assert model.chosen_["split"] == "axis"
+    assert ((model.tree_.weight != 0).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"min_samples_leaf": 90}, {"min_impurity_decrease": 10.0}, {"min_samples_split": 1000}]
+)
+def test_nothing_to_split_is_no_reason_to_fail(changes):
+    X = np.zeros((100, 3)) if not changes else thresholds(150)[0]
+    model = CrispTreeClassifier(**QUICK, **changes).fit(X, np.arange(len(X)) % 2)
+    assert model.get_n_leaves() <= 2
+
+
+def test_scores_and_their_errors_are_weighted():
+    scores, weights = np.array([1.0, 0.0, 0.0]), np.array([8.0, 1.0, 1.0])
+    one, other = Trial({}, scores, weights, 1.0, 2.0), Trial({}, 0 * scores, weights, 1.0, 2.0)
+    assert one.score == pytest.approx(0.8)
+    even = Trial({}, scores, np.ones(3), 1.0, 2.0), Trial({}, 0 * scores, np.ones(3), 1.0, 2.0)
+    assert even[0].error_against(even[1]) == pytest.approx(scores.std() / np.sqrt(3))
+    assert one.error_against(other) == pytest.approx(np.sqrt(0.8**2 * 0.2**2 + 2 * 0.1**2 * 0.8**2))
+
+
+def test_a_rare_class_does_not_prevent_selection():
+    X, y = thresholds(150)
+    y[0] = 2
+    assert CrispTreeClassifier(**QUICK).fit(X, y).path_
+
+
+def test_too_few_validation_rows_are_not_scored_on():
+    X, y = thresholds(200)
+    model = CrispTreeClassifier(**QUICK).fit(X[3:], y[3:], validation=(X[:3], y[:3]))
+    assert len(model.path_[0].row_scores) == 197
+
+
+def test_rows_held_out_for_epochs_that_are_not_trained_come_back():
+    X, y = thresholds(300)
+    model = CrispTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
+    assert model.chosen_["split"] == "axis"
+    n_rows = model.tree_.statistics.node_counts[0].sum()
+    assert n_rows == (300 if model.chosen_.get("finetune_epochs") == 0 else 270)
+
+
+def test_a_warm_start_drops_selected_values_that_are_set_now():
+    X, y = clouds(150)
+    model = CrispTreeClassifier(**{**QUICK, "max_depth": 2}, warm_start=True, split="oblique").fit(X, y)
+    assert "input_noise" in model.chosen_
+    assert "input_noise" not in model.set_params(max_depth=3, input_noise=1.0).fit(X, y).chosen_
+
+
+@pytest.mark.parametrize("annealing", ["linear", "geometric"])
+def test_a_short_training_becomes_as_steep(annealing):
+    plan = Plan(epochs=40, annealing=annealing, steepness_step=0.1)
+    short = shorten_phase(plan, 0.3)
+    assert short.epochs == 12
+    assert short.steepness_at(12) == pytest.approx(plan.steepness_at(40))
+
+
+@pytest.mark.parametrize("estimator", [CrispTreeClassifier, CrispForestClassifier])
+def test_a_new_fit_forgets_what_the_last_one_selected(estimator):
+    X, y = clouds(150)
+    brief = {**QUICK, "epochs": 1, "finetune_epochs": 1, "min_updates": 2, "max_depth": 5}
+    if estimator is CrispForestClassifier:
+        brief["n_estimators"] = 2
+    model = estimator(**brief).fit(X, y)
+    assert model.chosen_["max_depth"] <= 5
+    model.chosen_["max_depth"] = 1
+    model.set_params(split="oblique", input_noise=0.0, l1=0.0, l2=0.0, shrinkage=0.0).fit(X, y)
+    assert (model.chosen_, model.path_) == ({}, [])
+    trees = model.forest_ if estimator is CrispForestClassifier else [model.tree_]
+    assert max(tree.structure.depth for tree in trees) > 1
+
+
+def try_low_learning_rate(search):
+    yield search.best.values | {"learning_rate": 1e-6}
+
+
+def test_a_candidate_is_added_by_one_generator(monkeypatch):
+    monkeypatch.setattr(TreeEvaluator, "rounds", (try_noise_levels, try_low_learning_rate))
+    X, y = clouds(90)
+    assert CrispTreeClassifier().learning_rate == "auto"
+    model = CrispTreeClassifier(**QUICK, max_depth=2).fit(X, y)
+    *others, added = model.path_
+    assert [trial.values.get("learning_rate") for trial in model.path_] == [None] * len(others) + [1e-6]
+    assert added.score < max(trial.score for trial in others)
+    assert "learning_rate" not in model.chosen_
