@@ -275,11 +275,11 @@ def test_a_forest_of_numbers_explains_a_row():
     said = model.explain(X[0], top=1)
     assert said.predicted == pytest.approx(float(model.predict(X[:1])[0]))
     first, *_, last = str(said).splitlines()
-    assert "3 trees say" in first
+    assert "3 trees predict" in first
     far = abs(said.paths[said.order[-1]].predicted - said.predicted)
     assert f"tree {said.order[-1]}:" in last
     assert all(abs(way.predicted - said.predicted) <= far for way in said.paths)
-    assert "3 trees say" in said._repr_html_()
+    assert "3 trees predict" in said._repr_html_()
 
 
 def test_choices_are_made_once_by_small_forests():
