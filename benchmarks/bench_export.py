@@ -31,9 +31,10 @@ import crisptree
 from crisptree import CrispTreeClassifier, export
 from crisptree.estimators.loading import save
 from crisptree.export import Portable
-from crisptree.export.c99.running import DTYPES, Written, compiler
-from crisptree.export.c99.writing import Costs, pieces_of
-from crisptree.export.onnx_graph import write
+from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.c99.quantization import quantize
+from crisptree.export.c99.runner import DTYPES, ParsedHeader, find_compiler
+from crisptree.export.onnx_graph import render
 from crisptree.structure import TreeStructure
 
 ROOT = Path(__file__).parents[1]
@@ -108,17 +109,17 @@ def kept(name: str, make: Callable[[], Any]) -> Any:
 def flash(model: Any) -> int:
     """Bytes of the int8 header, as the exporter says."""
     portable = Portable.of(model)
-    return Costs.of(portable, pieces_of(portable, "model", "int8", "auto")[0]).flash
+    return DeviceCost.of(portable, make_header(portable, "model", "int8", "auto")).flash
 
 
 def timed_program(text: str, X: Any, folder: Path) -> Callable[[], Any]:
     """A call that predicts the next ``AT_ONCE`` rows by the header, compiled for any machine of this kind."""
-    header = Written.of(text)
+    header = ParsedHeader.of(text)
     (folder / "model.h").write_text(text)
     ask = ASK.format(type=header.row_type, name=header.name, width=X.shape[1])
     (folder / "ask.c").write_text(f'#define {header.name.upper()}_IMPLEMENTATION\n#include "model.h"\n{ask}')
     library = folder / "ask.so"
-    command = [compiler(), "-std=c99", "-O3", "-shared", "-fPIC", str(folder / "ask.c"), "-o", str(library)]
+    command = [find_compiler(), "-std=c99", "-O3", "-shared", "-fPIC", str(folder / "ask.c"), "-o", str(library)]
     subprocess.run(command, check=True)
     rows = np.ascontiguousarray(X.astype(DTYPES[header.row_type]))
     function, starts = ctypes.CDLL(str(library)).ask, itertools.cycle(range(0, len(rows), AT_ONCE))
@@ -145,11 +146,12 @@ def c_lines(trees: dict[str, Any], X: Any, y: Any) -> list[list[str]]:
         for integer in (None, "int16", "int8"):
             with tempfile.TemporaryDirectory() as folder:
                 text = export.c(model, integer=integer)
-                pieces, whole = pieces_of(portable, "model", integer, "auto")
+                header = make_header(portable, "model", integer, "auto")
+                whole = None if integer is None else quantize(portable, integer)
                 inputs = X if whole is None else whole.inputs(X)
-                costs, found = Costs.of(portable, pieces), export.check(model, X, "c", integer=integer)
-                arrived = model.apply(X)[None] if whole is None else whole.arrivals(X)
-                mean = pieces.trees.path_costs(pieces.costs)[arrived[0]].mean()
+                costs, found = DeviceCost.of(portable, header), export.check(model, X, "c", integer=integer)
+                arrived = model.apply(X)[None] if whole is None else whole.route(X)
+                mean = header.trees.path_costs(header.costs)[arrived[0]].mean()
                 classes = model.tree_.labels(arrived[0]) if whole is None else whole.classes(arrived)
                 seconds = medians({"c": timed_program(text, inputs, Path(folder))}, rounds=200)["c"]
                 changed = (found.rows - found.equal_leaves, found.rows - found.equal_classes)
@@ -228,7 +230,7 @@ def deep_line(model: Any, X: Any) -> str:
     bias = np.zeros(structure.n_splits, dtype=np.float32)
     tree = replace(portable.trees[0], structure=structure, weight=weight, bias=bias, tables=tables)
     deep = replace(portable, trees=(tree,))
-    calls = {form: runner(write(deep, form=form)) for form in FORMS}
+    calls = {form: runner(render(deep, form=form)) for form in FORMS}
     one = medians({form: lambda call=call: call(X[:1]) for form, call in calls.items()}, rounds=20, repeat=5)
     return ", ".join(f"{form} {1e6 * one[form]:,.0f} µs" for form in FORMS)
 
@@ -239,9 +241,9 @@ def main() -> None:
     c_table = table(C_HEADER, c_lines(trees, X, y))
     onnx_table = table(ONNX_HEADER, onnx_lines(trees, X))
     deep = deep_line(trees["all"], X)
-    versions = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout.partition(
-        "\n"
-    )[0]
+    versions = subprocess.run(
+        [find_compiler(), "--version"], capture_output=True, text=True, check=True
+    ).stdout.partition("\n")[0]
     PAGE.write_text(
         TEXT.format(
             c=c_table,

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from timing import medians, table
 
-from crisptree.baselines.bound import losses
-from crisptree.baselines.bound_steps import NativeBound, TorchBound
-from crisptree.baselines.non_greedy import TreeWays
+from crisptree.baselines.co2 import NativeBound, TorchBound, losses
+from crisptree.baselines.non_greedy import TreeRoutes
 from crisptree.data.rows import ArrayRows
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups, Samples
@@ -41,7 +40,7 @@ class Training:
         self.generator = torch.Generator().manual_seed(0)
         weight = torch.randn(structure.n_splits, FEATURES, generator=self.generator) / FEATURES**0.5
         splits = ObliqueSplits(weight, torch.zeros(structure.n_splits)).trainable()
-        self.steps = kind(splits, samples, TreeWays(structure), NU)
+        self.steps = kind(splits, samples, TreeRoutes(structure), NU)
         self.steps.begin(losses(9 * torch.rand(structure.n_leaves, N_CLASSES)), PLAN.learning_rate)
         self.groups = Groups.everything(ROWS, samples.device)
 

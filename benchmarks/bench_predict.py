@@ -22,8 +22,8 @@ from timing import medians, table
 
 from crisptree import CrispTreeClassifier
 from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, compiled
-from crisptree.inference.statistics import unsettled
+from crisptree.inference import FlatTree, routing
+from crisptree.inference.statistics import empty_statistics
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 
@@ -50,7 +50,7 @@ def random_tree(depth: int, n_features: int) -> FlatTree:
     structure = TreeStructure.balanced(depth)
     weight = rng.normal(size=(structure.n_splits, n_features)).astype(np.float32)
     leaves = np.full((structure.n_leaves, 10), 0.1)
-    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
+    statistics = empty_statistics(structure, Scaling.none(n_features), leaves, 1.0)
     return FlatTree(structure, leaves, statistics, weight=weight, bias=np.zeros(structure.n_splits, dtype=np.float32))
 
 
@@ -173,7 +173,7 @@ def full_leaves() -> tuple[str, dict[str, str]]:
 def bare(tree: FlatTree, one: np.ndarray, many: np.ndarray) -> tuple[str, float]:
     """The kernel alone: on one row, beside what a row takes among many, and with every instruction set."""
     assert router is not None
-    kernel, leaf, leaves = compiled.prepared(tree), np.empty(1, dtype=np.int64), np.empty(len(many), dtype=np.int64)
+    kernel, leaf, leaves = routing.compiled_tree(tree), np.empty(1, dtype=np.int64), np.empty(len(many), dtype=np.int64)
     alone = medians({"one": lambda: kernel.route(one, leaf, 1, True)}, rounds=25, repeat=200)["one"]
     per_row = medians({"many": lambda: kernel.route(many, leaves, 1, True)}, rounds=15)["many"] / len(many)
     calls = {name: lambda name=name: kernel.route(many, leaves, 1, True, name) for name in router.instruction_sets()}
@@ -199,8 +199,8 @@ def growth() -> str:
         calls = {}
         for n, p, depth in sizes:
             tree, X = random_tree(depth, p), rng.normal(size=(n, p)).astype(np.float32)
-            compiled.prepared(tree)
-            calls[str((n, p, depth)[place])] = lambda tree=tree, X=X: compiled.route_rows(tree, X, check_finite=True)
+            routing.compiled_tree(tree)
+            calls[str((n, p, depth)[place])] = lambda tree=tree, X=X: routing.route_array(tree, X, check_finite=True)
         seconds = medians(calls, rounds=15)
         first = next(iter(seconds))
         lines = [
@@ -266,7 +266,7 @@ The matrix product is the machine's best case, while a path reads its weights an
 
 ## One summation order
 
-`tests/inference/test_compiled.py` holds the scalar, SSE2, AVX2 and AVX-512 kernels to the NumPy reference on a
+`tests/inference/test_routing_kernel.py` holds the scalar, SSE2, AVX2 and AVX-512 kernels to the NumPy reference on a
 million rows, tens of thousands of them exactly on a hyperplane, on rows at any distance from one, and on numbers of
 any size. `python tests/native/check_neon.py` cross-compiles the NEON kernel and runs it in an emulator: 0 of 24,000
 rows differ.

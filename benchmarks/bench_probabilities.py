@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 from crisptree import CrispTreeClassifier, metrics
-from crisptree.inference.shrinking import SMALLEST, STRENGTHS, shrunk
+from crisptree.inference.shrinkage import STRENGTHS, shrink
+from crisptree.targets.classes import SMALLEST_JUDGED
 
 FOLDS = 4
 DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -54,7 +55,7 @@ class ByCounts:
         model = ours()().fit(X, y)
         strengths = (0.0, *STRENGTHS)
         losses = [left_out_loss(model.tree_, strength) for strength in strengths]
-        model.tree_ = shrunk(model.tree_, strengths[int(np.argmin(losses))])
+        model.tree_ = shrink(model.tree_, strengths[int(np.argmin(losses))])
         return model
 
 
@@ -70,7 +71,7 @@ def left_out_loss(tree: Any, strength: float) -> float:
                 share[place] = same[place] / rows[place] if rows[place] else share[place - 1]
             trust = rows[:-1] / np.maximum(rows[:-1] + strength, 1e-9)
             said = share[0] + trust @ np.diff(share)
-            loss -= counts[way[-1], label] * np.log(max(said, SMALLEST))
+            loss -= counts[way[-1], label] * np.log(max(said, SMALLEST_JUDGED))
     return float(loss)
 
 

@@ -17,10 +17,8 @@ ALLOWED = {
     "blocks": set(),
     "one_thread": set(),
     "exceptions": set(),
-    "labels": set(),
     "holdout": set(),
     "limits": set(),
-    "memory": set(),
     "streams": {"tensors"},
     "tensors": set(),
     "distributed": set(),
@@ -32,7 +30,7 @@ ALLOWED = {
     "splits": set(),
     "equations": {"structure"},
     "data": {"blocks"},
-    "targets": set(),
+    "targets": {"tensors"},
     "inference": {"structure", "targets", "data", "blocks", "native", "exceptions"},
     "tree": {"structure", "splits", "equations", "targets", "inference", "data", "blocks", "one_thread"},
     "learning": {
@@ -41,17 +39,17 @@ ALLOWED = {
     },
     "baselines": {"structure", "tree", "splits", "equations", "learning", "native", "targets"},
     "persistence": {"structure", "targets", "inference", "files", "limits"},
-    "encoding": {"labels", "files", "limits", "streams", "exceptions"},
+    "encoding": {"targets", "files", "limits", "streams", "exceptions"},
     "datasets": {"encoding", "holdout", "persistence", "files", "limits", "sanitization"},
-    "inspection": {"structure", "blocks", "labels", "inference", "sanitization", "tensors"},
+    "inspection": {"structure", "blocks", "targets", "inference", "sanitization", "tensors"},
     "explain": {"inspection"},
-    "export": {"structure", "inference", "inspection", "labels", "persistence"},
+    "export": {"structure", "inference", "inspection", "targets", "persistence"},
     "plots": {"structure", "inference", "inspection", "tensors"},
     "report": {"structure", "inference", "persistence", "metrics", "inspection", "export"},
     "selection": {"inference", "learning", "targets", "data", "holdout"},
     "estimators": {
         "selection",
-        *("structure", "data", "inference", "blocks", "labels", "holdout"),
+        *("structure", "data", "inference", "blocks", "holdout"),
         *(
             "persistence",
             "encoding",
@@ -75,7 +73,7 @@ EXCEPTIONS = {
     "targets/classes.py": {"equations"},
     "targets/soft_classes.py": {"equations"},  # inside the method that trains
     "targets/gaussians.py": {"equations"},
-    "learning/fitting.py": {"baselines"},  # the table of ways to grow has the rivals in it
+    "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
     "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
     "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
@@ -92,7 +90,6 @@ EXCEPTIONS = {
     "estimators/simplifying.py": {"learning", "one_thread"},
     "estimators/streaming.py": {"learning"},  # imported only inside a fit on batches
     "estimators/surveys.py": {"learning"},
-    "estimators/together_answers.py": {"learning"},
     "estimators/together.py": {"learning"},  # imported only inside a fit by several processes
     "estimators/updating.py": {"learning"},  # imported only inside partial_fit
     "estimators/progress.py": {"learning"},  # learning.history, which is free of torch
@@ -130,6 +127,9 @@ LIBRARIES = {
         "holdout",
         "metrics",
         "report",
+        "targets/classification.py",
+        "targets/regression.py",
+        "targets/weights.py",
         "encoding/array_files.py",
         "encoding/table_encoder.py",
         "cli/evaluation.py",
@@ -139,8 +139,8 @@ LIBRARIES = {
     "pyarrow": {"encoding", "cli", "streams"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
-    "onnx": {"export/onnx_graph/building.py"},
-    "onnxruntime": {"export/onnx_graph/running.py"},
+    "onnx": {"export/onnx_graph.py"},
+    "onnxruntime": {"export/onnx_graph.py"},
     "PIL": {"datasets/image_files.py"},
     "urllib": {"datasets/download.py"},
     "pooch": {"datasets/download.py"},

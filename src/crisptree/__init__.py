@@ -46,7 +46,7 @@ _HOMES = {
     "CrispTreeWarning": "crisptree.exceptions",
     "StopTraining": "crisptree.learning.history",
     "CheckpointError": "crisptree.learning.journal",
-    "ModelFileError": "crisptree.persistence.errors",
+    "ModelFileError": "crisptree.persistence.model_file",
     "load": "crisptree.estimators.loading",
 }
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from crisptree.exceptions import CrispTreeWarning
     from crisptree.learning.history import StopTraining
     from crisptree.learning.journal import CheckpointError
-    from crisptree.persistence.errors import ModelFileError
+    from crisptree.persistence.model_file import ModelFileError
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""How much a file may ask of the machine that reads it: one policy for every reader, held before memory is taken.
+"""Resource limits: what files may ask of the machine that reads them, and how much memory this process may use.
 
-A number can be changed in three ways: for a block of code, for the process, or by an environment variable named after
-it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
+Readers check the limits before they allocate. A limit can be changed in three ways: for a block of code, for the
+process, or by an environment variable named after it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
 
 >>> from crisptree import limits
 >>> with limits.changed(pages=2):
@@ -11,25 +11,32 @@ it, such as ``CRISPTREE_LIMIT_UNPACKED_BYTES=8000000000``.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 __all__ = ["Limits", "LimitError", "current", "changed", "set_limits"]
 
 PREFIX = "CRISPTREE_LIMIT_"
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+PROCESS = Path("/proc/self/cgroup")
+GROUP_FILES = {"": ("memory.max", "memory.high"), "memory": ("memory.limit_in_bytes",)}
+"""Files that hold a memory limit: of control groups version 2, and of the memory controller of version 1."""
+
 
 class LimitError(ValueError):
-    """A file asks for more than the limits allow; the message says which of them, and how to raise it."""
+    """A file asks for more than a limit allows; the message names the limit and how to raise it."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What readers accept. The defaults suit data and models of one machine, and stop what only looks small.
+    """Limits of file readers. The defaults suit data and models of one machine, and stop decompression bombs.
 
     Parameters
     ----------
@@ -72,7 +79,7 @@ class Limits:
                 raise ValueError(f"the limit `{name}` must be a whole number of at least 1; got {value!r}.")
 
     def check(self, name: str, asked: int, what: str) -> None:
-        """Raise unless at most as much is asked for as the limit of this name says; ``what`` begins the sentence."""
+        """Raise if more is asked for than the limit of this name allows; ``what`` begins the message."""
         most = getattr(self, name)
         if asked > most:
             raise LimitError(f"{what}, more than the limit of {most:,}. {_remedy(name, asked)}")
@@ -95,7 +102,7 @@ _here: ContextVar[dict[str, int] | None] = ContextVar("crisptree_limits", defaul
 
 
 def current() -> Limits:
-    """The limits that hold here: those of ``changed``, then of ``set_limits``, then of the environment, then defaults.
+    """Return the limits in effect: ``changed`` before ``set_limits`` before the environment before defaults.
 
     Examples
     --------
@@ -107,7 +114,7 @@ def current() -> Limits:
 
 
 def set_limits(**changes: int) -> None:
-    """Change some limits for the whole process; without arguments, take all such changes back.
+    """Change some limits for the whole process; without arguments, reset all such changes.
 
     Examples
     --------
@@ -125,7 +132,7 @@ def set_limits(**changes: int) -> None:
 
 @contextmanager
 def changed(**changes: int) -> Iterator[Limits]:
-    """Change some limits for a block of code, in this thread or task alone.
+    """Change some limits for a block of code, in this thread or task only.
 
     Examples
     --------
@@ -162,3 +169,43 @@ def _remedy(name: str, asked: int) -> str:
     return (
         f"If you trust it, raise the limit: crisptree.limits.set_limits({name}={asked}), or {_variable(name)}={asked}."
     )
+
+
+def usable_memory() -> float:
+    """Bytes of memory that this process may use, of the machine or of its control group; infinite if unknown."""
+    return min(_physical_memory(), control_group_limit())
+
+
+def control_group_limit(root: Path = CONTROL_GROUPS, process: Path = PROCESS) -> float:
+    """Return the smallest memory limit of the process's control groups and their parents; infinite without any."""
+    try:
+        lines = process.read_text().splitlines()
+    except OSError:
+        lines = []
+    # Inside a container the group's own path may not be there: its root is the container's group.
+    places = [(controller, PurePosixPath("/")) for controller in GROUP_FILES]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, where = rest.partition(":")
+        places += [(name, PurePosixPath(where)) for name in controllers.split(",") if name in GROUP_FILES]
+    limit = math.inf
+    for controller, path in places:
+        for group in (path, *path.parents):
+            folder = root / controller / str(group).lstrip("/")
+            limit = min(limit, *(_file_limit(folder / name) for name in GROUP_FILES[controller]))
+    return limit
+
+
+def _file_limit(file: Path) -> float:
+    """Number in a file; infinite for "max" and if there is none."""
+    try:
+        return float(int(file.read_text()))
+    except (OSError, ValueError):
+        return math.inf
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf

@@ -14,9 +14,9 @@ from torch import Tensor
 from crisptree.blocks import n_threads, row_blocks
 from crisptree.data.scaling import Scaling
 from crisptree.equations.routing import goes_right, log_class_probabilities, log_path_probabilities
-from crisptree.inference.dispatch import route_rows
-from crisptree.inference.flat import CrispTree, FlatTree, Rows
-from crisptree.inference.statistics import leaf_tables, unsettled
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Rows
+from crisptree.inference.routing import route_rows
+from crisptree.inference.statistics import empty_statistics, leaf_tables
 from crisptree.one_thread import one_thread, workers
 from crisptree.splits import AbstractSplits, AxisSplits, ModuleSplits, ObliqueSplits
 from crisptree.structure import TreeStructure
@@ -117,7 +117,7 @@ class Tree:
     def crisp(self, scaling: Scaling, steepness: float) -> CrispTree:
         """The deterministic tree on raw features, not yet settled on its training rows."""
         soft = self.leaves.detach().cpu().double().numpy()
-        statistics = unsettled(self.structure, scaling, soft, steepness, self.meaning.n_statistics)
+        statistics = empty_statistics(self.structure, scaling, soft, steepness, self.meaning.n_statistics)
         if isinstance(self.splits, ModuleSplits):
             splits = self.splits.on(torch.device("cpu"))
             return ModuleTree(self.structure, soft, statistics, splits=splits, target=self.target)

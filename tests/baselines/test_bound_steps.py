@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.baselines.bound import bounds, losses
-from crisptree.baselines.bound_steps import NativeBound, TorchBound, bound_steps
-from crisptree.baselines.co2 import StumpWays
-from crisptree.baselines.non_greedy import TreeWays
+from crisptree.baselines.co2 import NativeBound, StumpRoutes, TorchBound, bound_steps, bounds, losses
+from crisptree.baselines.non_greedy import TreeRoutes
 from crisptree.learning.options import Plan
 from crisptree.learning.samples import Groups
 from crisptree.native import training
@@ -44,18 +42,18 @@ def assert_alike(ways, groups, data, nu):
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_the_kernel_takes_the_steps_of_the_definition_on_trees(structure, make_rows, nu):
     data = make_rows()
-    assert_alike(TreeWays(structure), Groups.everything(len(data), data.device), data, nu)
+    assert_alike(TreeRoutes(structure), Groups.everything(len(data), data.device), data, nu)
 
 
 @pytest.mark.parametrize("nu", [0.1, 4.0, 100.0])
 @pytest.mark.parametrize("make_rows", [rows, windows])
 def test_the_kernel_takes_the_steps_of_the_definition_on_stumps(make_rows, nu):
-    assert_alike(StumpWays(3), STUMPS, make_rows(), nu)
+    assert_alike(StumpRoutes(3), STUMPS, make_rows(), nu)
 
 
 def test_a_row_looks_along_paths_only():
     data, structure = rows(), TreeStructure.balanced(7)
-    steps = NativeBound(hyperplanes(structure.n_splits, data).trainable(), data, TreeWays(structure), 0.001)
+    steps = NativeBound(hyperplanes(structure.n_splits, data).trainable(), data, TreeRoutes(structure), 0.001)
     steps.begin(losses(torch.rand(structure.n_leaves, 4, dtype=torch.float64)), 0.02)
     everything = torch.arange(len(data))
     steps.take(everything, torch.zeros_like(everything))
@@ -68,7 +66,7 @@ def test_what_cannot_attain_the_maximum_is_not_looked_at():
     splits = hyperplanes(structure.n_splits, data).trainable()
     with torch.no_grad():
         splits.parameters["weight"] *= 1e6
-    ways, everything = TreeWays(structure), torch.arange(len(data))
+    ways, everything = TreeRoutes(structure), torch.arange(len(data))
     steps = NativeBound(splits, data, ways, 1e20)
     loss = losses(torch.rand(structure.n_leaves, 4, dtype=torch.float64))
     before = bounds(ways.paths(splits.detached(), data.rows.values, data.y, everything, loss))
@@ -81,14 +79,14 @@ def test_what_cannot_attain_the_maximum_is_not_looked_at():
 def test_rows_that_the_kernel_cannot_read_go_by_the_definition():
     data = rows()
     splits = hyperplanes(1, data)
-    assert isinstance(bound_steps(splits.trainable(), data, StumpWays(1), 1.0), NativeBound)
+    assert isinstance(bound_steps(splits.trainable(), data, StumpRoutes(1), 1.0), NativeBound)
     data.__dict__["native_rows"] = None
-    assert isinstance(bound_steps(splits.trainable(), data, StumpWays(1), 1.0), TorchBound)
+    assert isinstance(bound_steps(splits.trainable(), data, StumpRoutes(1), 1.0), TorchBound)
 
 
 def test_the_kernel_refuses_what_does_not_exist():
     data, structure = rows(), TreeStructure.balanced(2)
-    steps = NativeBound(hyperplanes(3, data).trainable(), data, TreeWays(structure), 1.0)
+    steps = NativeBound(hyperplanes(3, data).trainable(), data, TreeRoutes(structure), 1.0)
     worst = np.zeros((7, 4))
     order, start = np.arange(5), np.zeros(5, dtype=np.int32)
     left, right = structure.left, structure.right

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from crisptree.baselines.bound import NUS
-from crisptree.baselines.non_greedy import non_greedy
+from crisptree.baselines.co2 import NU_CANDIDATES
+from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.learning.finetuning import hard_score
 from crisptree.learning.options import Plan
 from crisptree.structure import TreeStructure
-from tests.baselines.test_growing import grown
+from tests.baselines.test_growth import grown
 from tests.learning.test_growth import samples_of, training_accuracy
 from tests.toys import checkerboard, class_samples, clouds, diagonal, generator, random_tree
 
@@ -15,7 +15,7 @@ PLAN = Plan(epochs=15, learning_rate=0.02, batch_size=50)
 
 
 def trained(tree, X, y, nu=100.0, plan=PLAN, seed=0, **options):
-    return non_greedy(tree, samples_of(X, y), plan, nu, generator=generator(seed), **options)
+    return train_non_greedy(tree, samples_of(X, y), plan, nu, generator=generator(seed), **options)
 
 
 def test_a_tree_of_axis_aligned_splits_learns_a_problem_of_oblique_ones():
@@ -64,7 +64,7 @@ def test_an_integer_weight_equals_repeating_the_row():
     base = samples_of(X, y)
     weighted = class_samples(base.rows.values, base.y, repeats / repeats.float().mean(), 3)
     repeated = samples_of(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))
-    trees = [non_greedy(start, rows, plan, 10.0, generator=generator()).tree for rows in (weighted, repeated)]
+    trees = [train_non_greedy(start, rows, plan, 10.0, generator=generator()).tree for rows in (weighted, repeated)]
     assert torch.equal(*(tree.route(base.rows.values) for tree in trees))
 
 
@@ -77,17 +77,19 @@ def test_held_out_rows_choose_among_several_bounds():
     samples, held = samples_of(X[::2], y[::2]), samples_of(X[1::2], y[1::2])
     start = grown("axis_aligned", X[::2], y[::2], max_depth=3)
     records = []
-    best = non_greedy(start, samples, PLAN, None, generator=generator(), validation=held, on_epoch=records.append)
-    scores = [non_greedy(start, samples, PLAN, nu, generator=generator(), validation=held).score for nu in NUS]
-    assert best.nu in NUS
+    best = train_non_greedy(start, samples, PLAN, None, generator=generator(), validation=held, on_epoch=records.append)
+    scores = [
+        train_non_greedy(start, samples, PLAN, nu, generator=generator(), validation=held).score for nu in NU_CANDIDATES
+    ]
+    assert best.nu in NU_CANDIDATES
     assert best.score == hard_score(best.tree, samples, held)
     assert best.score >= scores[0]
-    assert [record.epoch for record in records] == list(range(1, len(NUS) * PLAN.epochs + 1))
+    assert [record.epoch for record in records] == list(range(1, len(NU_CANDIDATES) * PLAN.epochs + 1))
 
 
 def test_without_held_out_rows_the_bound_must_be_given():
     X, y = clouds(60)
-    with pytest.raises(ValueError, match="`nu` must be a number where no validation rows can choose it"):
+    with pytest.raises(ValueError, match="`nu` must be a number without validation rows to select it"):
         trained(grown("random", X, y, max_depth=1), X, y, nu=None)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from crisptree.baselines.oc1 import _Lines, _orders, _unit
-from crisptree.baselines.task import Node
-from crisptree.baselines.thresholds import ONE_ROW, Least
+from crisptree.baselines.oc1 import _Descents, _orders, _unit
+from crisptree.baselines.search import NodeRows
+from crisptree.baselines.thresholds import ONE_ROW, LeafLimits
 from crisptree.native import training
 from tests.toys import clouds
 
@@ -17,21 +17,21 @@ def lines(random, *, weighted=False, least=ONE_ROW, sizes=(7, 300, 41)):
     for size in sizes:
         X, y = clouds(size, n_features=6, n_classes=4)
         weight = random.uniform(0.5, 2.0, size) if weighted else np.ones(size)
-        nodes.append(Node((X + random.normal(size=X.shape)).astype(np.float32), y.astype(np.int64), weight))
-    made = _Lines(nodes, 4, least)
+        nodes.append(NodeRows((X + random.normal(size=X.shape)).astype(np.float32), y.astype(np.int64), weight))
+    made = _Descents(nodes, 4, least)
     made.start(np.eye(6)[[0, 3, 5]], _unit(np.random.default_rng(1).normal(size=(2, 6))))
     return made
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("least", [Least(), Least(3, 4.0)], ids=["one row", "three rows"])
+@pytest.mark.parametrize("least", [LeafLimits(), LeafLimits(3, 4.0)], ids=["one row", "three rows"])
 @pytest.mark.parametrize("n_tries", [0, 4, 60])
 def test_the_kernel_descends_as_the_definition_does(n_tries, least, weighted):
     coordinates = _orders(3, n_tries, 7, np.random.default_rng(2))
     jumps = _unit(np.random.default_rng(3).normal(size=(2, 3, 7)))
     one, other = (lines(np.random.default_rng(0), weighted=weighted, least=least) for _ in range(2))
     start = one.gain.copy()
-    one.descend_by_numpy(coordinates, jumps)
+    one.descend_reference(coordinates, jumps)
     other.descend(coordinates, jumps)
     np.testing.assert_allclose(other.gain, one.gain, atol=1e-9)
     np.testing.assert_allclose(other.beta, one.beta, rtol=1e-7, atol=1e-9)

@@ -3,7 +3,7 @@ import pytest
 
 from crisptree import targets
 from crisptree.baselines import thresholds
-from crisptree.baselines.thresholds import Least, best_crossings, best_thresholds
+from crisptree.baselines.thresholds import LeafLimits, best_crossings, best_thresholds
 
 
 def gain_of(right, y, weight, n_classes):
@@ -22,7 +22,7 @@ def best_gain(partitions, y, weight, n_classes, least):
     return max(gains, default=-1.0)
 
 
-@pytest.mark.parametrize("least", [Least(), Least(rows=5), Least(weight=12.0)], ids=str)
+@pytest.mark.parametrize("least", [LeafLimits(), LeafLimits(rows=5), LeafLimits(weight=12.0)], ids=str)
 def test_the_best_threshold_is_that_of_trying_them_all(least):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 12, (6, 40)).astype(np.float32)  # with ties
@@ -47,7 +47,7 @@ def test_the_best_crossing_is_that_of_trying_them_all():
         finite = np.sort(points[number][moves[number]])
         places = [finite[0] - 1, *(finite[:-1] + finite[1:]) / 2, finite[-1] + 1]
         partitions = [scores[number] + alpha * slopes[number] > 0 for alpha in places]
-        assert gain == pytest.approx(best_gain(partitions, y, weight, 3, Least()), abs=1e-12)
+        assert gain == pytest.approx(best_gain(partitions, y, weight, 3, LeafLimits()), abs=1e-12)
         assert gain == pytest.approx(gain_of(scores[number] + place * slopes[number] > 0, y, weight, 3), abs=1e-12)
 
 
@@ -57,9 +57,9 @@ def test_lines_in_portions_and_lines_filled_up_give_the_same(monkeypatch):
     whole = best_thresholds(scores, y, weight, 4)
     padded = [np.concatenate([part, part[..., :10]], axis=-1) for part in (scores, y, weight)]
     absent = np.broadcast_to(np.arange(35) >= 25, (7, 35))
-    monkeypatch.setattr(thresholds, "VALUES_AT_ONCE", 60)
+    monkeypatch.setattr(thresholds, "CROSSINGS_PER_CHUNK", 60)
     for other in (best_thresholds(scores, y, weight, 4), best_thresholds(*padded, 4, absent=absent)):
-        np.testing.assert_allclose(other.place, whole.place)
+        np.testing.assert_allclose(other.threshold, whole.threshold)
         np.testing.assert_allclose(other.gain, whole.gain, atol=1e-12)
 
 
@@ -68,7 +68,7 @@ def test_an_integer_weight_counts_as_so_many_rows():
     scores, y, weight = rng.normal(size=(5, 40)), rng.integers(0, 3, 40), rng.integers(1, 4, 40)
     weighted = best_thresholds(scores, y, weight.astype(float), 3)
     repeated = best_thresholds(np.repeat(scores, weight, axis=1), np.repeat(y, weight), np.ones(weight.sum()), 3)
-    np.testing.assert_allclose(weighted.place, repeated.place)
+    np.testing.assert_allclose(weighted.threshold, repeated.threshold)
     np.testing.assert_allclose(weighted.gain, repeated.gain, atol=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_equal_scores_have_no_threshold():
 
 
 @pytest.mark.skipif(thresholds.training is None, reason="installed without the kernel")
-@pytest.mark.parametrize("least", [Least(), Least(rows=5, weight=6.0)], ids=str)
+@pytest.mark.parametrize("least", [LeafLimits(), LeafLimits(rows=5, weight=6.0)], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 90, 700])
 def test_the_kernel_finds_the_thresholds_of_the_definition(n, weighted, least):
@@ -86,8 +86,8 @@ def test_the_kernel_finds_the_thresholds_of_the_definition(n, weighted, least):
     scores = np.concatenate([rng.normal(size=(9, n)), rng.integers(0, 5, (9, n))]).astype(np.float32)
     y, weight = rng.integers(0, 3, n), rng.uniform(0.1, 2.0, n) if weighted else np.ones(n)
     found, definition = (
-        find(scores, y, weight, 3, least) for find in (best_thresholds, thresholds.thresholds_by_numpy)
+        find(scores, y, weight, 3, least) for find in (best_thresholds, thresholds.best_thresholds_reference)
     )
     np.testing.assert_allclose(found.gain, definition.gain, atol=1e-12)
     possible = definition.gain >= 0
-    np.testing.assert_array_equal(found.place[possible], definition.place[possible])
+    np.testing.assert_array_equal(found.threshold[possible], definition.threshold[possible])

@@ -29,7 +29,7 @@ def test_an_export_is_compared_with_its_model_and_says_the_number(shop, axis_mod
 def test_a_model_that_a_target_cannot_hold_is_refused_and_nothing_is_written(shop, tmp_path):
     answer = run("export", shop.model, "--to", "sklearn", "-o", tmp_path / "m.joblib")
     assert answer.code == 1
-    assert "cannot hold hyperplanes" in answer.said
+    assert "does not support oblique splits" in answer.said
     assert not list(tmp_path.iterdir())
 
 
@@ -92,7 +92,7 @@ def test_an_option_of_another_target_is_refused(shop, tmp_path):
 
 
 def test_an_export_that_disagrees_is_not_written(shop, tmp_path, monkeypatch):
-    monkeypatch.setattr("crisptree.export.sql_splits.number", lambda value: "0.1e0")
+    monkeypatch.setattr("crisptree.export.sql_statement.number", lambda value: "0.1e0")
     answer = run("export", shop.model, "--to", "sql", "-o", tmp_path / "m.sql", "--check", shop.csv)
     assert answer.code == 1
     assert "was not written" in answer.said

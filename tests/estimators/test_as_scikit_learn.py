@@ -63,7 +63,7 @@ def test_fractions_hold_for_batches_forests_pixels_and_choices():
         yield X[:100], y[:100]
         yield X[100:], y[100:]
 
-    model = plain_tree(**QUICK, max_depth=6, min_samples_leaf=0.2).fit(
+    model = plain_tree(**QUICK, algorithm="likelihood", max_depth=6, min_samples_leaf=0.2).fit(
         lambda: iter([(X[:100], y[:100]), (X[100:], y[100:])])
     )
     assert len(leaf_sizes(model, X)) > 1

@@ -194,9 +194,9 @@ def test_the_group_of_most_influence_stays_and_then_the_largest_weights():
         ({"apart": [["age"], []]}, "`apart` must be None or a list of two or more groups"),
         ({"apart": [["age"], ["debt", "age"]]}, "`apart` must name every column once; got 'age' again"),
         ({"max_features_per_split": 0}, "`max_features_per_split` must be a whole number of at least 1 or None"),
-        ({"signs": {"age": 1}, "split": "axis"}, "`split` must be one of 'auto', 'oblique' for `signs`"),
-        ({"max_features_per_split": 2, "grow": "co2"}, "`grow` must be one of"),
-        ({"apart": APART, "algorithm": "non_greedy"}, "`algorithm` must be one of .* for `apart`"),
+        ({"signs": {"age": 1}, "split": "axis"}, "`split` must be 'auto' or 'oblique' for `signs`"),
+        ({"max_features_per_split": 2, "grow": "co2"}, "`grow` must be 'greedy' or 'balanced' for"),
+        ({"apart": APART, "algorithm": "non_greedy"}, "`algorithm` must be .* `apart`"),
     ],
 )
 def test_constraints_that_cannot_be_are_refused_in_words(constraints, message):

@@ -109,7 +109,7 @@ def test_rows_in_batches_stop_by_validation_rows(kind):
     settled = {"split": "oblique", "input_noise": 0.3, "l1": 0.0, "shrinkage": 0.0, "scale": "feature"}
     settled |= {} if kind is CrispTreeClassifier else {"steepness_step": 0.1}
     model = kind(**settled, **STOPS)
-    with pytest.raises(ValueError, match="early_stopping` must come with `validation` rows for a fit on batches"):
+    with pytest.raises(ValueError, match="early_stopping` must be False for a fit on batches without"):
         model.fit(batches)
     model.fit(batches, validation=(X[300:], y[300:]))
     records = finetuning(model)

@@ -6,7 +6,7 @@ import torch
 
 import crisptree
 from crisptree import CrispSegmenter
-from crisptree.inference.pruning import dead_splits
+from crisptree.inference.pruning import find_dead_splits
 from tests.toys import clouds, connect4_like, plain_tree
 
 QUICK = {"max_depth": 4, "epochs": 4, "finetune_epochs": 4, "min_updates": 20, "random_state": 0, "n_jobs": 1}
@@ -48,7 +48,7 @@ def test_no_dead_split_remains_after_any_fit(way):
         X = X[:, :20]
         model = plain_tree(**QUICK | way | {"random_state": seed}).fit(X, y)
         for tree in (model.tree_, model.greedy_tree_):
-            assert len(dead_splits(tree)[0]) == 0
+            assert len(find_dead_splits(tree)[0]) == 0
         leaves = model.apply(X)
         if not way.get("early_stopping"):
             assert len(np.unique(leaves)) == model.get_n_leaves()
@@ -60,13 +60,13 @@ def test_no_dead_split_remains_after_any_fit(way):
 def test_no_dead_split_remains_in_a_simplified_tree():
     X, y = clouds(300, n_features=12, n_classes=4, seed=1)
     small = plain_tree(**QUICK).fit(X, y).simplified(X, y, max_terms=2, tolerance=0.2, epochs=2)
-    assert len(dead_splits(small.tree_)[0]) == 0
+    assert len(find_dead_splits(small.tree_)[0]) == 0
 
 
 def test_simplifying_on_other_rows_takes_away_what_parts_none_of_them(model):
     X, y = noisy(60, seed=3)
     small = model.simplified(X, y, tolerance=0.0, validation=noisy(300, seed=4), epochs=1)
-    assert len(dead_splits(small.tree_)[0]) == 0
+    assert len(find_dead_splits(small.tree_)[0]) == 0
     assert small.get_n_leaves() < model.get_n_leaves()
 
 
@@ -153,7 +153,7 @@ def test_a_simplification_that_takes_nothing_away_keeps_a_shrunk_tree():
 
 
 def test_files_of_trees_that_are_not_shrunk_are_as_they_were(model):
-    from crisptree.persistence.arrays import arrays_of
+    from crisptree.persistence.trees import arrays_of
 
     assert "shrinkage" not in arrays_of(model.tree_.statistics)
 

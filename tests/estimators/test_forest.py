@@ -165,7 +165,7 @@ def test_thresholds_that_compete_are_those_of_the_features_drawn_for_a_split(mak
     ids=str,
 )
 def test_features_are_drawn_for_splits_that_are_found_one_by_one_only(other):
-    with pytest.raises(ValueError, match="`max_features` must be 'auto' or None for"):
+    with pytest.raises(ValueError, match=r"`max_features` must be 'auto', None or 1\.0 for"):
         classifier(max_features=2, **other).fit(X[:, :4], y)
 
 
@@ -305,8 +305,8 @@ def test_every_candidate_of_a_forest_is_scored_once():
         ({"bootstrap": "yes"}, "`bootstrap` must be 'auto' or 'balanced' or True or False"),
         ({"max_samples": 1.5}, "`max_samples` must be None, a whole number of at least 1 or a share"),
         ({"max_features": "half"}, "`max_features` must be 'auto' or 'sqrt' or None"),
-        ({"early_stopping": True}, "`early_stopping` must come with `validation` rows in a forest"),
-        ({"prune": "auto"}, "`prune` must be a number or None in a forest"),
+        ({"early_stopping": True}, "`early_stopping` must be False for a forest without `validation` rows"),
+        ({"prune": "auto"}, "`prune` must be a number or None for a forest"),
     ],
 )
 def test_what_cannot_be_is_said(changes, words):

@@ -90,5 +90,5 @@ def test_images_of_another_shape_are_refused_with_both_shapes(digits):
 
 def test_shifts_need_images(digits):
     X, y = digits
-    with pytest.raises(ValueError, match="`shifts` must come with `image_shape`"):
+    with pytest.raises(ValueError, match="`shifts` must be 0 for rows that are no images"):
         plain_tree(**{**QUICK, "scale": "global", "shifts": 1}).fit(X, y)

@@ -68,7 +68,7 @@ def test_what_came_later_says_what_was_before():
 
 
 def test_every_word_is_known_where_it_is_used():
-    from crisptree.baselines.growing import SEARCHES
+    from crisptree.baselines.growth import SEARCHES
     from crisptree.data.scaling import SCALES
     from crisptree.equations.annealing import SCHEDULES
     from crisptree.equations.decay import DECAYS

@@ -36,7 +36,7 @@ def test_the_first_call_names_all_classes_and_later_ones_need_not():
     X, y = rows(200, 0)
     with pytest.raises(ValueError, match="`classes` must name all classes in the first call"):
         model().partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"y must be among `classes`, \['a', 'b'\]; got \['c'\] too"):
+    with pytest.raises(ValueError, match=r"y must be among the training classes \['a', 'b'\]; got \['c'\] too"):
         model().partial_fit(X, y, classes=["a", "b"])
     some = y != "c"
     learner = model().partial_fit(X[some], y[some], classes=CLASSES)

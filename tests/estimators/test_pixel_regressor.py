@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 import crisptree
 from crisptree import CrispPixelRegressor, CrispSegmenter, StopTraining
 from crisptree.data.images import Canvas, WindowView
-from crisptree.inference import reference
+from crisptree.inference import routing
 
 QUICK = {
     "window": 3,
@@ -44,7 +44,7 @@ def model():
 
 def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(model):
     windows = Canvas.of(list(IMAGES.astype(np.float32)[..., None]), WindowView(3, (1,), 1)).windows()
-    leaves = reference.route_rows(model.tree_, windows[:]).reshape(IMAGES.shape)
+    leaves = routing.route_reference(model.tree_, windows[:]).reshape(IMAGES.shape)
     assert np.array_equal(model.apply(IMAGES), leaves)
     tables = model.tree_.leaf_values()
     assert np.array_equal(model.predict(IMAGES), tables[leaves, 0])
@@ -180,7 +180,7 @@ def test_a_second_stage_sees_the_scaled_numbers_of_the_first_one(tmp_path):
     said = (first.predict(IMAGES) - TARGETS.mean()) / TARGETS.std()
     seen = np.stack([IMAGES, said], axis=-1).astype(np.float32)
     windows = Canvas.of(list(seen), WindowView(3, (1,), 2)).windows()
-    same = model.apply(IMAGES).ravel() == reference.route_rows(model.tree_, windows[:])
+    same = model.apply(IMAGES).ravel() == routing.route_reference(model.tree_, windows[:])
     assert same.mean() > 0.999  # the numbers went through the units of y and back
     model.save(tmp_path / "x.crisp")
     again = crisptree.load(tmp_path / "x.crisp")

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import crisptree
 from crisptree import CrispTreeRegressor, ModelFileError, StopTraining
-from crisptree.estimators.numbers import NumberScale
+from crisptree.targets.regression import RegressionEncoding
 from tests.toys import plain_regressor, ridges
 
 BRIEF = {"epochs": 5, "min_updates": 20, "finetune_epochs": 5}
@@ -183,7 +183,7 @@ def test_early_stopping_listens_to_validation_rows(rows):
     held = ridges(200, seed=5)
     model = plain_regressor(early_stopping=True).fit(X, y, validation=held)
     scores = [record.validation_score for record in model.history_ if record.phase == "finetune"]
-    unit = NumberScale.learn(y[:, None], np.ones(len(y))).unit[0]
+    unit = RegressionEncoding.of_rows(y[:, None], np.ones(len(y))).unit[0]
     mean_square = np.mean((model.predict(held[0]) - held[1]) ** 2) / unit**2
     assert max(scores) == pytest.approx(1 - mean_square, abs=1e-4) or mean_square < 1 - max(scores)
 
@@ -249,7 +249,7 @@ def test_numbers_that_cannot_be_are_refused(rows):
         plain_regressor().fit(X, np.where(y > 2, np.nan, y))
     with pytest.raises(ValueError, match=r"at most 1e\+150"):
         plain_regressor().fit(X, y * 1e200)
-    with pytest.raises(ValueError, match="validation numbers must have 1 columns"):
+    with pytest.raises(ValueError, match="validation numbers must have 1 outputs"):
         plain_regressor().fit(X, y, validation=(X, np.stack([y, y], axis=1)))
 
 

@@ -11,7 +11,7 @@ import crisptree
 from crisptree import CrispSegmenter, ModelFileError, StopTraining
 from crisptree.data.images import Canvas, WindowView
 from crisptree.estimators import loading
-from crisptree.inference import reference
+from crisptree.inference import routing
 
 QUICK = {
     "window": 5,
@@ -49,7 +49,7 @@ def model():
 
 def test_prediction_is_that_of_the_reference_on_extracted_windows_bit_for_bit(model):
     windows = Canvas.of(list(IMAGES.astype(np.float32)[..., None]), WindowView(5, (1,), 1)).windows()
-    expected = reference.route_rows(model.tree_, windows[:]).reshape(IMAGES.shape)
+    expected = routing.route_reference(model.tree_, windows[:]).reshape(IMAGES.shape)
     assert np.array_equal(model.apply(IMAGES), expected)
     assert np.array_equal(model.predict_proba(IMAGES), model.tree_.leaves[expected])
     assert np.array_equal(model.predict(IMAGES), model.classes_[model.tree_.leaves[expected].argmax(axis=-1)])
@@ -206,7 +206,7 @@ def test_a_second_stage_sees_what_the_first_one_says(n_images):
     said = first.predict_proba(images)[..., 1:]
     seen = np.concatenate([images[..., None], said], axis=-1).astype(np.float32)
     windows = Canvas.of(list(seen), WindowView(5, (1,), 2)).windows()
-    assert np.array_equal(model.apply(images).ravel(), reference.route_rows(model.tree_, windows[:]))
+    assert np.array_equal(model.apply(images).ravel(), routing.route_reference(model.tree_, windows[:]))
     heard = []
     validated = CrispSegmenter(**QUICK, stages=2, callbacks=[heard.append])
     validated.fit(images, labels, validation=(IMAGES, LABELS))

@@ -14,7 +14,7 @@ import crisptree
 from crisptree import CrispTreeClassifier
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
-from crisptree.inference import compiled, reference
+from crisptree.inference import routing
 from tests.toys import random_structure, random_tree
 
 QUICK = {"max_depth": 3, "epochs": 4, "finetune_epochs": 4, "min_updates": 40, "random_state": 0, "n_jobs": 1}
@@ -43,8 +43,8 @@ X, Y = words()
 @pytest.mark.parametrize("zeros", [0.0, 0.99])
 def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density, zeros, monkeypatch):
     if not kernel:
-        monkeypatch.setattr(compiled, "router", None)
-        monkeypatch.setattr(compiled, "_said", {"once"})
+        monkeypatch.setattr(routing, "router", None)
+        monkeypatch.setattr(routing, "_warned", {"once"})
     p = 1000
     soft = random_tree(random_structure(20, 0), p, 3)
     soft.splits.parameters["weight"] *= torch.from_numpy(np.random.default_rng(0).random((20, p)) >= zeros)
@@ -52,12 +52,12 @@ def test_a_sparse_row_reaches_the_leaf_of_the_row_with_its_zeros(kernel, density
     rows = sparse.random(200, p, density=density, format="csr", random_state=np.random.default_rng(1), dtype=np.float32)
     rows.data -= 0.5
     dense = rows.toarray()
-    expected = reference.route_rows(tree, dense)
+    expected = routing.route_reference(tree, dense)
     for n_jobs in (1, 2):
-        assert np.array_equal(compiled.route_sparse(tree, SparseRows.of(rows), n_jobs=n_jobs), expected)
+        assert np.array_equal(routing.route_sparse(tree, SparseRows.of(rows), n_jobs=n_jobs), expected)
     if kernel:
         weight = np.random.default_rng(2).random(200)
-        moments = [compiled.score_moments(tree, part, weight, 1) for part in (SparseRows.of(rows), dense)]
+        moments = [routing.score_moments(tree, part, weight, 1) for part in (SparseRows.of(rows), dense)]
         assert np.array_equal(*moments)
 
 
@@ -122,12 +122,12 @@ def test_nothing_is_written_down_in_full(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"split": "axis"}, "`split` must be one of 'auto', 'oblique' for sparse rows; got 'axis'"),
-        ({"split": lambda shape: torch.nn.Linear(120, 1), "input_noise": 0.0}, "`split` must be one of"),
-        ({"grow": "axis_aligned"}, "`grow` must be one of 'greedy', 'balanced' for sparse rows"),
-        ({"algorithm": "non_greedy"}, "`algorithm` must be one of"),
+        ({"split": "axis"}, "`split` must be 'auto' or 'oblique' for sparse rows; got 'axis'"),
+        ({"split": lambda shape: torch.nn.Linear(120, 1), "input_noise": 0.0}, "`split` must be 'auto' or"),
+        ({"grow": "axis_aligned"}, "`grow` must be 'greedy' or 'balanced' for sparse rows"),
+        ({"algorithm": "non_greedy"}, "`algorithm` must be 'em', 'alternating' or 'likelihood' for"),
         ({"image_shape": (10, 12)}, "`image_shape` must be None for sparse rows"),
-        ({"device": "cuda"}, "`device` must be one of 'auto', 'cpu' for sparse rows"),
+        ({"device": "cuda"}, "`device` must be 'auto' or 'cpu' for sparse rows"),
     ],
 )
 def test_what_needs_whole_rows_is_refused_with_a_remedy(parameters, message):

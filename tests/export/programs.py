@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 
-from crisptree.export.c99.running import DTYPES, Written
+from crisptree.export.c99.runner import DTYPES, ParsedHeader
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror", "-O1")
 
@@ -54,7 +54,7 @@ def can_compile(command, folder):
 
 def asked(command, text, X, folder, n_outputs):
     """The leaf and the class of every row, as a program of its own says them; a single tree without an encoder."""
-    header = Written.of(text)
+    header = ParsedHeader.of(text)
     (folder / f"{header.name}.h").write_text(text, encoding="ascii")
     words = {"given": header.given, "n": len(X), "width": X.shape[1], "trees": 1, "outputs": n_outputs}
     (folder / "main.c").write_text(header.driver(1) + MAIN.format(**words))
@@ -109,7 +109,7 @@ CORTEX_M0 = ("arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb", "-std=gnu99", "-
 
 def on_a_microbit(text, inputs, folder):
     """The classes of whole-number inputs, computed by an emulated Cortex-M0; and the sizes of the sections.  (n,)"""
-    header = Written.of(text)
+    header = ParsedHeader.of(text)
     (folder / f"{header.name}.h").write_text(text, encoding="ascii")
     rows = ",\n".join("{" + ",".join(map(str, row)) + "}" for row in inputs.tolist())
     head = f'#define {header.name.upper()}_IMPLEMENTATION\n#include "{header.name}.h"\n'
@@ -132,7 +132,7 @@ def on_a_microbit(text, inputs, folder):
 
 def sizes(text, folder):
     """Bytes of flash, the most of stack, and what is not defined, of a header compiled for a Cortex-M0."""
-    header = Written.of(text)
+    header = ParsedHeader.of(text)
     source, compiled = folder / f"{header.name}.h", folder / "sized.o"
     source.write_text(text, encoding="ascii")
     built = [*CORTEX_M0, "-std=c99", "-fstack-usage", "-x", "c", f"-D{header.name.upper()}_IMPLEMENTATION", "-c"]

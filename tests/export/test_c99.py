@@ -9,9 +9,10 @@ from sklearn.datasets import load_digits
 
 from crisptree import export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import rows_of
-from crisptree.export.c99 import answers, write
-from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.export.agreement import encode_rows
+from crisptree.export.c99 import render, run
+from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.c99.quantization import quantize
 from crisptree.structure import TreeStructure
 from tests.export import programs
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
@@ -92,7 +93,7 @@ def test_a_tree_that_asks_nothing_answers(tmp_path):
     )
     for options in ({}, {"integer": "int8"}):
         one = replace(Portable.of(model), trees=(leaf,))
-        found = answers(one, write(one, **options), rows_of(model, X))
+        found = run(one, render(one, **options), encode_rows(model, X))
         assert not found.leaves.any()
         np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
 
@@ -104,7 +105,7 @@ def test_names_compile_to_nothing_but_strings(tmp_path):
     model, X = numbers(n=100, n_features=len(HOSTILE_COLUMNS), labels=HOSTILE[:4], max_depth=2)
     hostile = (*HOSTILE_COLUMNS[:-1], "ends in a backslash \\")
     portable = replace(Portable.of(model), feature_names=hostile)
-    (tmp_path / "model.h").write_text(write(portable))
+    (tmp_path / "model.h").write_text(render(portable))
     library = tmp_path / "model.so"
     command = ["cc", "-std=c99", *programs.STRICT, "-x", "c", "-DMODEL_IMPLEMENTATION", "-shared", "-fPIC"]
     result = subprocess.run([*command, str(tmp_path / "model.h"), "-o", str(library)], capture_output=True, text=True)
@@ -124,7 +125,7 @@ def test_names_that_no_string_of_c_holds_are_refused():
     for label, why in (("a\0b", "no null"), ("x" * 5000, "at most 4095 bytes")):
         model, _ = numbers(n=60, n_features=2, n_classes=2, max_depth=1, labels=["ok", "other"])
         with pytest.raises(ExportError, match=why):
-            write(replace(Portable.of(model), classes=(label, "other")))
+            render(replace(Portable.of(model), classes=(label, "other")))
 
 
 # Tables.
@@ -166,15 +167,15 @@ def test_a_forest_is_the_mean_of_its_trees_in_their_order():
     second, _ = numbers(n=200, n_features=6, max_depth=2, random_state=1)
     trees = [Portable.of(model).trees[0] for model in (first, second)]
     forest = replace(Portable.of(first), trees=(trees[0], trees[1], trees[0]))
-    found = answers(forest, write(forest), rows_of(first, X))
+    found = run(forest, render(forest), encode_rows(first, X))
     leaves = np.stack([first.apply(X), second.apply(X), first.apply(X)], axis=1)
     mean = (trees[0].tables[leaves[:, 0]] + trees[1].tables[leaves[:, 1]] + trees[0].tables[leaves[:, 2]]) / 3
     np.testing.assert_array_equal(found.leaves, leaves)
-    np.testing.assert_array_equal(found.probabilities, mean)
+    np.testing.assert_array_equal(found.outputs, mean)
     np.testing.assert_array_equal(found.classes, mean.argmax(axis=1))
-    whole = answers(forest, write(forest, integer="int16"), rows_of(first, X))
+    whole = run(forest, render(forest, integer="int16"), encode_rows(first, X))
     np.testing.assert_array_equal(whole.leaves, leaves)
-    np.testing.assert_allclose(whole.probabilities, mean, atol=2e-5)
+    np.testing.assert_allclose(whole.outputs, mean, atol=2e-5)
 
 
 def test_a_regression_says_the_numbers_of_its_leaf():
@@ -184,9 +185,9 @@ def test_a_regression_says_the_numbers_of_its_leaf():
     one = replace(tree, tables=np.linspace(-1e3, 1 / 3, tree.n_leaves)[:, None])
     two = replace(tree, tables=np.linspace(-1e3, 1 / 3, 2 * tree.n_leaves).reshape(-1, 2))
     for trees, options in (((one,), {}), ((two,), {"integer": "int16"}), ((one, one), {}), ((two, two), {})):
-        numbers_of = replace(portable, trees=trees, task="regression", classes=())
-        found = answers(numbers_of, write(numbers_of, **options), rows_of(model, X))
-        np.testing.assert_array_equal(found.probabilities, trees[0].tables[model.apply(X)])
+        numbers_of = replace(portable, trees=trees, classes=())
+        found = run(numbers_of, render(numbers_of, **options), encode_rows(model, X))
+        np.testing.assert_array_equal(found.outputs, trees[0].tables[model.apply(X)])
 
 
 # Whole numbers.
@@ -207,24 +208,24 @@ def test_the_c_code_computes_what_exact_arithmetic_says_wherever_rows_lie(name, 
     X = np.concatenate([X, 1e4 * X[:300]]).astype(np.float32)  # far beyond the range of the inputs
     if "const int32_t *features" in text:
         X = np.rint(X)
-    _, trees = pieces_of(Portable.of(model), "model", precision, "auto")
+    trees = quantize(Portable.of(model), precision)
     command = programs.COMPILERS["sanitizers"]
     if not programs.can_compile(command, tmp_path):
         pytest.skip("the sanitizers are not there")
     leaves, classes = programs.asked(command, text, X, tmp_path, len(model.classes_))
-    arrivals = trees.arrivals(X)
-    np.testing.assert_array_equal(leaves, arrivals[0])
-    np.testing.assert_array_equal(classes, trees.classes(arrivals))
+    reached = trees.route(X)
+    np.testing.assert_array_equal(leaves, reached[0])
+    np.testing.assert_array_equal(classes, trees.classes(reached))
 
 
 @pytest.mark.parametrize("precision", ["int8", "int16"])
 def test_no_inputs_can_make_a_sum_overflow(digits, precision, tmp_path):
     model, _ = digits
     for inputs in ("plain", "scaled"):
-        _, trees = pieces_of(Portable.of(model), "model", precision, inputs)
+        trees = quantize(Portable.of(model), precision, inputs)
         extreme = np.where(trees.weight > 0, trees.inputs.high, trees.inputs.low)  # the largest sum of every split
         sums = np.abs((extreme * trees.weight).sum(axis=1)) + np.abs(trees.bias)
-        assert sums.max() <= trees.largest_sum() <= 2**31 - 1
+        assert sums.max() <= trees.max_sum() <= 2**31 - 1
 
 
 def test_a_bias_beyond_all_inputs_decides_alone():
@@ -233,8 +234,8 @@ def test_a_bias_beyond_all_inputs_decides_alone():
     tree = replace(portable.trees[0], bias=np.float32([1e30, -1e30, 1e30])[: len(portable.trees[0].bias)])
     far = replace(portable, trees=(tree,))
     for precision in ("int8", "int16"):
-        exact = answers(far, write(far), rows_of(model, X))
-        whole = answers(far, write(far, integer=precision), rows_of(model, X))
+        exact = run(far, render(far), encode_rows(model, X))
+        whole = run(far, render(far, integer=precision), encode_rows(model, X))
         np.testing.assert_array_equal(whole.leaves, exact.leaves)
 
 
@@ -245,9 +246,9 @@ def test_a_split_without_weights_keeps_the_sign_of_its_bias():
     for bias in (0.3, 0.0, -0.3):
         none = replace(tree, weight=np.zeros_like(tree.weight), bias=np.full_like(tree.bias, bias))
         odd = replace(portable, trees=(none,))
-        _, whole = pieces_of(odd, "model", "int8", "auto")
-        right = answers(odd, write(odd), rows_of(model, X)).leaves
-        np.testing.assert_array_equal(whole.arrivals(X)[0], right)
+        whole = quantize(odd, "int8")
+        right = run(odd, render(odd), encode_rows(model, X)).leaves
+        np.testing.assert_array_equal(whole.route(X)[0], right.ravel())
 
 
 def test_rows_that_plain_inputs_cannot_hold_are_refused(digits):
@@ -263,21 +264,20 @@ def test_sparse_tables_are_taken_where_they_are_smaller():
     weight[:, 5:590] = 0  # gaps wider than a byte
     few = replace(portable, trees=(replace(portable.trees[0], weight=weight),))
     for options in ({}, {"integer": "int8"}):
-        text = write(few, **options)
+        text = render(few, **options)
         assert "model_gap" in text
-        assert "model_gap" not in write(portable, **options)
-        arrays = [pieces_of(model, "model", options.get("integer"), "auto")[0] for model in (few, portable)]
-        assert arrays[0].table_bytes < arrays[1].table_bytes / 5
+        assert "model_gap" not in render(portable, **options)
+        headers = [make_header(model, "model", options.get("integer"), "auto") for model in (few, portable)]
+        sparse, full = (sum(array.n_bytes for array in header.arrays) for header in headers)
+        assert sparse < full / 5
         dense = replace(few, trees=(replace(few.trees[0], weight=np.where(weight == 0, np.float32(1e-30), weight)),))
-        rows = rows_of(fitted, X)
-        np.testing.assert_array_equal(
-            answers(few, text, rows).leaves, answers(dense, write(dense, **options), rows).leaves
-        )
+        rows = encode_rows(fitted, X)
+        np.testing.assert_array_equal(run(few, text, rows).leaves, run(dense, render(dense, **options), rows).leaves)
 
 
 def test_limits_are_kept_or_the_model_is_refused(digits):
     model, _ = digits
-    costs = Costs.of(Portable.of(model), pieces_of(Portable.of(model), "model", "int8", "auto")[0])
+    costs = DeviceCost.of(Portable.of(model), make_header(Portable.of(model), "model", "int8", "auto"))
     assert export.c(model, integer="int8", max_flash=costs.flash, max_stack=costs.stack)
     with pytest.raises(ExportError, match=r"at most `max_flash` = 2,000 bytes; it takes .*simplified"):
         export.c(model, integer="int8", max_flash=2000)
@@ -293,8 +293,8 @@ def test_what_whole_numbers_cannot_do_is_refused_with_a_reason(oblique):
         export.c(model, integer="int8", inputs="odd")
     with pytest.raises(ExportError, match="needs features that were whole numbers"):
         export.c(model, integer="int8", inputs="plain")
-    with pytest.raises(ExportError, match=r"need the range of every feature.*Train it again"):
-        write(replace(Portable.of(model), ranges=None), integer="int8")
+    with pytest.raises(ExportError, match=r"needs the range of every feature.*Train it again"):
+        render(replace(Portable.of(model), ranges=None), integer="int8")
 
 
 # Small machines.
@@ -308,8 +308,8 @@ needs_arm = pytest.mark.skipif(not programs.shutil.which("arm-none-eabi-gcc"), r
 def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_path, record_property):
     portable = Portable.of(digits[0])
     portable = replace(portable, trees=portable.trees * n_trees)
-    flash, stack, unknown = programs.sizes(write(portable, **options), tmp_path)
-    costs = Costs.of(portable, pieces_of(portable, "model", options.get("integer"), "auto")[0])
+    flash, stack, unknown = programs.sizes(render(portable, **options), tmp_path)
+    costs = DeviceCost.of(portable, make_header(portable, "model", options.get("integer"), "auto"))
     record_property("sizes", f"{flash} of {costs.flash} bytes of flash, {stack} of {costs.stack} bytes of stack")
     assert flash <= costs.flash
     assert stack <= costs.stack
@@ -324,9 +324,9 @@ def test_a_cortex_m0_needs_no_more_than_is_said(digits, options, n_trees, tmp_pa
 @pytest.mark.parametrize("precision", ["int8", pytest.param("int16", marks=pytest.mark.slow)])
 def test_an_emulated_cortex_m0_gets_the_same_classes(digits, precision, tmp_path):
     model, X = digits
-    _, trees = pieces_of(Portable.of(model), "model", precision, "auto")
+    trees = quantize(Portable.of(model), precision)
     rows = X[:300]
     said = programs.on_a_microbit(export.c(model, integer=precision), trees.inputs(rows), tmp_path)
     if said is None:
         pytest.skip("compiled and linked; qemu-system-arm is not there to run it")
-    np.testing.assert_array_equal(said, trees.classes(trees.arrivals(rows)))
+    np.testing.assert_array_equal(said, trees.classes(trees.route(rows)))

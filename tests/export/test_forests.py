@@ -7,8 +7,8 @@ import pytest
 import crisptree
 from crisptree import CrispForestClassifier, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import compare, rows_of
-from crisptree.export.sql_statement import ROW, _fill, read_answers
+from crisptree.export.agreement import compare, encode_rows
+from crisptree.export.sql_statement import ROW, fill_table, read_predictions
 from tests.export.models import HOSTILE, QUICK, table
 from tests.toys import clouds
 
@@ -64,11 +64,11 @@ def test_sqlite_answers_with_the_mean_of_all_trees(kind):
 def test_duckdb_answers_with_the_mean_of_all_trees():
     duckdb = pytest.importorskip("duckdb")
     model, columns = forest_of_a_table()
-    rows, portable = rows_of(model, columns), Portable.of(model)
+    rows, portable = encode_rows(model, columns), Portable.of(model)
     with duckdb.connect() as database:
-        _fill(database.execute, database.executemany, portable, rows)
-        found = database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall()
-    assert compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql").holds
+        fill_table(database, portable, rows)
+        found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "DuckDB")
+    assert compare(model, rows.X, found, "sql").holds
 
 
 def test_a_forest_of_thresholds_is_a_random_forest_of_scikit_learn():

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crisptree import CrispTreeClassifier, explain, export
-from crisptree.export.html import grey_png
+from crisptree.export.html import encode_png
 from tests.inspection.models import STRANGE, fitted
 from tests.toys import plain_tree
 
@@ -104,7 +104,7 @@ def test_a_pipeline_is_drawn_with_the_names_that_reach_the_tree():
 def test_the_picture_is_a_png_that_others_read():
     image = pytest.importorskip("PIL.Image")
     grey = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
-    assert np.array_equal(np.asarray(image.open(io.BytesIO(grey_png(grey)))), grey)
+    assert np.array_equal(np.asarray(image.open(io.BytesIO(encode_png(grey)))), grey)
 
 
 def test_rules_show_all_terms_where_none_are_counted():

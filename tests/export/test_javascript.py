@@ -9,7 +9,7 @@ import pytest
 
 from crisptree import export
 from crisptree.export import ExportError, Portable
-from crisptree.inference.summation import LANES
+from crisptree.inference.flat_tree import LANES
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")

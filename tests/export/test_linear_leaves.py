@@ -5,7 +5,7 @@ import pytest
 
 from crisptree import CrispForestRegressor, CrispTreeClassifier, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.export.c99.header import DeviceCost, make_header
 from tests.export import programs
 from tests.export.models import QUICK, of_numbers, skip_unless_it_runs, table
 
@@ -78,6 +78,6 @@ def test_linear_leaves_compile_without_a_warning_and_fit_where_the_exporter_says
     assert "warns" not in str(export.check(model, X, "c"))
     portable = Portable.of(model)
     flash, stack, _ = programs.sizes(export.c(model), tmp_path)
-    costs = Costs.of(portable, pieces_of(portable, "model", None, "auto")[0])
+    costs = DeviceCost.of(portable, make_header(portable, "model", None, "auto"))
     assert flash <= costs.flash
     assert stack <= costs.stack

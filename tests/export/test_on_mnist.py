@@ -8,7 +8,8 @@ import pytest
 
 from crisptree import export
 from crisptree.export import Portable
-from crisptree.export.c99.writing import Costs, pieces_of
+from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.c99.quantization import quantize
 from tests.export import programs
 from tests.toys import plain_tree
 
@@ -52,10 +53,10 @@ def test_whole_numbers_change_few_classes(mnist, precision, most):
 def test_one_byte_a_weight_fits_a_small_machine_that_gets_the_same_classes(mnist, tmp_path):
     model, X = mnist
     portable = Portable.of(model)
-    pieces, trees = pieces_of(portable, "model", "int8", "auto")
-    assert Costs.of(portable, pieces).flash <= 210_000
+    header, trees = make_header(portable, "model", "int8", "auto"), quantize(portable, "int8")
+    assert DeviceCost.of(portable, header).flash <= 210_000
     if not programs.shutil.which("arm-none-eabi-gcc"):
         pytest.skip("needs arm-none-eabi-gcc")
     said = programs.on_a_microbit(export.c(model, integer="int8"), trees.inputs(X[:40]), tmp_path)
     if said is not None:
-        np.testing.assert_array_equal(said, trees.classes(trees.arrivals(X[:40])))
+        np.testing.assert_array_equal(said, trees.classes(trees.route(X[:40])))

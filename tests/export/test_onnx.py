@@ -5,9 +5,8 @@ import pytest
 
 from crisptree import CrispTreeClassifier, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import rows_of
-from crisptree.export.onnx_graph import answers, write
-from crisptree.export.onnx_graph.writing import FORMS
+from crisptree.export.agreement import encode_rows
+from crisptree.export.onnx_graph import FORMS, render, run
 from crisptree.structure import TreeStructure
 from tests.export.models import HOSTILE, numbers, of_table, rough_rows, thresholds
 
@@ -46,8 +45,8 @@ def test_a_row_that_takes_a_wrong_turn_would_be_found(oblique):
     portable = Portable.of(model)
     (tree,) = portable.trees
     swapped = TreeStructure(tree.structure.right, tree.structure.left)
-    wrong = write(replace(portable, trees=(replace(tree, structure=swapped),)))
-    assert not export.checking.check_written(model, rows_of(model, X), "onnx", wrong).holds
+    wrong = render(replace(portable, trees=(replace(tree, structure=swapped),)))
+    assert not export.formats.check_written(model, encode_rows(model, X), "onnx", wrong).holds
 
 
 def test_core_operators_are_enough_and_the_ensemble_is_asked_for(oblique):
@@ -108,11 +107,11 @@ def test_a_forest_is_one_graph_whatever_the_sizes_of_its_trees(form):
         only, structure=TreeStructure.single_leaf(), tables=tables[:1], weight=only.weight[:0], bias=only.bias[:0]
     )
     forest = replace(Portable.of(first), trees=(trees[1], leaf, trees[0]))
-    found = answers(forest, write(forest, form=form), rows_of(first, X))
+    found = run(forest, render(forest, form=form), encode_rows(first, X))
     leaves = np.stack([second.apply(X), np.zeros(len(X), np.int64), first.apply(X)], axis=1)
     mean = (tables[leaves[:, 0]] + tables[:1] + trees[0].tables[leaves[:, 2]]) / 3
     np.testing.assert_array_equal(found.leaves, leaves)
-    np.testing.assert_allclose(found.probabilities, mean, atol=1e-7)
+    np.testing.assert_allclose(found.outputs, mean, atol=1e-7)
     np.testing.assert_array_equal(found.classes, mean.argmax(axis=1))
 
 
@@ -124,7 +123,7 @@ def test_a_tree_that_asks_nothing_answers(form):
         tree, structure=TreeStructure.single_leaf(), tables=tree.tables[:1], weight=tree.weight[:0], bias=tree.bias[:0]
     )
     one = replace(Portable.of(model), trees=(leaf,))
-    found = answers(one, write(one, form=form), rows_of(model, X))
+    found = run(one, render(one, form=form), encode_rows(model, X))
     assert not found.leaves.any()
     np.testing.assert_array_equal(found.classes, leaf.tables.argmax())
 
@@ -136,11 +135,11 @@ def test_a_regression_says_the_numbers_of_its_leaf():
     one = replace(tree, tables=np.linspace(-1e3, 1 / 3, tree.n_leaves)[:, None])
     two = replace(tree, tables=np.linspace(-1e3, 1 / 3, 2 * tree.n_leaves).reshape(-1, 2))
     for trees in ((one,), (one, one), (two,), (two, two)):
-        of_numbers = replace(portable, trees=trees, task="regression", classes=())
-        written = write(of_numbers)
+        of_numbers = replace(portable, trees=trees, classes=())
+        written = render(of_numbers)
         assert [output.name for output in onnx.load_from_string(written).graph.output] == ["variable", "leaf"]
-        found = answers(of_numbers, written, rows_of(model, X))
-        np.testing.assert_allclose(found.probabilities, trees[0].tables[model.apply(X)], rtol=1e-6)
+        found = run(of_numbers, written, encode_rows(model, X))
+        np.testing.assert_allclose(found.outputs, trees[0].tables[model.apply(X)], rtol=1e-6)
 
 
 def test_networks_of_all_splits_are_computed_side_by_side():
@@ -158,9 +157,9 @@ def test_networks_of_all_splits_are_computed_side_by_side():
         assert found.holds
         assert found.equal_leaves >= found.rows - found.near
         assert found.near < 5
-    with pytest.raises(ExportError, match=r"networks cannot be\. Take form='matrix'"):
+    with pytest.raises(ExportError, match=r"networks do not allow\. Use form='matrix'"):
         export.onnx(model, form="paths")
-    with pytest.raises(ExportError, match=r'C99 cannot hold split="conv": .*Export to ONNX'):
+    with pytest.raises(ExportError, match=r'C99 does not support split="conv": .*Export to ONNX'):
         export.c(model)
 
 
@@ -168,8 +167,8 @@ def test_too_large_a_matrix_and_unknown_forms_are_refused(oblique, monkeypatch):
     model, _ = oblique
     with pytest.raises(ExportError, match="must be one of matrix, ensemble, paths; got 'soft'"):
         export.onnx(model, form="soft")
-    monkeypatch.setattr("crisptree.export.onnx_graph.routing.MOST_ENTRIES", 5)
-    with pytest.raises(ExportError, match=r"at most 5 entries.*Take form='ensemble' or form='paths'"):
+    monkeypatch.setattr("crisptree.export.onnx_graph.MAX_MATRIX_ENTRIES", 5)
+    with pytest.raises(ExportError, match=r"at most 5 entries.*Use form='ensemble' or form='paths'"):
         export.onnx(model)
     assert export.onnx(model, form="paths")
 

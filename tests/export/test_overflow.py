@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeRegressor, export
-from crisptree.export.agreement import Answers, compare, expected, sensitive_rows
+from crisptree.export.agreement import Predictions, compare, predict_with_model, sensitive_rows
 from tests.export.models import QUICK, numbers, skip_unless_it_runs
 
 N = 300
@@ -55,7 +55,7 @@ def test_values_of_linear_leaves_beyond_single_precision_are_counted(to):
     skip_unless_it_runs(to)
     model, X = linear_leaves()
     found = export.check(model, X, to)
-    beyond = (np.abs(expected(model, X).probabilities) > np.finfo(np.float32).max).any(axis=1)
+    beyond = (np.abs(predict_with_model(model, X).outputs) > np.finfo(np.float32).max).any(axis=1)
     assert 0 < beyond.sum() <= 60
     overflows = sensitive_rows(model.tree_, X)[1]
     assert found.overflows == (overflows | (beyond if to == "onnx" else False)).sum()  # other outputs are doubles
@@ -66,20 +66,20 @@ def test_values_of_linear_leaves_beyond_single_precision_are_counted(to):
 
 def test_infinity_is_an_overflow_only_where_the_value_is_beyond_single_precision():
     model, X = linear_leaves()
-    truth = expected(model, X)
-    assert np.abs(truth.probabilities[N:]).max() > np.finfo(np.float32).max
+    truth = predict_with_model(model, X)
+    assert np.abs(truth.outputs[N:]).max() > np.finfo(np.float32).max
     with np.errstate(over="ignore"):
-        singles = truth.probabilities.astype(np.float32).astype(np.float64)
-    assert compare(model, X, Answers(truth.leaves, truth.classes, singles), "x").holds
+        singles = truth.outputs.astype(np.float32).astype(np.float64)
+    assert compare(model, X, Predictions(truth.leaves, singles, truth.classes), "x").holds
     for wrong in (-singles, np.where(np.arange(len(X))[:, None] == 0, np.inf, singles)):
-        assert not compare(model, X, Answers(truth.leaves, truth.classes, wrong), "x").holds
+        assert not compare(model, X, Predictions(truth.leaves, wrong, truth.classes), "x").holds
 
 
 def test_a_common_row_in_another_leaf_is_a_fault_beside_rows_that_overflow():
     model, X = hyperplanes()
-    truth = expected(model, X)
+    truth = predict_with_model(model, X)
     leaves = truth.leaves.copy()
     row = int(np.flatnonzero(truth.leaves[:N, 0] != truth.leaves[0, 0])[0])
     leaves[0] = leaves[row]
-    found = compare(model, X, Answers(leaves, truth.classes, truth.probabilities), "x")
+    found = compare(model, X, Predictions(leaves, truth.outputs, truth.classes), "x")
     assert (found.unexplained, found.holds) == (1, False)

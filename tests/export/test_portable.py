@@ -6,8 +6,8 @@ from sklearn.pipeline import make_pipeline
 import crisptree
 from crisptree import CrispSegmenter, TableEncoder, export
 from crisptree.export import ExportError, Portable
-from crisptree.export.thresholds import double_threshold, threshold
-from crisptree.inference.summation import linear_scores
+from crisptree.export.thresholds import convert_to_double, find_threshold
+from crisptree.inference.flat_tree import linear_scores
 from tests.export.models import HOSTILE_COLUMNS, numbers, of_table, rough_rows, table, thresholds
 from tests.toys import plain_tree
 
@@ -95,8 +95,8 @@ def test_a_threshold_decides_as_the_sum_does_for_every_number(seed):
     rng = np.random.default_rng(seed)
     weight = np.float32(rng.normal() * 10.0 ** rng.integers(-30, 30))
     bias = np.float32(rng.normal() * 10.0 ** rng.integers(-30, 30) * (seed % 7 > 0))
-    _, value, larger_go_right = threshold(0, weight, bias)
-    limit, inclusive = double_threshold(value)
+    _, value, larger_go_right = find_threshold(0, weight, bias)
+    limit, inclusive = convert_to_double(value)
     around = np.float32(np.clip(value, -3e38, 3e38)) * (1 + rng.integers(-9, 10, 400) * 2.0**-24)
     doubles = np.concatenate([around, rng.normal(size=100) * 10.0 ** rng.integers(-38, 38, 100), [0.0, -0.0, limit]])
     doubles = doubles[np.abs(doubles) < 3.4e38]
@@ -109,23 +109,23 @@ def test_a_threshold_decides_as_the_sum_does_for_every_number(seed):
 
 def test_a_split_without_weights_sends_all_rows_one_way():
     for bias, right in ((1.0, True), (0.0, False), (-1.0, False)):
-        _, value, larger_go_right = threshold(0, np.float32(0), np.float32(bias))
+        _, value, larger_go_right = find_threshold(0, np.float32(0), np.float32(bias))
         assert all((x > value) == larger_go_right for x in (-3e38, 0.0, 3e38)) is right
 
 
 def test_an_agreement_tells_rounding_from_a_fault():
     model, X = numbers()
-    rows = export.agreement.rows_of(model, X)
-    truth = export.agreement.expected(model, rows.X)
+    rows = export.agreement.encode_rows(model, X)
+    truth = export.agreement.predict_with_model(model, rows.X)
     same = export.agreement.compare(model, rows.X, truth, "x")
     assert (same.rows, same.equal_leaves, same.equal_classes, same.unexplained) == (400, 400, 400, 0)
     assert same.largest_difference == 0
-    wrong = export.agreement.Answers(np.roll(truth.leaves, 1), truth.classes, truth.probabilities)
+    wrong = export.agreement.Predictions(np.roll(truth.leaves, 1), truth.outputs, truth.classes)
     other = export.agreement.compare(model, rows.X, wrong, "x")
     assert other.unexplained == (truth.leaves != np.roll(truth.leaves, 1)).sum() > 0
     assert not other.holds
     assert "WITHOUT being near a boundary" in str(other)
-    swapped = export.agreement.Answers(truth.leaves, 1 - truth.classes, truth.probabilities)
+    swapped = export.agreement.Predictions(truth.leaves, truth.outputs, 1 - truth.classes)
     misnamed = export.agreement.compare(model, rows.X, swapped, "x")
     assert misnamed.wrong_classes == 400 - misnamed.equal_classes > 0
     assert not misnamed.holds

@@ -91,5 +91,5 @@ def test_nodes_of_scikit_learn_have_the_variance_of_their_training_rows():
 
 def test_hyperplanes_of_a_regression_are_refused_with_what_to_do():
     model, _ = made("one number")
-    with pytest.raises(ExportError, match=r"scikit-learn cannot hold hyperplanes: .*split='axis'"):
+    with pytest.raises(ExportError, match=r"scikit-learn does not support oblique splits: .*split='axis'"):
         export.sklearn_forest(model)

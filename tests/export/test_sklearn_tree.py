@@ -66,7 +66,7 @@ def test_a_single_leaf_is_a_tree_too():
 
 def test_hyperplanes_are_refused_with_what_to_do():
     model, _ = numbers(n=60, max_depth=1)
-    with pytest.raises(ExportError, match=r"cannot hold hyperplanes: it knows thresholds.*split='axis'"):
+    with pytest.raises(ExportError, match=r"does not support oblique splits: .*threshold.*split='axis'"):
         export.sklearn_tree(model)
 
 

@@ -1,14 +1,15 @@
 import re
 import sqlite3
-from functools import cache
+from functools import cache, partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from crisptree import export
 from crisptree.export import ExportError, Portable
-from crisptree.export.agreement import compare, rows_of
-from crisptree.export.sql_statement import LEVELS_AT_ONCE, ROW, _fill, read_answers
+from crisptree.export.agreement import compare, encode_rows
+from crisptree.export.sql_statement import MAX_LEVELS, ROW, fill_table, read_predictions
 from crisptree.structure import TreeStructure
 from tests.export.models import HOSTILE, HOSTILE_COLUMNS, numbers, of_table, rough_rows, thresholds
 from tests.inspection.models import written
@@ -67,20 +68,21 @@ def test_sqlite_reaches_the_same_leaf_or_the_row_lies_within_rounding_of_a_bound
 def test_duckdb_reaches_the_same_leaf_or_the_row_lies_within_rounding_of_a_boundary(kind):
     duckdb = pytest.importorskip("duckdb")
     model, X = made(kind)
-    rows, portable = rows_of(model, X), Portable.of(model)
+    rows, portable = encode_rows(model, X), Portable.of(model)
     if HOSTILE_COLUMNS[8] in rows.columns:
         pytest.skip("a column needs a name there")
     with duckdb.connect() as database:
-        _fill(database.execute, lambda text, values: by_columns(database, text, values), portable, rows)
-        found = database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall()
-    agreement = compare(model, rows.X, read_answers(portable, found, "DuckDB"), "sql")
+        by_column = SimpleNamespace(execute=database.execute, executemany=partial(insert_columns, database))
+        fill_table(by_column, portable, rows)
+        found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "DuckDB")
+    agreement = compare(model, rows.X, found, "sql")
     assert agreement.holds
     assert agreement.largest_difference == 0
     if kind in EXACT:
         assert agreement.equal_leaves == agreement.equal_classes == agreement.rows
 
 
-def by_columns(database, text, values):
+def insert_columns(database, text, values):
     """DuckDB inserts row by row too slowly: the same through a table of Arrow's."""
     import pyarrow as pa
 
@@ -102,12 +104,12 @@ def test_thresholds_read_as_questions_about_columns():
 def test_a_missing_number_that_nothing_can_fill_has_no_answer():
     model, X = thresholds()
     database = sqlite3.connect(":memory:")
-    portable, rows = Portable.of(model), rows_of(model, X[:3])
+    portable, rows = Portable.of(model), encode_rows(model, X[:3])
     asked = {int(np.flatnonzero(weight)[0]) for weight in model.tree_.weight}
     for column in portable.inputs:
         rows.columns[column.name][1] = None if column.feature in asked else rows.columns[column.name][1]
-    _fill(database.execute, database.executemany, portable, rows)
-    found = read_answers(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall(), "")
+    fill_table(database, portable, rows)
+    found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "")
     assert found.leaves.ravel().tolist() == [model.apply(X[:1])[0], -1, model.apply(X[2:3])[0]]
     assert found.classes[1] == -1
     database.close()
@@ -117,10 +119,10 @@ def test_texts_that_mean_a_missing_value_count_as_missing():
     model, columns = of_table()
     changed = {name: list(values) for name, values in columns.items()}
     changed["plan"] = ["nan" if value is None else value for value in changed["plan"]]
-    portable, rows = Portable.of(model), rows_of(model, columns)
+    portable, rows = Portable.of(model), encode_rows(model, columns)
     database = sqlite3.connect(":memory:")
-    _fill(database.execute, database.executemany, portable, type(rows)(rows.X, changed))
-    found = read_answers(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}").fetchall(), "")
+    fill_table(database, portable, type(rows)(rows.X, changed))
+    found = read_predictions(portable, database.execute(f"{export.sql(model)} ORDER BY r.{ROW}"), "")
     np.testing.assert_array_equal(found.leaves.ravel(), model.apply(columns))
     database.close()
 
@@ -145,7 +147,7 @@ def test_names_that_a_database_cannot_hold_are_refused():
 def test_a_deep_tree_is_written_in_steps():
     model, _ = a_deep_tree()
     text = export.sql(model)
-    assert model.get_depth() > 2 * LEVELS_AT_ONCE
+    assert model.get_depth() > 2 * MAX_LEVELS
     assert text.count(" AS (") == 4  # the answers and three steps
 
 

@@ -37,7 +37,7 @@ def errors() -> tuple[type[Exception], ...]:
     from crisptree.datasets.catalog import DataFormatError
     from crisptree.encoding.errors import TableError
     from crisptree.learning.journal import CheckpointError
-    from crisptree.persistence.errors import ModelFileError
+    from crisptree.persistence.model_file import ModelFileError
     from crisptree.streams import StreamError
 
     return CheckpointError, DataFormatError, ModelFileError, StreamError, TableError

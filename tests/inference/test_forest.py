@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, reference
+from crisptree.inference import FlatTree, routing
 from crisptree.inference.forest import CrispForest
-from crisptree.inference.statistics import unsettled
+from crisptree.inference.statistics import empty_statistics
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 
@@ -17,7 +17,7 @@ def tree_of(structure, n_features, density=1.0):
     weight = RNG.normal(size=(structure.n_splits, n_features)).astype(np.float32)
     weight[RNG.random(weight.shape) > density] = 0
     leaves = RNG.dirichlet(np.ones(3), structure.n_leaves)
-    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
+    statistics = empty_statistics(structure, Scaling.none(n_features), leaves, 1.0)
     bias = RNG.normal(size=structure.n_splits).astype(np.float32)
     return FlatTree(structure, leaves, statistics, weight=weight, bias=bias)
 
@@ -37,7 +37,7 @@ def forest_of(n_features):
 def test_the_leaves_are_those_of_the_single_trees(instruction_set, n_rows, n_features):
     forest = forest_of(n_features)
     X = RNG.normal(size=(n_rows, n_features)).astype(np.float32)
-    wanted = np.stack([reference.route_rows(tree, X) for tree in forest], axis=1)
+    wanted = np.stack([routing.route_reference(tree, X) for tree in forest], axis=1)
     for rows in (X, X.astype(np.float64), np.asfortranarray(X), X[::-1][::-1]):
         for n_threads in (1, 3):
             leaves = np.empty((n_rows, len(forest)), dtype=np.int64)
@@ -52,7 +52,7 @@ def test_zeros_around_the_values_of_a_row_change_no_leaf(instruction_set):
     X = RNG.normal(size=(60, 400)).astype(np.float32)
     for row, (begin, end) in enumerate(RNG.integers(0, 400, size=(60, 2))):
         X[row, :begin], X[row, end:] = 0.0, -0.0
-    wanted = np.stack([reference.route_rows(tree, X) for tree in forest], axis=1)
+    wanted = np.stack([routing.route_reference(tree, X) for tree in forest], axis=1)
     leaves = np.empty((60, len(forest)), dtype=np.int64)
     assert forest.kernel.route(X, leaves, 1, True, instruction_set)
     assert np.array_equal(leaves, wanted)
@@ -63,7 +63,7 @@ def test_the_mean_is_summed_in_the_order_of_the_trees():
     X = RNG.normal(size=(300, 6)).astype(np.float32)
     sums = np.zeros((300, 3))
     for tree in forest:
-        sums += tree.leaves[reference.route_rows(tree, X)]
+        sums += tree.leaves[routing.route_reference(tree, X)]
     for n_jobs in (1, 2, None):
         assert np.array_equal(forest.values(X, n_jobs), sums / len(forest))
 
@@ -101,11 +101,11 @@ def test_what_python_gives_the_kernel_is_checked():
         one.sum(rows, np.empty((4, 2)), 1, False)
     with pytest.raises(ValueError, match="there must be trees"):
         router.Forest((), np.zeros((1, 3)))
-    from crisptree.inference.compiled import prepared
+    from crisptree.inference.routing import compiled_tree
 
     with pytest.raises(ValueError, match="every leaf must have a table"):
-        router.Forest((prepared(forest.trees[0]),), np.zeros((3, 3)))
+        router.Forest((compiled_tree(forest.trees[0]),), np.zeros((3, 3)))
     with pytest.raises(ValueError, match="the same features"):
-        router.Forest((prepared(forest.trees[0]), prepared(forest_of(5).trees[0])), np.zeros((32, 3)))
+        router.Forest((compiled_tree(forest.trees[0]), compiled_tree(forest_of(5).trees[0])), np.zeros((32, 3)))
     with pytest.raises(ValueError, match="trees must be routers"):
         router.Forest((1,), np.zeros((32, 3)))

@@ -6,8 +6,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree, route_rows
-from crisptree.inference.pruning import ccp_path, chosen_alpha, dead_splits, pruned_at, without_dead_splits
-from crisptree.inference.statistics import settled, unsettled
+from crisptree.inference.pruning import cost_complexity_path, find_dead_splits, prune, remove_dead_splits, select_alpha
+from crisptree.inference.statistics import empty_statistics, finalize
 from crisptree.structure import TreeStructure
 from tests.toys import CHAIN, SHAPES, clouds, plain_tree, random_structure
 
@@ -19,14 +19,14 @@ def random_flat(structure, n_features=4, n_classes=3, seed=0, share_of_zeros=0.3
     bias = (5 * rng.normal(size=structure.n_splits)).astype(np.float32)
     weight[rng.random(structure.n_splits) < share_of_zeros] = 0
     tables = rng.dirichlet(np.ones(n_classes), structure.n_leaves)
-    statistics = unsettled(structure, Scaling.none(n_features), tables, 3.0)
+    statistics = empty_statistics(structure, Scaling.none(n_features), tables, 3.0)
     return FlatTree(structure, tables, statistics, weight=weight, bias=bias)
 
 
-def settled_tree(structure, seed=0, n=150, **options):
+def finalized_tree(structure, seed=0, n=150, **options):
     X, y = clouds(n, n_features=4, seed=seed)
     weight = np.random.default_rng(seed).integers(1, 4, n).astype(float)
-    return settled(random_flat(structure, seed=seed, **options), X, y, weight, 0.0), X, y, weight
+    return finalize(random_flat(structure, seed=seed, **options), X, y, weight, 0.0), X, y, weight
 
 
 def rows_on_both_sides(tree):
@@ -40,40 +40,40 @@ STRUCTURES = [*SHAPES, *(random_structure(15, seed) for seed in range(6))]
 @pytest.mark.parametrize("structure", STRUCTURES, ids=range(len(STRUCTURES)))
 def test_without_dead_splits_every_split_has_rows_on_both_sides_and_rows_are_told_the_same(structure):
     for seed in range(4):
-        tree, X, y, weight = settled_tree(structure, seed)
-        alive = without_dead_splits(tree)
+        tree, X, y, weight = finalized_tree(structure, seed)
+        alive = remove_dead_splits(tree)
         assert rows_on_both_sides(alive)
         before, after = route_rows(tree, X), route_rows(alive, X)
         assert np.array_equal(tree.leaves[before], alive.leaves[after])
         assert np.array_equal(tree.statistics.soft_leaves[before], alive.statistics.soft_leaves[after])
         assert not (alive.weight == 0).all(axis=1).any()
         assert alive.structure.n_leaves == len(np.unique(before))
-        again = settled(alive, X, y, weight, 0.0)
+        again = finalize(alive, X, y, weight, 0.0)
         for name in ("node_counts", "gain", "score_mean", "score_spread"):
             assert np.array_equal(getattr(again.statistics, name), getattr(alive.statistics, name))
 
 
 def test_a_tree_without_dead_splits_is_returned_as_it_is():
-    alive = without_dead_splits(settled_tree(random_structure(15, 0))[0])
-    assert without_dead_splits(alive) is alive
+    alive = remove_dead_splits(finalized_tree(random_structure(15, 0))[0])
+    assert remove_dead_splits(alive) is alive
 
 
 def test_a_tree_whose_rows_have_not_been_counted_is_left_alone():
     tree = random_flat(CHAIN)
-    assert len(dead_splits(tree)[0]) == 0
-    assert without_dead_splits(tree) is tree
+    assert len(find_dead_splits(tree)[0]) == 0
+    assert remove_dead_splits(tree) is tree
 
 
 def test_a_row_that_went_to_the_empty_side_goes_with_the_others():
     stump = FlatTree(
         TreeStructure.stump(),
         np.eye(2),
-        unsettled(TreeStructure.stump(), Scaling.none(1), np.eye(2), 1.0),
+        empty_statistics(TreeStructure.stump(), Scaling.none(1), np.eye(2), 1.0),
         weight=np.ones((1, 1), dtype=np.float32),
         bias=np.zeros(1, dtype=np.float32),
     )
     X = np.array([[-1.0], [-2.0], [-3.0]], dtype=np.float32)
-    tree = without_dead_splits(settled(stump, X, np.array([0, 0, 1]), np.ones(3), 0.0))
+    tree = remove_dead_splits(finalize(stump, X, np.array([0, 0, 1]), np.ones(3), 0.0))
     assert tree.structure == TreeStructure.single_leaf()
     np.testing.assert_allclose(tree.leaves, [[2 / 3, 1 / 3]])
     assert route_rows(tree, np.array([[5.0]], dtype=np.float32)).tolist() == [0]
@@ -86,7 +86,7 @@ def impurity(tree):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(seed):
-    tree = without_dead_splits(settled_tree(random_structure(9, seed), seed, share_of_zeros=0)[0])
+    tree = remove_dead_splits(finalized_tree(random_structure(9, seed), seed, share_of_zeros=0)[0])
     structure = tree.structure
     everything = [structure.pruned([])]
     for chosen in range(2**structure.n_splits):
@@ -96,9 +96,9 @@ def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(
     per_row = tree.meaning.impurity(counts) / counts[0].sum()
     costs = np.array([per_row[nodes[shape.n_splits :]].sum() for shape, nodes in everything])
     sizes = np.array([shape.n_leaves for shape, _ in everything])
-    path = ccp_path(tree)
+    path = cost_complexity_path(tree)
     for alpha in [*path.alphas, *(path.alphas[1:] - 1e-6), 0.013, 10.0]:
-        small = pruned_at(tree, alpha)
+        small = prune(tree, alpha)
         prices = costs + alpha * sizes
         assert impurity(small) + alpha * small.structure.n_leaves == pytest.approx(prices.min(), abs=1e-10)
         assert small.structure.n_leaves == sizes[prices <= prices.min() + 1e-10].min()
@@ -106,13 +106,13 @@ def test_the_pruned_tree_has_the_least_price_of_all_trees_that_pruning_can_give(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_path_says_how_many_leaves_are_left(seed):
-    tree = settled_tree(random_structure(20, seed), seed)[0]
-    path = ccp_path(tree)
+    tree = finalized_tree(random_structure(20, seed), seed)[0]
+    path = cost_complexity_path(tree)
     assert path.alphas[0] == 0
     assert (np.diff(path.alphas) > 0).all()
     assert (np.diff(path.leaves) < 0).all()
     assert path.leaves[-1] == 1
-    assert [pruned_at(tree, alpha).structure.n_leaves for alpha in path.alphas] == path.leaves.tolist()
+    assert [prune(tree, alpha).structure.n_leaves for alpha in path.alphas] == path.leaves.tolist()
 
 
 def test_the_path_is_that_of_scikit_learn():
@@ -130,7 +130,7 @@ def test_the_path_is_that_of_scikit_learn():
     path = DecisionTreeClassifier(criterion="entropy", max_depth=5, random_state=0).cost_complexity_pruning_path(X, y)
     expected = np.log(2) * path.ccp_alphas  # theirs are bits
     expected = expected[np.append(True, np.diff(expected) > 1e-12)]
-    np.testing.assert_allclose(ccp_path(tree).alphas, expected, atol=1e-9)
+    np.testing.assert_allclose(cost_complexity_path(tree).alphas, expected, atol=1e-9)
 
 
 def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
@@ -139,7 +139,7 @@ def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
     y = (X[:, 0] > 0).astype(int)
     y[rng.random(1200) < 0.2] ^= 1  # noise that a deep tree learns by heart
     model = plain_tree(max_depth=6, epochs=5, finetune_epochs=5, random_state=0).fit(X[:600], y[:600])
-    alpha = chosen_alpha(model.tree_, X[600:], y[600:], np.ones(600))
+    alpha = select_alpha(model.tree_, X[600:], y[600:], np.ones(600))
     small = model.pruned(alpha)
     assert small.get_n_leaves() < model.get_n_leaves() / 3
     assert small.score(X[600:], y[600:]) > model.score(X[600:], y[600:])
@@ -153,17 +153,17 @@ def test_held_out_rows_choose_the_smallest_tree_that_is_not_clearly_worse():
 
 
 def test_a_factor_that_all_weights_share_chooses_the_same():
-    tree = settled_tree(random_structure(20, 1), 1, share_of_zeros=0)[0]
+    tree = finalized_tree(random_structure(20, 1), 1, share_of_zeros=0)[0]
     X_held, y_held = clouds(80, n_features=4, seed=1)
-    path = ccp_path(tree).alphas
-    assert chosen_alpha(tree, X_held, y_held, np.full(80, 2.0)) == chosen_alpha(tree, X_held, y_held, np.ones(80))
-    assert chosen_alpha(tree, X_held, y_held, np.ones(80)) in path
+    path = cost_complexity_path(tree).alphas
+    assert select_alpha(tree, X_held, y_held, np.full(80, 2.0)) == select_alpha(tree, X_held, y_held, np.ones(80))
+    assert select_alpha(tree, X_held, y_held, np.ones(80)) in path
 
 
 def test_a_single_leaf_has_a_path_of_one_step():
-    tree = settled_tree(TreeStructure.single_leaf())[0]
-    assert ccp_path(tree).alphas.tolist() == [0.0]
-    assert ccp_path(tree).leaves.tolist() == [1]
-    assert pruned_at(tree, 5.0) is tree
+    tree = finalized_tree(TreeStructure.single_leaf())[0]
+    assert cost_complexity_path(tree).alphas.tolist() == [0.0]
+    assert cost_complexity_path(tree).leaves.tolist() == [1]
+    assert prune(tree, 5.0) is tree
     X, y = clouds(20, n_features=4)
-    assert chosen_alpha(tree, X, y, np.ones(20)) == 0.0
+    assert select_alpha(tree, X, y, np.ones(20)) == 0.0

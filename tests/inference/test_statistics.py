@@ -3,22 +3,22 @@ import pytest
 
 from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
-from crisptree.inference.statistics import leaf_tables, settled
+from crisptree.inference.statistics import finalize, leaf_tables
 from crisptree.structure import TreeStructure
 from crisptree.targets import Classes
 from tests.toys import FIGURE_1, SHAPES, clouds, random_tree
 
 
-def settled_tree(structure, prior=0.0):
+def finalized_tree(structure, prior=0.0):
     X, y = clouds(150)
     weight = np.random.default_rng(0).uniform(0.5, 2, 150)
     tree = random_tree(structure, 5, 3).crisp(Scaling.none(5), 1.0)
-    return settled(tree, X, y, weight, prior), X, y, weight
+    return finalize(tree, X, y, weight, prior), X, y, weight
 
 
 @pytest.mark.parametrize("structure", SHAPES)
 def test_counts_agree_with_the_rows_that_pass_each_node(structure):
-    tree, X, y, weight = settled_tree(structure)
+    tree, X, y, weight = finalized_tree(structure)
     leaf = route_rows(tree, X)
     for node, (start, stop) in enumerate(structure.leaf_spans):
         here = np.isin(leaf, structure.leaves_left_to_right[start:stop])
@@ -28,7 +28,7 @@ def test_counts_agree_with_the_rows_that_pass_each_node(structure):
 
 
 def test_leaf_tables_are_the_class_frequencies_of_the_rows_that_reach_the_leaf():
-    tree, X, y, weight = settled_tree(FIGURE_1)
+    tree, X, y, weight = finalized_tree(FIGURE_1)
     leaf = route_rows(tree, X)
     for number in np.unique(leaf):
         here = leaf == number
@@ -49,7 +49,7 @@ def test_a_prior_smooths_the_final_tables():
 
 
 def test_score_moments_are_those_of_the_rows_that_visit_the_split():
-    tree, X, _, weight = settled_tree(FIGURE_1)
+    tree, X, _, weight = finalized_tree(FIGURE_1)
     leaf = route_rows(tree, X)
     here = np.isin(leaf, [0, 1, 2])  # the rows that go left at the root visit split 1
     scores = X[here] @ tree.weight[1] + tree.bias[1]
@@ -60,7 +60,7 @@ def test_score_moments_are_those_of_the_rows_that_visit_the_split():
 
 
 def test_gains_add_up_to_the_entropy_that_the_tree_removes():
-    tree, *_ = settled_tree(FIGURE_1)
+    tree, *_ = finalized_tree(FIGURE_1)
     counts = tree.statistics.node_counts
 
     def entropy(row):

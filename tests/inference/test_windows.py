@@ -5,12 +5,12 @@ import pytest
 
 from crisptree import CrispTreeWarning
 from crisptree.data.images import Canvas, WindowView
-from crisptree.inference import compiled, reference, route_rows
-from crisptree.inference.statistics import settled
+from crisptree.inference import route_rows, routing
+from crisptree.inference.statistics import finalize
 from crisptree.native import router
 from crisptree.structure import TreeStructure
 from tests.images.test_windows import images_of
-from tests.inference.test_compiled import random_flat_tree
+from tests.inference.test_routing_kernel import random_flat_tree
 from tests.toys import SHAPES
 
 SETS = router.instruction_sets() if router else []
@@ -23,15 +23,15 @@ VIEWS = [WindowView(1, (1,), 1), WindowView(7, (1,), 1), WindowView(31, (1,), 1)
 def test_windows_reach_the_leaves_of_the_reference(instruction_set, view, density):
     windows = Canvas.of(images_of((33, 34), (36, 32), channels=view.channels), view).windows()
     tree = random_flat_tree(TreeStructure.balanced(5), view.n_features, density=density)
-    leaves = compiled.route_windows(tree, windows, instruction_set=instruction_set)
-    assert np.array_equal(leaves, reference.route_rows(tree, windows[:]))
+    leaves = routing.route_windows(tree, windows, instruction_set=instruction_set)
+    assert np.array_equal(leaves, routing.route_reference(tree, windows[:]))
 
 
 @pytest.mark.parametrize("structure", SHAPES)
 def test_trees_of_any_shape_take_windows(structure):
     windows = Canvas.of(images_of((9, 9)), WindowView(3, (1,), 1)).windows()
     tree = random_flat_tree(structure, 9)
-    assert np.array_equal(route_rows(tree, windows), reference.route_rows(tree, windows[:]))
+    assert np.array_equal(route_rows(tree, windows), routing.route_reference(tree, windows[:]))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -45,8 +45,8 @@ def test_without_the_kernel_the_leaves_are_the_same(monkeypatch):
     windows = Canvas.of(images_of((60, 60)), WindowView(5, (1,), 1)).windows()
     tree = random_flat_tree(TreeStructure.balanced(4), 25)
     expected = route_rows(tree, windows)
-    monkeypatch.setattr(compiled, "router", None)
-    monkeypatch.setattr(compiled, "_said", set())
+    monkeypatch.setattr(routing, "router", None)
+    monkeypatch.setattr(routing, "_warned", set())
     with pytest.warns(CrispTreeWarning, match="without its compiled kernel"):
         assert np.array_equal(route_rows(tree, windows), expected)
 
@@ -56,10 +56,10 @@ def test_statistics_of_windows_are_those_of_their_rows(monkeypatch):
     tree = random_flat_tree(TreeStructure.balanced(3), 25)
     rng = np.random.default_rng(0)
     y, weight = rng.integers(0, 2, len(windows)), rng.random(len(windows)) + 0.5
-    one, other = (settled(tree, rows, y, weight, 0.0) for rows in (windows, windows[:]))
-    monkeypatch.setattr(compiled, "router", None)
-    monkeypatch.setattr(compiled, "_said", {"once"})
-    by_numpy = settled(tree, windows, y, weight, 0.0)
+    one, other = (finalize(tree, rows, y, weight, 0.0) for rows in (windows, windows[:]))
+    monkeypatch.setattr(routing, "router", None)
+    monkeypatch.setattr(routing, "_warned", {"once"})
+    by_numpy = finalize(tree, windows, y, weight, 0.0)
     for name in ("node_counts", "gain", "score_mean", "score_spread"):
         assert np.array_equal(getattr(one.statistics, name), getattr(other.statistics, name))
         assert np.allclose(getattr(one.statistics, name), getattr(by_numpy.statistics, name))
@@ -68,7 +68,7 @@ def test_statistics_of_windows_are_those_of_their_rows(monkeypatch):
 @pytest.mark.skipif(router is None, reason="crisptree was installed without its kernel")
 def test_windows_outside_the_data_are_refused():
     tree = random_flat_tree(TreeStructure.stump(), 3)
-    prepared, leaves = compiled.prepared(tree), np.empty(1, dtype=np.int64)
+    prepared, leaves = routing.compiled_tree(tree), np.empty(1, dtype=np.int64)
     offset = np.array([-1, 0, 1])
     for base in ([0], [9]):
         with pytest.raises(ValueError, match="inside the data"):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from crisptree.data.scaling import Scaling
-from crisptree.inference.statistics import settled
+from crisptree.inference.statistics import finalize
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -33,7 +33,7 @@ def written(structure: TreeStructure, weight, bias, leaf_classes, *, X=None, y=N
     soft = Tree(structure, splits, torch.eye(n_classes, dtype=torch.float64)[list(leaf_classes)])
     tree = soft.crisp(scaling, 1.0)
     if y is not None:
-        tree = settled(tree, X, np.asarray(y), np.ones(len(y)), 0.0)
+        tree = finalize(tree, X, np.asarray(y), np.ones(len(y)), 0.0)
     model = plain_tree()
     model.tree_ = model.greedy_tree_ = tree
     model.classes_, model.n_features_in_ = np.arange(n_classes), n_features

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from crisptree.data.scaling import Scaling
-from crisptree.inference import FlatTree, reference
-from crisptree.inference.statistics import unsettled
+from crisptree.inference import FlatTree, routing
+from crisptree.inference.statistics import empty_statistics
 from crisptree.structure import TreeStructure
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def tree_and_rows(n_features: int, density: float) -> tuple[FlatTree, np.ndarray
     bias = rng.integers(-1, 2, structure.n_splits)
     X = np.concatenate([rng.normal(size=(2000, n_features)), rng.integers(-1, 2, (2000, n_features))])
     leaves = np.full((structure.n_leaves, 2), 0.5)
-    statistics = unsettled(structure, Scaling.none(n_features), leaves, 1.0)
+    statistics = empty_statistics(structure, Scaling.none(n_features), leaves, 1.0)
     tree = FlatTree(structure, leaves, statistics, weight=weight.astype(np.float32), bias=bias.astype(np.float32))
     return tree, X.astype(np.float32)
 
@@ -50,7 +50,7 @@ def main() -> None:
             output = subprocess.run(
                 ["qemu-aarch64", str(program), str(data)], check=True, capture_output=True, text=True
             )
-            expected = reference.route_rows(tree, X)
+            expected = routing.route_reference(tree, X)
             for line in output.stdout.splitlines():
                 name, *leaves = line.split()
                 different = int((np.array(leaves, dtype=np.int64) != expected).sum())

@@ -5,7 +5,7 @@ import pytest
 
 from crisptree.data.scaling import Scaling
 from crisptree.data.windows import Windows
-from crisptree.inference import compiled
+from crisptree.inference import routing
 from crisptree.native import router, training
 from tests.toys import random_structure, random_tree
 
@@ -194,14 +194,14 @@ def test_unaligned_arrays_are_refused_by_the_bindings():
 def test_unaligned_rows_and_windows_are_copied_on_the_way():
     tree = random_tree(random_structure(4, 0), 6, 2).crisp(Scaling.none(6), 1.0)
     X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
-    expected = compiled.route_rows(tree, X)
-    assert np.array_equal(compiled.route_rows(tree, unaligned(X)), expected)
-    assert np.array_equal(compiled.route_rows(tree, unaligned(X.astype(np.float64))), expected)
+    expected = routing.route_array(tree, X)
+    assert np.array_equal(routing.route_array(tree, unaligned(X)), expected)
+    assert np.array_equal(routing.route_array(tree, unaligned(X.astype(np.float64))), expected)
     weight = np.ones(len(X))
-    moments = compiled.score_moments(tree, X, weight, 1)
-    assert np.array_equal(compiled.score_moments(tree, unaligned(X), unaligned(weight), 1), moments)
+    moments = routing.score_moments(tree, X, weight, 1)
+    assert np.array_equal(routing.score_moments(tree, unaligned(X), unaligned(weight), 1), moments)
     parts = X.reshape(-1), np.arange(0, 100, 6), np.arange(6)
-    assert np.array_equal(compiled.route_windows(tree, Windows(*map(unaligned, parts))), expected[:17])
+    assert np.array_equal(routing.route_windows(tree, Windows(*map(unaligned, parts))), expected[:17])
 
 
 def a_trainer(n_rows=6, n_features=4, n_splits=1, image=(0, 0), n_threads=1, y=None, roughness=0.0, **changes):

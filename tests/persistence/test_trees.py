@@ -11,9 +11,8 @@ from torch import nn
 from crisptree import ModelFileError
 from crisptree.data.scaling import Scaling
 from crisptree.inference import CrispTree, FlatTree, Statistics, route_rows
-from crisptree.persistence.arrays import CheckedArrays, arrays_of
 from crisptree.persistence.model_file import read, write
-from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
+from crisptree.persistence.trees import CheckedArrays, arrays_of, known_sections, trees_from_file, trees_to_sections
 from crisptree.splits import ModuleSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
@@ -113,12 +112,12 @@ def test_a_file_from_before_a_field_was_added_gives_its_default():
     assert "leaf_spread" not in arrays_of(again)
 
 
-def test_a_field_that_does_not_name_its_sides_cannot_be_forgotten():
+def test_a_field_without_named_dimensions_is_refused():
     @dataclass
     class Nameless:
         values: list
 
-    with pytest.raises(TypeError, match="'values' must be Annotated with the sides of its array"):
+    with pytest.raises(TypeError, match="'values' must be Annotated with the dimensions of its array"):
         arrays_of(Nameless([1, 2]))
 
 

@@ -9,19 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from crisptree import report
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from tests.report.conftest import fitted
 
 
 def interrupted(path):
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
 
 
 def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
     path = tmp_path / "ä file.txt"
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         assert temporary.parent == tmp_path
         assert temporary.suffix == ".txt"
         temporary.write_text("new")
@@ -37,7 +37,7 @@ def test_a_file_takes_its_place_whole_or_not_at_all(tmp_path):
 def test_a_file_has_the_permissions_that_the_umask_leaves(tmp_path, mask):
     before = os.umask(mask)
     try:
-        with written_whole(tmp_path / "x") as temporary:
+        with atomic_write(tmp_path / "x") as temporary:
             temporary.write_text("x")
     finally:
         os.umask(before)
@@ -50,14 +50,14 @@ def test_the_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
         os, "fsync", lambda handle: order.append((stat.S_ISDIR(os.fstat(handle).st_mode), path.exists()))
     )
     path = tmp_path / "x"
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("x")
     assert order == [(False, False), (True, True)], "the file before it has its name, the folder after"
 
 
 def test_a_folder_is_not_replaced(tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError), written_whole(tmp_path / "folder") as temporary:
+    with pytest.raises(IsADirectoryError), atomic_write(tmp_path / "folder") as temporary:
         temporary.write_text("x")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
@@ -73,7 +73,7 @@ def test_a_pipe_and_a_device_are_refused(tmp_path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/null")
-    with pytest.raises(OSError, match="cannot be replaced by a file"), written_whole(path):
+    with pytest.raises(OSError, match="cannot be replaced by a file"), atomic_write(path):
         raise AssertionError("nothing is written")
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.crisp"]
 
@@ -83,7 +83,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
     folder.mkdir()
     link.symlink_to(folder / "file.txt")
     for content in ("new", "newer"):  # at first the link leads nowhere
-        with written_whole(link) as temporary:
+        with atomic_write(link) as temporary:
             assert temporary.parent == folder
             temporary.write_text(content)
         assert link.is_symlink()
@@ -96,7 +96,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_bef
     path = tmp_path / "secret.txt"
     path.write_text("old")
     path.chmod(mode)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("new")
         assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.stat().st_mode) == mode
@@ -106,7 +106,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_nobody_reads_the_new_one_bef
 @POSIX
 @pytest.mark.parametrize("name", ["n" * 255, "n" * 251 + ".svg", "." + "e" * 254, "ä" * 127])
 def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
-    with written_whole(tmp_path / name) as temporary:
+    with atomic_write(tmp_path / name) as temporary:
         temporary.write_text("x")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -115,21 +115,21 @@ def test_names_may_be_as_long_as_the_system_takes_them(tmp_path, name):
 def test_the_part_of_a_killed_writer_goes_with_the_next_write_and_that_of_a_living_one_stays(tmp_path):
     code = (
         "import os, sys\n"
-        "from crisptree.persistence.writing import written_whole\n"
-        "with written_whole(sys.argv[1]) as temporary:\n"
+        "from crisptree.persistence.writing import atomic_write\n"
+        "with atomic_write(sys.argv[1]) as temporary:\n"
         "    temporary.write_text('half')\n"
         "    os.kill(os.getpid(), 9)\n"
     )
     path = tmp_path / "x.txt"
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
     (left,) = tmp_path.iterdir()
-    with written_whole(tmp_path / "y.txt") as other:
+    with atomic_write(tmp_path / "y.txt") as other:
         other.write_text("y")
         assert left.exists(), "it is no part of y.txt"
-    with written_whole(path) as one:
+    with atomic_write(path) as one:
         assert not left.exists()
         one.write_text("one")
-        with written_whole(path) as two:
+        with atomic_write(path) as two:
             two.write_text("two")
             assert one.exists(), "its writer is at work"
         assert path.read_text() == "two"
@@ -138,7 +138,7 @@ def test_the_part_of_a_killed_writer_goes_with_the_next_write_and_that_of_a_livi
 
 
 def write_text(path, text):
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text)
 
 
@@ -183,7 +183,7 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_created_again(t
             os.close(cleaner)
 
     monkeypatch.setattr(fcntl, "flock", flock_after_a_cleaner)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         assert list(tmp_path.iterdir()) == [temporary]
         assert temporary not in seen
         temporary.write_text("x")
@@ -195,7 +195,7 @@ def test_a_cleaner_does_not_remove_another_file_that_took_the_name_of_the_one_it
     import fcntl
 
     path, flock, seen = tmp_path / "x.txt", fcntl.flock, []
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         pass
     stale = temporary  # a name that the next save cleans up
     stale.write_text("stale")
@@ -209,7 +209,7 @@ def test_a_cleaner_does_not_remove_another_file_that_took_the_name_of_the_one_it
         return flock(handle, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock_after_a_rename)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         assert stale.read_text() == "live"
 
 
@@ -217,10 +217,10 @@ def run_writer(path, number, times):
     """Save one path many times in a process of its own."""
     code = (
         "import sys\n"
-        "from crisptree.persistence.writing import written_whole\n"
+        "from crisptree.persistence.writing import atomic_write\n"
         "sys.stdin.readline()\n"
         "for _ in range(int(sys.argv[3])):\n"
-        "    with written_whole(sys.argv[1]) as temporary:\n"
+        "    with atomic_write(sys.argv[1]) as temporary:\n"
         "        temporary.write_text(sys.argv[2] * 1000)\n"
     )
     command = [sys.executable, "-c", code, str(path), str(number), str(times)]
@@ -253,7 +253,7 @@ def test_many_saves_of_one_path_at_once_all_succeed(tmp_path):
 def test_a_pipe_or_a_link_with_the_name_of_a_temporary_file_is_left_and_waited_for_by_nobody(tmp_path):
     path, elsewhere = tmp_path / "x.txt", tmp_path / "elsewhere"
     elsewhere.write_text("kept")
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         pass
     pipe, link = temporary.with_name(f"{temporary.name}-pipe"), temporary.with_name(f"{temporary.name}-link")
     os.mkfifo(pipe)

@@ -8,7 +8,7 @@ import numpy as np
 
 from crisptree.data.scaling import Scaling
 from crisptree.inference import FlatTree
-from crisptree.inference.statistics import settled, unsettled
+from crisptree.inference.statistics import empty_statistics, finalize
 from crisptree.learning.history import EpochRecord
 from crisptree.selection.trials import Trial
 from crisptree.structure import TreeStructure
@@ -35,11 +35,11 @@ def built(structure, weight, bias, X, y, classes, **parameters):
     tree = FlatTree(
         structure,
         tables,
-        unsettled(structure, scaling, tables, 5.0),
+        empty_statistics(structure, scaling, tables, 5.0),
         weight=np.asarray(weight, dtype=np.float32).reshape(structure.n_splits, X.shape[1]),
         bias=np.asarray(bias, dtype=np.float32),
     )
-    tree = settled(tree, X.astype(np.float32), np.asarray(y), np.ones(len(X)), 0.0)
+    tree = finalize(tree, X.astype(np.float32), np.asarray(y), np.ones(len(X)), 0.0)
     tree = replace(tree, statistics=replace(tree.statistics, soft_leaves=tree.leaves))
     model = plain_tree(**parameters)
     model.tree_ = model.greedy_tree_ = tree

@@ -9,7 +9,7 @@ import pytest
 
 from crisptree.datasets import load_digits
 from crisptree.encoding.preprocessing import Column, Preprocessing
-from crisptree.inference.statistics import settled
+from crisptree.inference.statistics import finalize
 from crisptree.report import write
 from tests.export.models import of_table
 from tests.plots.models import random_model
@@ -304,7 +304,7 @@ def test_pages_of_every_kind_answer_a_click(kind, visit, tmp_path):
 def test_a_split_that_no_training_row_reaches_shows_the_classes_above_it(visit, tmp_path):
     model = random_model(n_features=1, depth=2, n=40)
     model.tree_.weight[:], model.tree_.bias[:] = 1.0, (9.0, 0.0, 0.0)  # all go right at the root
-    model.tree_ = settled(model.tree_, np.linspace(-1, 1, 40, dtype=np.float32)[:, None], np.arange(40) % 3, ONES, 0.0)
+    model.tree_ = finalize(model.tree_, np.linspace(-1, 1, 40, dtype=np.float32)[:, None], np.arange(40) % 3, ONES, 0.0)
     with visit(write(model, tmp_path / "page.html")) as tab:
         above, below = (tab.locator(f"[data-node='{node}'] title").first.text_content() for node in (0, 1))
         assert above.split("\n")[0].split(": ", 1)[1] == below.split("\n")[0].split(": ", 1)[1]

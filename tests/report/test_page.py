@@ -11,7 +11,7 @@ import pytest
 
 import crisptree
 from crisptree.data.scaling import Scaling
-from crisptree.inference.statistics import settled
+from crisptree.inference.statistics import finalize
 from crisptree.report import write
 from crisptree.report.classification import SCRIPTS
 from crisptree.structure import TreeStructure
@@ -154,7 +154,7 @@ def test_a_tree_of_depth_8_on_images_of_784_pixels_stays_below_three_megabytes(p
     y = np.arange(1000) % 10
     model = plain_tree(max_depth=0, image_shape=(28, 28)).fit(X, y)
     noise = random_tree(TreeStructure.balanced(8), 784, 10).crisp(Scaling.none(784), steepness=3.0)
-    model.tree_ = settled(noise, X, y, np.ones(1000), leaf_prior=0.0)
+    model.tree_ = finalize(noise, X, y, np.ones(1000), leaf_prior=0.0)
     text, data = page(model, X, y)
     assert data["samples"]["count"] == 800
     assert data["weights"]["step"] == data["samples"]["step"] == 1  # nothing was shrunk

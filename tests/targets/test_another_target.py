@@ -9,7 +9,7 @@ import torch
 
 from crisptree.data.scaling import Scaling
 from crisptree.inference import route_rows
-from crisptree.inference.cutting import cut
+from crisptree.inference.pruning import truncate
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.options import Spec
 from crisptree.learning.task import Part, Problem
@@ -136,7 +136,7 @@ def test_its_tables_are_the_mean_events_of_the_rows_that_reach_a_leaf(rates):
     leaf = route_rows(tree, rows.X)
     for number in range(tree.structure.n_leaves):
         assert tree.leaf_values([number])[0, 0] == pytest.approx(rows.y[leaf == number].mean())
-    shallow = cut(tree, 0)
+    shallow = truncate(tree, 0)
     assert shallow.labels().tolist() == pytest.approx([rows.y.mean()])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crisptree import CrispTreeClassifier, blocks
-from crisptree.inference import compiled
+from crisptree.inference import routing
 from tests.every_kind import FITS, QUICK, Data
 
 
@@ -67,10 +67,10 @@ def test_all_cores_are_those_that_the_container_grants():
 
 
 def test_prediction_resolves_n_jobs_as_fits_do(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(compiled.FEWEST_VALUES_FOR_THREADS // 2, 2)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(routing.FEWEST_VALUES_FOR_THREADS // 2, 2)).astype(np.float32)
     model = CrispTreeClassifier(**QUICK).fit(X[:300], X[:300, 0] > 0)
     asked = []
-    monkeypatch.setattr(compiled, "n_threads", lambda n_jobs: asked.append(n_jobs) or 1)
+    monkeypatch.setattr(routing, "n_threads", lambda n_jobs: asked.append(n_jobs) or 1)
     for n_jobs in (None, -2):
         model.set_params(n_jobs=n_jobs).predict(X)
     assert asked == [None, -2]

@@ -1,5 +1,5 @@
-"""The paper's rivals: other ways to find the splits of a tree, and one other way to train a whole tree.
+"""The paper's baselines: other searches for the splits of a tree, and one other training of a whole tree.
 
-Each gives an ordinary ``Tree`` with oblique splits on scaled features, so that finetuning, conversion to the crisp
-tree, prediction and model files serve them all. ``growing.SEARCHES`` names those that grow a tree.
+Each gives an ordinary ``Tree`` with oblique splits on scaled features, so that finetuning, conversion to the
+deterministic tree, prediction and model files serve them all. ``growth.SEARCHES`` lists those that grow a tree.
 """

@@ -1,50 +1,114 @@
-"""A whole tree of thresholds at once, as scikit-learn finds it: for forests, which need many and deep ones.
+"""Axis-aligned splits by information gain (CART): scikit-learn's tree finds them.
 
-``grow="axis_aligned"`` asks scikit-learn for one stump at every leaf, so that all stopping rules are the library's own;
-this asks once for all of them, with scikit-learn's.
+A threshold ``x_a <= t`` (left) becomes the hyperplane x_a − t: with t rounded down to single precision, the difference
+has the right sign for every row in single precision, and zero goes left here as well.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from crisptree.baselines.axis_aligned import STUMPS
-from crisptree.baselines.thresholds import rounded_down
+from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
+from crisptree.baselines.thresholds import LeafLimits, round_down
 from crisptree.learning.options import Limits
-from crisptree.learning.samples import Samples
+from crisptree.learning.samples import Groups, Samples
 from crisptree.splits import ObliqueSplits
 from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
-UNITS = {"classes": 1 / math.log(2)}
-"""What one of our units of impurity is in scikit-learn's, by what a leaf predicts: its entropy is in bits."""
+TREES: dict[str, Callable[..., Any]] = {
+    "classes": partial(DecisionTreeClassifier, criterion="entropy"),
+    "gaussians": DecisionTreeRegressor,
+}
+"""scikit-learn's tree, by target: information gain, or reduction of variance."""
+
+IMPURITY_UNITS = {"classes": 1 / math.log(2)}
+"""scikit-learn's unit of impurity in ours, by target: its entropy is in bits."""
 
 
-def cart(samples: Samples, limits: Limits, n_drawn: int | None, seed: int) -> Tree:
-    """CART's tree; where ``n_drawn`` is a number, each split has the best of so many features, drawn for it."""
+def axis_aligned_splits(context: SearchContext, groups: Groups) -> ObliqueSplits:
+    """Find the best threshold on one feature for every group of rows.
+
+    scikit-learn finds one stump per leaf, so that all stopping rules, weights and warm starts are the library's own.
+    """
+    return context.splits(axis_aligned_hyperplanes(context, groups))
+
+
+def axis_aligned_hyperplanes(context: SearchContext, groups: Groups) -> HyperplaneArrays:
+    """Find the same as arrays, each hyperplane with one weight, which is 1."""
+    seed = context.seed()
+    found = HyperplaneArrays.idle(len(groups.sizes), context.samples.n_features)
+    for number, node in enumerate(context.nodes(groups)):
+        stump = best_stump(node, context.leaf_limits, seed, context.samples.target.name)
+        if stump is not None:
+            feature, threshold = stump
+            found.weight[number, feature] = 1.0
+            found.bias[number] = -threshold
+    return found
+
+
+def best_stump(
+    node: NodeRows, leaf_limits: LeafLimits, seed: int = 0, target: str = "classes"
+) -> tuple[int, np.float32] | None:
+    """Find the feature and the threshold with the highest gain; None if no threshold is allowed.
+
+    Parameters
+    ----------
+    node : NodeRows
+        Rows, encoded y and weights.
+    leaf_limits : LeafLimits
+        Minimum size of each side.
+    seed : int
+        Decides among features of equal gain.
+    target : str
+        A key of ``TREES``.
+    """
+    share = (1 - 1e-9) * leaf_limits.weight / node.weight.sum()  # the minimum itself is enough, despite rounding
+    if share > 0.5:  # two sides cannot both keep so much
+        return None
+    tree = TREES[target](
+        max_depth=1,
+        min_samples_leaf=leaf_limits.rows,
+        min_weight_fraction_leaf=share,
+        random_state=seed,
+    )
+    fitted = tree.fit(node.x, node.y, sample_weight=node.weight).tree_
+    if fitted.node_count == 1:
+        return None
+    return int(fitted.feature[0]), round_down(fitted.threshold[0])
+
+
+def fit_cart(samples: Samples, limits: Limits, max_features: int | None, seed: int) -> Tree:
+    """Fit a whole tree at once, with scikit-learn's stopping rules: for forests, which need many and deep ones.
+
+    With ``max_features``, each split is the best of so many features, drawn for it.
+    """
     everything = torch.arange(len(samples), device=samples.device)
     parts = (samples.batch(everything), samples.y, samples.weight.double())
     x, y, weight = (part.cpu().numpy() for part in parts)
     target = samples.target
-    found = STUMPS[target.name](
+    found = TREES[target.name](
         max_depth=limits.max_depth,
         max_leaf_nodes=limits.max_leaf_nodes,
         min_samples_split=limits.min_samples_split,
         min_samples_leaf=limits.min_samples_leaf,
         min_weight_fraction_leaf=limits.min_weight_fraction_leaf,
-        min_impurity_decrease=limits.min_impurity_decrease * UNITS.get(target.name, 1.0),
-        max_features=n_drawn,
+        min_impurity_decrease=limits.min_impurity_decrease * IMPURITY_UNITS.get(target.name, 1.0),
+        max_features=max_features,
         random_state=seed % 2**32,
     ).fit(x, y, sample_weight=weight)
     nodes = found.tree_
     structure, splits, leaf_number = _structure(nodes)
     weights = np.zeros((len(splits), samples.n_features), dtype=np.float32)
     weights[np.arange(len(splits)), nodes.feature[splits]] = 1.0
-    bias = np.array([-rounded_down(threshold) for threshold in nodes.threshold[splits]], dtype=np.float32)
+    bias = np.array([-round_down(threshold) for threshold in nodes.threshold[splits]], dtype=np.float32)
     counts = target.tally(y, weight, leaf_number[found.apply(x)], structure.n_leaves)
     like = samples.weight
     statistics, before = (torch.from_numpy(part).to(like) for part in (counts, target.tables(counts)))
@@ -53,7 +117,7 @@ def cart(samples: Samples, limits: Limits, n_drawn: int | None, seed: int) -> Tr
 
 
 def _structure(nodes: Any) -> tuple[TreeStructure, np.ndarray, np.ndarray]:
-    """The shape of scikit-learn's tree, which of its nodes are splits, and the number of each as a leaf."""
+    """Structure of scikit-learn's tree, which of its nodes are splits, and the index of each as a leaf."""
     is_split = nodes.children_left >= 0
     splits = np.flatnonzero(is_split)  # parents come before their children, as in ours
     number = np.where(is_split, np.cumsum(is_split) - 1, ~(np.cumsum(~is_split) - 1)).astype(np.int32)

@@ -1,8 +1,8 @@
 """Non-greedy training of a whole tree (Norouzi, Collins, Johnson, Fleet & Kohli 2015).
 
-The bound of ``bound`` over the turns of the whole tree, lowered by stochastic gradients with ‖w_i‖² ≤ ν for every
-split. The loss-augmented inference looks at the leaf that a row reaches and at those it would reach with one turn of
-its path reversed. Which rows belong to which leaf, and so the leaf tables, is settled once per epoch.
+The bound of ``co2`` over the decisions of the whole tree, lowered by stochastic gradients with ‖w_i‖² ≤ ν for every
+split. The loss-augmented inference considers the leaf that a row reaches and those it would reach with one decision of
+its path reversed. The assignment of rows to leaves, and so the leaf tables, is updated once per epoch.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crisptree.baselines.bound import NUS, Paths, losses
-from crisptree.baselines.bound_steps import Children, Floats, bound_steps
+from crisptree.baselines.co2 import NU_CANDIDATES, Children, Floats, Paths, bound_steps, losses
 from crisptree.equations.routing import goes_right
 from crisptree.learning.checkpoint import Chance, Keepsake, Memory, Progress
 from crisptree.learning.engines.native_engine import best_entries
@@ -30,8 +29,8 @@ from crisptree.structure import TreeStructure
 from crisptree.tree import Tree
 
 
-class NonGreedy(NamedTuple):
-    """The tree, the ν that trained it (None where nothing was trained), and its accuracy on validation rows, if any.
+class NonGreedyResult(NamedTuple):
+    """The tree, the ν that trained it (None without training), and its accuracy on validation rows, if any.
 
     ``record`` is that of the epoch after which the tree stood so; None before any.
     """
@@ -42,7 +41,7 @@ class NonGreedy(NamedTuple):
     record: EpochRecord | None = None
 
 
-def non_greedy(
+def train_non_greedy(
     tree: Tree,
     samples: Samples,
     plan: Plan,
@@ -52,23 +51,23 @@ def non_greedy(
     on_epoch: Listener | None = None,
     validation: Samples | None = None,
     patience: int | None = None,
-) -> NonGreedy:
-    """Train the whole tree from where it stands.
+) -> NonGreedyResult:
+    """Train the whole tree from its current state.
 
     Parameters
     ----------
     tree : Tree
-        With oblique splits; it is left as it is.
+        With oblique splits; it is not modified.
     samples : Samples
         The training rows.
     plan : Plan
         Epochs, batches and learning rate.
     nu : float or None
-        The bound on ‖w_i‖²; None tries those of ``NUS`` and keeps the tree that is best on ``validation``.
+        The bound on ‖w_i‖²; None tries those of ``NU_CANDIDATES`` and keeps the tree that is best on ``validation``.
     generator : torch.Generator
         Shuffles the batches.
     on_epoch : callable, optional
-        Hears of every epoch, its loss being the mean bound; with several ν the epochs are counted through.
+        Called after every epoch, with the mean bound as loss; with several ν the epochs are numbered through.
     validation : Samples, optional
         Rows on which the deterministic tree is scored after every epoch.
     patience : int, optional
@@ -76,13 +75,15 @@ def non_greedy(
         the highest (the first such), the start included.
     """
     if nu is None and validation is None:
-        raise ValueError("`nu` must be a number where no validation rows can choose it; got None.")
-    several = NUS if nu is None else (nu,)
+        raise ValueError("`nu` must be a number without validation rows to select it; got None.")
+    several = NU_CANDIDATES if nu is None else (nu,)
     if tree.structure.n_splits == 0 or plan.epochs == 0:
-        return NonGreedy(tree, None, None)
-    best: NonGreedy | None = None
+        return NonGreedyResult(tree, None, None)
+    best: NonGreedyResult | None = None
     for number, one in enumerate(several):
-        run = _Run(tree, samples, plan, one, generator, validation, number * plan.epochs, len(several) * plan.epochs)
+        run = _NonGreedyTraining(
+            tree, samples, plan, one, generator, validation, number * plan.epochs, len(several) * plan.epochs
+        )
         result = run.train(on_epoch, patience)
         if best is None or (result.score or 0.0) > (best.score or 0.0):
             best = result
@@ -90,7 +91,7 @@ def non_greedy(
     return best
 
 
-class _Run:
+class _NonGreedyTraining:
     """The training with one ν."""
 
     def __init__(
@@ -111,9 +112,9 @@ class _Run:
         splits = tree.splits.trainable()
         assert isinstance(splits, ObliqueSplits)
         self.splits = splits
-        self.steps = bound_steps(splits, samples, TreeWays(tree.structure), nu)
+        self.steps = bound_steps(splits, samples, TreeRoutes(tree.structure), nu)
 
-    def train(self, on_epoch: Listener | None, patience: int | None) -> NonGreedy:
+    def train(self, on_epoch: Listener | None, patience: int | None) -> NonGreedyResult:
         steepness = self.plan.steepness_at(0)
         start, tree = TrainedTree(self.start, steepness), self.start
         held = self.validation
@@ -122,7 +123,7 @@ class _Run:
         ends, progress = Ends(), Progress(f"non-greedy training with nu={self.nu:g}", self.plan.epochs)
         parts: list[Keepsake] = [Memory("splits", self.splits.parameters), ends, Chance([self.generator])]
         parts += [] if best is None else [best]
-        working = [Memory("optimiser", self.steps.memory())]
+        working = [Memory("optimiser", self.steps.optimizer_state())]
         progress.restore(parts if progress.is_over else [*parts, *working])
         hear = (lambda record: None) if on_epoch is None else on_epoch
         records: list[EpochRecord] = []
@@ -133,11 +134,11 @@ class _Run:
 
         for end in ends.ends:
             report(end)
-        tree, counts = self._settled() if progress.epochs else (self.start, self.samples.hard_counts(self.start))
+        tree, counts = self._updated_tree() if progress.epochs else (self.start, self.samples.hard_counts(self.start))
         for epoch in range(progress.epochs, progress.epochs if progress.is_over else self.plan.epochs):
             self.steps.begin(losses(counts), self.plan.pace(epoch).learning_rate)
             bound = self._epoch()
-            tree, counts = self._settled()
+            tree, counts = self._updated_tree()
             ends.ends.append(EpochEnd(epoch, steepness, bound, None if best is None else best(steepness)))
             report(ends.ends[-1])
             is_done = best is not None and best.is_done
@@ -145,11 +146,11 @@ class _Run:
             if is_done:
                 break
         if patience is not None and best is not None:
-            return NonGreedy(best.tree.tree, self.nu, best.score, best.recorded(records).record)
-        return NonGreedy(tree, self.nu, ends.ends[-1].score, records[-1])
+            return NonGreedyResult(best.tree.tree, self.nu, best.score, best.recorded(records).record)
+        return NonGreedyResult(tree, self.nu, ends.ends[-1].score, records[-1])
 
-    def _settled(self) -> tuple[Tree, Tensor]:
-        """The tree as it stands with tables from the rows that reach its leaves, and their counts."""
+    def _updated_tree(self) -> tuple[Tree, Tensor]:
+        """Current tree with tables from the rows that reach its leaves, and their counts."""
         tree = Tree(self.start.structure, self.splits.detached(), self.start.leaves)
         counts = self.samples.hard_counts(tree)
         even = torch.full_like(counts, 1 / counts.shape[1])
@@ -175,8 +176,8 @@ class _Run:
         )
 
 
-class TreeWays:
-    """Rows that go down one tree, all from its root."""
+class TreeRoutes:
+    """Every row starts at the root of one tree."""
 
     def __init__(self, structure: TreeStructure) -> None:
         self.structure = structure
@@ -191,10 +192,10 @@ class TreeWays:
 
 
 def tree_paths(splits: ObliqueSplits, structure: TreeStructure, x: Tensor, y: Tensor, loss: Tensor) -> Paths:
-    """What the bound asks, for rows that go down a tree from its root.
+    """Inputs of the bound for rows that start at the root of a tree.
 
-    A row and all its reversals go down together: column 0 of ``nodes`` is the row itself, and every level adds the
-    column that turns the other way there and follows its own turns afterwards. ``loss`` is (n_leaves, n_classes).
+    A row and all its reversals descend together: column 0 of ``nodes`` is the row itself, and every level adds the
+    column that takes the other child there and follows its own decisions afterwards. ``loss`` is (n_leaves, n_classes).
     """
     left, right = (
         torch.from_numpy(np.array(children, dtype=np.int64)).to(x.device)

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crisptree.baselines.axis_aligned import axis_aligned_hyperplanes
-from crisptree.baselines.task import Hyperplanes, Node, Task
-from crisptree.baselines.thresholds import GAIN_DIGITS, Least, best_crossings, best_thresholds
+from crisptree.baselines.cart import axis_aligned_hyperplanes
+from crisptree.baselines.search import HyperplaneArrays, NodeRows, SearchContext
+from crisptree.baselines.thresholds import GAIN_DIGITS, LeafLimits, best_crossings, best_thresholds
 from crisptree.learning.samples import Groups
 from crisptree.native import training
 from crisptree.splits import ObliqueSplits
@@ -28,71 +28,64 @@ Ints = npt.NDArray[np.int64]
 N_STARTS = 5
 """The axis-aligned split and four random directions."""
 
-N_TRIES = 2000
-"""Coefficients tried at most between two random steps, in a new random order every time; once all of them in a row
-have brought nothing the descent has ended."""
+MAX_TRIES = 2000
+"""Coefficients tried at most between two random steps, in a new random order every time; the descent ends once all of
+them in a row have brought no improvement."""
 
-N_JUMPS = 5
+MAX_JUMPS = 5
 """Random steps that a start may take; one that does not help ends it."""
 
 MAX_ROWS = 8000
-"""The descent of a larger leaf sees a random choice of so many rows; its thresholds are set on all of them."""
+"""The descent of a larger leaf uses a random subsample of so many rows; its thresholds are set on all of them."""
 
-LEAST_IMPROVEMENT = 10.0**-GAIN_DIGITS
+MIN_IMPROVEMENT = 10.0**-GAIN_DIGITS
 """A smaller gain is rounding."""
 
-VALUES_AT_ONCE = 2**19
-"""Leaves of like size descend together, in portions of about so many rows times starts."""
+VALUES_PER_CHUNK = 2**19
+"""Leaves of similar size descend as one batch, in chunks of about so many rows times starts."""
 
 
 def oc1_splits(
-    task: Task,
+    context: SearchContext,
     groups: Groups,
     n_starts: int = N_STARTS,
-    n_tries: int = N_TRIES,
-    n_jumps: int = N_JUMPS,
+    n_tries: int = MAX_TRIES,
+    n_jumps: int = MAX_JUMPS,
     max_rows: int = MAX_ROWS,
 ) -> ObliqueSplits:
     """One split for every group of rows; the numbers are explained at the top of this file."""
-    n_nodes, n_features = len(groups.sizes), task.samples.n_features
-    axis = axis_aligned_hyperplanes(task, groups)
-    random = np.random.default_rng(task.seed())
+    n_nodes, n_features = len(groups.sizes), context.samples.n_features
+    axis = axis_aligned_hyperplanes(context, groups)
+    random = np.random.default_rng(context.seed())
     # Drawn before any row is seen, so that a repeated row changes nothing.
     directions = _unit(random.normal(size=(n_starts - 1, n_features)))
     jumps = _unit(random.normal(size=(n_jumps, n_starts, n_features + 1)))
     coordinates = _orders(n_jumps + 1, n_tries, n_features + 1, random)
-    nodes = list(task.nodes(groups))
-    found = Hyperplanes.idle(n_nodes, n_features)
-    for portion in _portions([min(len(node.y), max_rows) for node in nodes], n_starts):
-        part = [_some_rows(nodes[number], max_rows, random) for number in portion]
-        cut = any(len(nodes[number].y) > max_rows for number in portion)
-        lines = _Lines(part, task.n_classes, Least() if cut else task.least)
-        lines.start(axis.weight[portion], directions)
+    nodes = list(context.nodes(groups))
+    found = HyperplaneArrays.idle(n_nodes, n_features)
+    for chunk in _chunks([min(len(node.y), max_rows) for node in nodes], n_starts):
+        part = [_subsample(nodes[number], max_rows, random) for number in chunk]
+        subsampled = any(len(nodes[number].y) > max_rows for number in chunk)
+        lines = _Descents(part, context.n_classes, LeafLimits() if subsampled else context.leaf_limits)
+        lines.start(axis.weight[chunk], directions)
         lines.descend(coordinates, jumps)
-        for number, weights in zip(portion, lines.directions(), strict=True):
+        for number, weights in zip(chunk, lines.directions(), strict=True):
             candidates = np.concatenate([axis.weight[number][None], weights])
-            _take_best(found, number, nodes[number], candidates, task)
-    return task.splits(found)
+            found.set_best(number, nodes[number], candidates, context)
+    return context.splits(found)
 
 
-def _take_best(found: Hyperplanes, number: int, node: Node, candidates: npt.NDArray[np.float32], task: Task) -> None:
-    best = best_thresholds(candidates @ node.x.T, node.y, node.weight, task.n_classes, task.least)
-    winner = best.winner()
-    if winner is not None:
-        found.weight[number], found.bias[number] = candidates[winner], -best.place[winner]
-
-
-def _portions(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
-    """Node numbers in groups of like size, so that little is filled up."""
-    portion: list[int] = []
+def _chunks(sizes: list[int], n_starts: int) -> Iterator[list[int]]:
+    """Node indices in chunks of similar size, so that little is padded."""
+    chunk: list[int] = []
     for number in np.argsort(sizes, kind="stable").tolist():
-        full = (len(portion) + 1) * sizes[number] * n_starts > VALUES_AT_ONCE
-        if portion and (full or sizes[number] > 1.5 * sizes[portion[0]]):
-            yield portion
-            portion = []
-        portion.append(number)
-    if portion:
-        yield portion
+        full = (len(chunk) + 1) * sizes[number] * n_starts > VALUES_PER_CHUNK
+        if chunk and (full or sizes[number] > 1.5 * sizes[chunk[0]]):
+            yield chunk
+            chunk = []
+        chunk.append(number)
+    if chunk:
+        yield chunk
 
 
 def _orders(n_rounds: int, n_tries: int, n: int, random: np.random.Generator) -> Ints:
@@ -101,11 +94,11 @@ def _orders(n_rounds: int, n_tries: int, n: int, random: np.random.Generator) ->
     return np.stack(orders)[:, :n_tries]
 
 
-def _some_rows(node: Node, max_rows: int, random: np.random.Generator) -> Node:
+def _subsample(node: NodeRows, max_rows: int, random: np.random.Generator) -> NodeRows:
     if len(node.y) <= max_rows:
         return node
     rows = np.sort(random.choice(len(node.y), max_rows, replace=False))
-    return Node(node.x[rows], node.y[rows], node.weight[rows])
+    return NodeRows(node.x[rows], node.y[rows], node.weight[rows])
 
 
 def _unit(vectors: Doubles) -> Doubles:
@@ -113,15 +106,15 @@ def _unit(vectors: Doubles) -> Doubles:
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 
 
-class _Lines:
-    """Hyperplanes of many nodes in descent, several for each: line l belongs to node l // n_starts.
+class _Descents:
+    """HyperplaneArrays of many nodes in descent, several for each: line l belongs to node l // n_starts.
 
     Rows stand one node after the other in ``x``; ``place`` (n_nodes, n) says which belong to a node, filled up with
     rows of weight zero.
     """
 
-    def __init__(self, nodes: list[Node], n_classes: int | None, least: Least) -> None:
-        self.n_classes, self.least = n_classes, least
+    def __init__(self, nodes: list[NodeRows], n_classes: int | None, leaf_limits: LeafLimits) -> None:
+        self.n_classes, self.leaf_limits = n_classes, leaf_limits
         self.x = np.concatenate([node.x for node in nodes])
         sizes = np.array([len(node.y) for node in nodes])
         self.ends = np.cumsum(sizes)
@@ -148,10 +141,10 @@ class _Lines:
         self.scores = scores.reshape(len(self.beta), -1)
         node = np.arange(len(self.beta)) // self.n_starts
         best = best_thresholds(
-            self.scores, self.y[node], self.weight[node], self.n_classes, self.least, self.weight[node] == 0
+            self.scores, self.y[node], self.weight[node], self.n_classes, self.leaf_limits, self.weight[node] == 0
         )
-        self.beta[:, -1] = -best.place
-        self.scores -= best.place[:, None]
+        self.beta[:, -1] = -best.threshold
+        self.scores -= best.threshold[:, None]
         self.gain = best.gain
 
     def descend(self, coordinates: Ints, jumps: Doubles) -> None:
@@ -160,13 +153,15 @@ class _Lines:
         ``coordinates`` (n_rounds, n_tries), ``jumps`` (n_rounds − 1, n_starts, n_features + 1)
         """
         if training is None or self.n_classes is None:
-            self.descend_by_numpy(coordinates, jumps)
+            self.descend_reference(coordinates, jumps)
             return
         rows = (np.ascontiguousarray(self.x.T), self.rows_y, self.rows_weight, self.ends)
         now = (self.beta, self.scores, self.gain)
-        training.descend(*rows, *now, self.n_classes, coordinates, jumps, tuple(self.least), torch.get_num_threads())
+        training.descend(
+            *rows, *now, self.n_classes, coordinates, jumps, tuple(self.leaf_limits), torch.get_num_threads()
+        )
 
-    def descend_by_numpy(self, coordinates: Ints, jumps: Doubles) -> None:
+    def descend_reference(self, coordinates: Ints, jumps: Doubles) -> None:
         """The definition: all lines side by side."""
         active = np.flatnonzero(self.gain >= 0)
         for number, order in enumerate(coordinates):
@@ -209,9 +204,9 @@ class _Lines:
         moves = np.isfinite(points) & (self.weight[node] > 0)  # a row that is not there crosses nothing
         right = np.where(moves, slope < 0, scores > 0)
         points[~moves] = np.inf
-        best = best_crossings(points, right, self.y[node], self.weight[node], self.n_classes, self.least)
-        better = best.gain > self.gain[lines] + LEAST_IMPROVEMENT
-        moved, step = lines[better], best.place[better]
+        best = best_crossings(points, right, self.y[node], self.weight[node], self.n_classes, self.leaf_limits)
+        better = best.gain > self.gain[lines] + MIN_IMPROVEMENT
+        moved, step = lines[better], best.threshold[better]
         self.scores[moved] += step[:, None] * slope[better]
         self.gain[moved] = best.gain[better]
         return moved, step

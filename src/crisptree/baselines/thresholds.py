@@ -7,8 +7,8 @@ follows from running sums:
 
     N · gain = φ(N) − Σ_k φ(n_k) − φ(N_left) − φ(N_right) + Σ_k [φ(n_k,left) + φ(n_k,right)],  φ(z) = z log z
 
-where a row that changes sides changes one term of the last sum only. Where y are numbers, the gain is what the variance
-falls by, in the mean over outputs, and follows from running sums of w y:
+where a row that changes sides changes one term of the last sum only. For regression the gain is the reduction of
+variance, averaged over outputs, and follows from running sums of w y:
 
     N · gain = S_left² / N_left + S_right² / N_right − S² / N
 """
@@ -31,31 +31,31 @@ Bools = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 
 GAIN_DIGITS = 6
-"""Gains that agree in so many decimals are equal, and the first partition wins: rounding must not choose, and sample
-weights are in single precision."""
+"""Gains that agree in so many decimals count as equal, and the first partition wins: rounding must not decide, and
+sample weights are in single precision."""
 
-VALUES_AT_ONCE = 2**20
-"""Lines are taken in portions of about so many crossings, to bound the memory."""
+CROSSINGS_PER_CHUNK = 2**20
+"""Lines are processed in chunks of about so many crossings, to bound the memory."""
 
 
-class Least(NamedTuple):
-    """What each side of a split must keep: rows, and their weight."""
+class LeafLimits(NamedTuple):
+    """Minimum rows and minimum weight of each side of a split."""
 
     rows: int = 1
     weight: float = 0.0
 
 
-ONE_ROW = Least()
+ONE_ROW = LeafLimits()
 
 
-class Best(NamedTuple):
-    """For every line the place α between two crossings with the highest gain; −1 where no partition is allowed."""
+class BestThresholds(NamedTuple):
+    """The value of α with the highest gain on every line, and that gain; −1 where no partition is allowed."""
 
-    place: Doubles
+    threshold: Doubles
     gain: Doubles
 
-    def winner(self) -> int | None:
-        """The line with the highest gain, the first of equals; None where no line has any."""
+    def best_line(self) -> int | None:
+        """Index of the line with the highest gain, the first of equals; None if no partition is allowed."""
         line = int(self.gain.round(GAIN_DIGITS).argmax())
         return line if self.gain[line] >= 0 else None
 
@@ -65,9 +65,9 @@ def best_thresholds(
     y: Values,
     weight: Doubles,
     n_classes: int | None,
-    least: Least = ONE_ROW,
+    leaf_limits: LeafLimits = ONE_ROW,
     absent: Bools | None = None,
-) -> Best:
+) -> BestThresholds:
     """The threshold t of every line of scores for which ``score > t`` gains most.
 
     Parameters
@@ -75,49 +75,51 @@ def best_thresholds(
     scores : ndarray of shape (n_lines, n)
         One line for every direction.
     y : ndarray of shape (n,) or (n_lines, n)
-        Class numbers; or numbers, with one more side for the outputs.
+        Class indices; for regression targets, with one more dimension for the outputs.
     weight : ndarray of shape (n,) or (n_lines, n)
         Positive sample weights.
     n_classes : int or None
-        How many classes there are; None where y are numbers.
-    least : Least
-        What each side must keep.
+        Number of classes; None for regression.
+    leaf_limits : LeafLimits
+        Minimum size of each side.
     absent : ndarray of shape (n_lines, n), optional
-        Where a line has no row: lines of different lengths may be filled up.
+        Padding of lines of different lengths.
     """
     one_line = absent is None and scores.dtype == np.float32 and np.ndim(y) == np.ndim(weight) == 1
     if training is not None and one_line and n_classes is not None:
-        return _natively(scores, y, weight, n_classes, least)
-    return thresholds_by_numpy(scores, y, weight, n_classes, least, absent)
+        return _best_thresholds_native(scores, y, weight, n_classes, leaf_limits)
+    return best_thresholds_reference(scores, y, weight, n_classes, leaf_limits, absent)
 
 
-def _natively(scores: Floats, y: Ints, weight: Doubles, n_classes: int, least: Least) -> Best:
+def _best_thresholds_native(
+    scores: Floats, y: Ints, weight: Doubles, n_classes: int, leaf_limits: LeafLimits
+) -> BestThresholds:
     assert training is not None
-    found = Best(np.zeros(len(scores)), np.full(len(scores), -1.0))
+    found = BestThresholds(np.zeros(len(scores)), np.full(len(scores), -1.0))
     lines = (np.ascontiguousarray(scores), np.ascontiguousarray(y, dtype=np.int64), np.ascontiguousarray(weight))
-    training.best_thresholds(*lines, n_classes, tuple(least), *found, torch.get_num_threads())
+    training.best_thresholds(*lines, n_classes, tuple(leaf_limits), *found, torch.get_num_threads())
     return found
 
 
-def thresholds_by_numpy(
+def best_thresholds_reference(
     scores: Floats,
     y: Values,
     weight: Doubles,
     n_classes: int | None,
-    least: Least = ONE_ROW,
+    leaf_limits: LeafLimits = ONE_ROW,
     absent: Bools | None = None,
-) -> Best:
+) -> BestThresholds:
     """The definition of ``best_thresholds``."""
     right = np.ones(scores.shape, dtype=bool)
     points = scores if absent is None else np.where(absent, np.inf, scores)
     weight = weight if absent is None else np.where(absent, 0.0, weight)
-    return best_crossings(points, right, y, weight, n_classes, least)
+    return best_crossings(points, right, y, weight, n_classes, leaf_limits)
 
 
 def best_crossings(
-    points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, least: Least = ONE_ROW
-) -> Best:
-    """The place on every line where the partition of its rows gains most.
+    points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, leaf_limits: LeafLimits = ONE_ROW
+) -> BestThresholds:
+    """The value of α on every line for which the partition of its rows gains most.
 
     Parameters
     ----------
@@ -126,48 +128,51 @@ def best_crossings(
     right : ndarray of shape (n_lines, n)
         Whether each row is on the right before its crossing.
     y, weight : ndarray of shape (n,) or (n_lines, n)
-        Class numbers (or numbers, with one more side for the outputs) and weights; a row of weight zero is not there.
+        Class indices (for regression targets, with one more dimension for the outputs) and weights; rows of weight zero
+        are ignored.
     n_classes : int or None
-        How many classes there are; None where y are numbers.
-    least : Least
-        What each side must keep.
+        Number of classes; None for regression.
+    leaf_limits : LeafLimits
+        Minimum size of each side.
     """
     n_lines, n = points.shape
     outputs = () if n_classes is not None else y.shape[-1:]
     y, weight = np.broadcast_to(y, points.shape + outputs), np.broadcast_to(weight, points.shape)
-    at_once = max(VALUES_AT_ONCE // max(n, 1), 1)
+    at_once = max(CROSSINGS_PER_CHUNK // max(n, 1), 1)
     parts = [slice(start, start + at_once) for start in range(0, n_lines, at_once)]
-    found = [_best(points[part], right[part], y[part], weight[part], n_classes, least) for part in parts]
-    return Best(*(np.concatenate(values) for values in zip(*found, strict=True)))
+    found = [_best(points[part], right[part], y[part], weight[part], n_classes, leaf_limits) for part in parts]
+    return BestThresholds(*(np.concatenate(values) for values in zip(*found, strict=True)))
 
 
-def _best(points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, least: Least) -> Best:
+def _best(
+    points: Floats, right: Bools, y: Values, weight: Doubles, n_classes: int | None, leaf_limits: LeafLimits
+) -> BestThresholds:
     order = np.argsort(points, axis=1)
     points, right = np.take_along_axis(points, order, axis=1), np.take_along_axis(right, order, axis=1)
     y = np.take_along_axis(y, order if y.ndim == 2 else order[:, :, None], axis=1)
     weight = np.take_along_axis(weight, order, axis=1)
     moved = np.where(right, -1.0, 1.0) * np.isfinite(points)
     if n_classes is None:
-        gains = _falls_of_variance(y, weight, right, moved)
+        gains = _variance_reductions(y, weight, right, moved)
     else:
         totals, starts = _class_sums(y, weight, n_classes), _class_sums(y, weight * right, n_classes)
         gains = _gains(y, weight * moved, totals, starts)
     there = (weight > 0).astype(np.float64)
-    allowed = _keeps(there, there * right, there * moved, least.rows)
-    if least.weight > 0:
-        allowed &= _keeps(weight, weight * right, weight * moved, least.weight)
+    allowed = _keeps(there, there * right, there * moved, leaf_limits.rows)
+    if leaf_limits.weight > 0:
+        allowed &= _keeps(weight, weight * right, weight * moved, leaf_limits.weight)
     low = np.concatenate([np.full((len(points), 1), -np.inf, points.dtype), points], axis=1)
     high = np.concatenate([points, np.full((len(points), 1), np.inf, points.dtype)], axis=1)
     allowed &= low < high
     state = np.where(allowed, gains.round(GAIN_DIGITS), -1.0).argmax(axis=1)[:, None]
     low, high, gain, allowed = (np.take_along_axis(part, state, axis=1)[:, 0] for part in (low, high, gains, allowed))
-    return Best(_middle(low, high), np.where(allowed, np.maximum(gain, 0.0), -1.0))
+    return BestThresholds(_middle(low, high), np.where(allowed, np.maximum(gain, 0.0), -1.0))
 
 
-def _keeps(values: Doubles, right: Doubles, changes: Doubles, least: float) -> Bools:
-    """Whether both sides keep enough of the rows' values, before the first crossing and after each."""
+def _keeps(values: Doubles, right: Doubles, changes: Doubles, minimum: float) -> Bools:
+    """True where both sides keep enough of the rows' values, before the first crossing and after each."""
     on_the_right = _from(right.sum(axis=1), changes)
-    return np.asarray(np.minimum(on_the_right, values.sum(axis=1)[:, None] - on_the_right) >= least)
+    return np.asarray(np.minimum(on_the_right, values.sum(axis=1)[:, None] - on_the_right) >= minimum)
 
 
 def _from(start: Doubles, changes: Doubles) -> Doubles:
@@ -195,8 +200,8 @@ def _gains(y: Ints, change: Doubles, totals: Doubles, starts: Doubles) -> Double
     return (impure - sides + pure) / np.maximum(all_weight, np.finfo(float).tiny)[:, None]
 
 
-def _falls_of_variance(y: Values, weight: Doubles, right: Bools, moved: Doubles) -> Doubles:
-    """What the variance falls by before the first crossing and after each.  (m, n, n_outputs), (m, n) → (m, n + 1)"""
+def _variance_reductions(y: Values, weight: Doubles, right: Bools, moved: Doubles) -> Doubles:
+    """Reduction of variance before the first crossing and after each.  (m, n, n_outputs), (m, n) → (m, n + 1)"""
     tiny = np.finfo(float).tiny
     everyone, on_right = weight.sum(axis=1)[:, None], _from((weight * right).sum(axis=1), weight * moved)
     on_left = everyone - on_right
@@ -240,7 +245,7 @@ def _middle(low: Floats, high: Floats) -> Doubles:
     return np.asarray(below / 2 + above / 2)
 
 
-def rounded_down(threshold: float) -> np.float32:
-    """The largest number in single precision that is not above the threshold: x ≤ t there iff x ≤ t here."""
+def round_down(threshold: float) -> np.float32:
+    """Largest float32 that is not above the threshold: x ≤ t in double precision iff x ≤ t in single precision."""
     single = np.float32(threshold)
     return np.nextafter(single, np.float32(-np.inf)) if float(single) > float(threshold) else single

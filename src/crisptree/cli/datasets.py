@@ -27,7 +27,7 @@ from crisptree.datasets.catalog import (
     get_homes,
 )
 from crisptree.datasets.download import DownloadError, Receipt, fetch
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.sanitization import sanitize
 
 app = typer.Typer(name="data", help="List data sets and download them.", no_args_is_help=True)
@@ -201,7 +201,7 @@ def demo(
     )
     output.mkdir(parents=True, exist_ok=True)
     model.save(output / "digits.crisp")
-    with written_whole(output / "tree.png") as temporary:
+    with atomic_write(output / "tree.png") as temporary:
         save_figure(plot_tree(model), temporary, dpi=150)
     console.print(f"model    {output / 'digits.crisp'}", soft_wrap=True)
     console.print(f"figure   {output / 'tree.png'}", soft_wrap=True)

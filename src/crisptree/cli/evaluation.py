@@ -33,8 +33,8 @@ from crisptree.estimators.parameters import ClassifierParameters
 from crisptree.estimators.progress import ProgressDisplay
 from crisptree.holdout import hold_out
 from crisptree.inference import FlatTree
-from crisptree.labels import class_numbers
 from crisptree.targets import Gaussians
+from crisptree.targets.labels import class_numbers
 
 Array = npt.NDArray[Any]
 Scores = dict[str, dict[str, Any]]

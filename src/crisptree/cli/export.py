@@ -15,11 +15,10 @@ from crisptree.cli.output import Output
 from crisptree.cli.tables import load_table_model, make_encoder, open_for_model, stdin_as_file
 from crisptree.encoding.errors import TableError
 from crisptree.export import ExportError
-from crisptree.export.agreement import Agreement, Rows
-from crisptree.export.checking import check_written
-from crisptree.export.escaping import identifier
-from crisptree.export.support import TARGETS
-from crisptree.persistence.writing import written_whole
+from crisptree.export.agreement import Agreement, EncodedRows
+from crisptree.export.escaping import make_identifier
+from crisptree.export.formats import FORMATS, check_written
+from crisptree.persistence.writing import atomic_write
 
 LIMITS = "Limits"
 
@@ -28,7 +27,7 @@ LIMITS = "Limits"
 def export(
     model: options.Model,
     *,
-    to: Annotated[str, option("--to", help=f"What to write: {', '.join(TARGETS)}; docs/export has a table.")],
+    to: Annotated[str, option("--to", help=f"What to write: {', '.join(FORMATS)}; docs/export has a table.")],
     output: Annotated[Path, output_option("The file to write.")],
     check: Annotated[
         Path | None,
@@ -58,9 +57,9 @@ def export(
       crisptree export iris.crisp --to sklearn -o iris.joblib --check test.csv
       crisptree export iris.crisp --to c --integer int8 -o iris.h --check test.csv --max-changed 0.01
     """
-    if to not in TARGETS:
-        raise typer.BadParameter(f"--to must be one of {', '.join(TARGETS)}; got {to!r}.")
-    target = TARGETS[to]
+    if to not in FORMATS:
+        raise typer.BadParameter(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
+    target = FORMATS[to]
     path = options.check_output(output, target.endings)
     options.check_free([path], force)
     if max_changed is not None and check is None:
@@ -69,7 +68,7 @@ def export(
     settings |= {"max_flash": max_flash, "max_stack": max_stack}
     settings = {key: value for key, value in settings.items() if value is not None}
     if "name" in target.options:
-        settings.setdefault("name", identifier(path.stem))
+        settings.setdefault("name", make_identifier(path.stem))
     out = Output(as_json)
     estimator = load_table_model(model) if check is not None else crisptree.load(model)
     written = target.write(estimator, **settings)
@@ -80,7 +79,7 @@ def export(
         out.show(str(agreement))
         _check_agreement(agreement, path, max_changed)
     data = written.encode() if isinstance(written, str) else written
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(data)
     out.show(f"{target.title} · {len(data):,} bytes → {path}")
     out.finish({**document, "bytes": len(data)})
@@ -100,7 +99,7 @@ def _check_agreement(agreement: Agreement, path: Path, max_changed: float | None
         )
 
 
-def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out: Output) -> Rows:
+def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out: Output) -> EncodedRows:
     """Read all rows of a table, encoded and as they are in the table."""
     preprocessing = estimator.preprocessing_
     blocks = [np.zeros((0, preprocessing.n_features), np.float32)]
@@ -119,4 +118,4 @@ def _read_rows(estimator: Any, data: Path, csv: CsvFormat, drop: list[str], out:
     out.note_all(encoder.notes())
     if not n_rows:
         raise TableError(f"{data} must have rows to compare; it has none.")
-    return Rows(np.concatenate(blocks), columns)
+    return EncodedRows(np.concatenate(blocks), columns)

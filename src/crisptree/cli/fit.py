@@ -115,10 +115,11 @@ class FitOptions:
             raise typer.BadParameter(f"--stream trains one tree on batches of rows; leave out {given[0]}.")
         if given or self.stream is not None:
             return not given and self.stream
-        from crisptree.estimators.streaming import is_for_batches
+        from crisptree.estimators.capabilities import violations
 
         # A fit that nobody asked to train in batches must not fail in them.
-        return None if is_for_batches(crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)) else False
+        values = crisptree.CrispTreeClassifier(**parameters).get_params(deep=False)
+        return False if any(violations(values, rows="batches", has_validation=False)) else None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
 from crisptree.encoding.preprocessing import VERSION, Preprocessing
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.persistence.model_file import FORMAT
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 
 MAX_COLUMNS_SHOWN = 30
 
@@ -264,7 +264,7 @@ def plot(
     from crisptree.plots.style import save_figure
 
     axes = _draw(kind, estimator, max_depth, rows)
-    with written_whole(output) as temporary:
+    with atomic_write(output) as temporary:
         save_figure(axes, temporary, dpi)
     out.show(str(output))
     out.finish({"model": str(model), "kind": kind, "output": str(output)})

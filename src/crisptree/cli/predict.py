@@ -32,7 +32,7 @@ from crisptree.cli.tables import (
 from crisptree.encoding.errors import TableError, counted
 from crisptree.encoding.table_files import DELIMITERS, WRITERS, DelimitedWriter, TableWriter
 from crisptree.inference import route_rows
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.sanitization import sanitize
 
 MAX_CONTRIBUTIONS = 12
@@ -195,7 +195,7 @@ def _open_writer(path: Path | None, guard: bool) -> Iterator[TableWriter]:
         yield DelimitedWriter(stdout, guard)
         sys.stdout.buffer.flush()
         return
-    with written_whole(path) as temporary, temporary.open("wb") as file:
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
         writer = WRITERS[path.suffix.lower()](file, guard)
         yield writer
         writer.close()

@@ -18,7 +18,7 @@ from crisptree.cli.training import train
 from crisptree.datasets.image_files import NamedImage, read_images, write_png, write_tif
 from crisptree.encoding.errors import TableError, counted
 from crisptree.estimators.parameters import SegmenterParameters
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 
 app = typer.Typer(
     name="segment",
@@ -172,7 +172,7 @@ def predict_images(
             leaves = estimator.apply([picture.array])[0]
             for ending, values in leaf_values.items():
                 name = f"{picture.name}{ending}"
-                with written_whole(output / name) as temporary:
+                with atomic_write(output / name) as temporary:
                     WRITERS[Path(name).suffix](temporary, values[leaves])
                 written.append(name)
     out.show(f"{counted(len(pictures), 'image')} → {output}")

@@ -33,7 +33,7 @@ from crisptree.encoding.target_column import (
     read_weights,
 )
 from crisptree.estimators.progress import ProgressDisplay
-from crisptree.memory import usable_memory
+from crisptree.limits import usable_memory
 from crisptree.streams import Batches
 
 Rows = npt.NDArray[np.float32]

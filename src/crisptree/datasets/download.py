@@ -21,7 +21,7 @@ from urllib.request import url2pathname
 from crisptree import limits
 from crisptree.datasets.catalog import Checksum, PublishedFile
 from crisptree.files import checked_size
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.sanitization import sanitize
 
 TIMEOUT = 30.0
@@ -81,7 +81,7 @@ def fetch(
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as part:
+        with atomic_write(path) as part:
             with part.open("wb") as target:
                 _download(Sink(file, url or file.url, target, on_bytes), folder)
             return _make_receipt(file, path, part, unverified, fresh=True)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from crisptree.encoding.errors import TableError
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat
+from crisptree.targets.labels import is_missing
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 INTEGER = r"^[+-]?(0|[1-9]\d*)(\.0*)?$"
@@ -419,13 +420,6 @@ def _from_texts(
 
 def _from_mask(kind: str, present: Mask, array: npt.NDArray[Any]) -> ColumnValues:
     return ColumnValues(kind, present, np.flatnonzero(present), array if present.all() else array[present])
-
-
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN, NaT and the NA of pandas, which is not equal to itself either but will not say so."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
 
 
 def _is_bool(value: Any) -> bool:

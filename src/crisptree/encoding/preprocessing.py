@@ -24,7 +24,7 @@ from crisptree.encoding.containers import TableLike
 from crisptree.encoding.errors import RefusedColumns, TableError, counted, listed, meant
 from crisptree.encoding.number_format import DEFAULT_FORMAT, NumberFormat, hint_format
 from crisptree.files import checked_size, reading
-from crisptree.labels import check_utf8
+from crisptree.targets.labels import check_utf8
 
 Rows = npt.NDArray[np.float32]
 

@@ -14,7 +14,7 @@ from crisptree.encoding.errors import TableError, listed
 from crisptree.encoding.preprocessing import MISSING
 from crisptree.encoding.table_files import TableFile
 from crisptree.files import reading
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 
 Labels = npt.NDArray[np.object_]
 

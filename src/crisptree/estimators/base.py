@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from crisptree.encoding.containers import materialize, reorder_columns
 from crisptree.estimators.arguments import check_argument
 from crisptree.inference import CrispTree
-from crisptree.inference.cutting import cut
-from crisptree.inference.pruning import PruningPath, ccp_path, pruned_at
+from crisptree.inference.pruning import PruningPath, cost_complexity_path, prune, truncate
+from crisptree.targets.encoding import TargetEncoding
 
 if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
 
 class KnowsColumns:
-    """An estimator that remembers what the columns of its training were called."""
+    """An estimator that remembers what the columns of its training were called, and what y was."""
+
+    ENCODING: ClassVar[type[TargetEncoding]]
+    """What y is; nothing else in an estimator depends on it."""
+
+    def _fitted_encoding(self, tree: CrispTree) -> TargetEncoding:
+        """The encoding of y that a tree of this estimator was trained with."""
+        return self.ENCODING.of_fitted(self.__dict__, tree)
+
+    def _keep_encoding(self, encoding: TargetEncoding) -> None:
+        self.__dict__.update(encoding.attributes)
 
     def in_training_order(self, X: Any) -> Any:
         """X in memory; a DataFrame whose columns have labels that are no text in the order of training."""
@@ -90,7 +100,9 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_argument("depth", depth)
         twin = copy.copy(self)
         twin.max_depth = int(depth)
-        twin.tree_, twin.greedy_tree_ = (cut(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_))
+        twin.tree_, twin.greedy_tree_ = (
+            truncate(tree, depth, self.leaf_prior) for tree in (self.tree_, self.greedy_tree_)
+        )
         return twin
 
     def ccp_path(self) -> PruningPath:
@@ -113,7 +125,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         2
         """
         check_is_fitted(self, "tree_")
-        return ccp_path(self.tree_)
+        return cost_complexity_path(self.tree_)
 
     def pruned(self, alpha: float) -> Self:
         """The fitted estimator with the smallest tree of least impurity plus ``alpha`` times the number of leaves.
@@ -123,7 +135,7 @@ class TreeEstimator(KnowsColumns, BaseEstimator):
         check_is_fitted(self, "tree_")
         check_argument("alpha", alpha)
         twin = copy.copy(self)
-        twin.tree_ = pruned_at(self.tree_, alpha, self.leaf_prior)
+        twin.tree_ = prune(self.tree_, alpha, self.leaf_prior)
         return twin
 
     @property

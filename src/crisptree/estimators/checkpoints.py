@@ -16,8 +16,7 @@ from crisptree.inference import CrispTree
 from crisptree.learning.fitting import device_of
 from crisptree.learning.journal import CheckpointError, Journal, Page, keeping
 from crisptree.persistence.checkpoints import CheckpointFolder
-from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.model_file import Section
+from crisptree.persistence.model_file import ModelFileError, Section
 from crisptree.persistence.trees import trees_to_sections
 
 NO_MATTER = ("n_jobs", "verbose", "callbacks", "random_state", "device", "warm_start")

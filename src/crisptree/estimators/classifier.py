@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,9 @@ from crisptree.estimators.protocol import PAPER
 from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import UpdatingMixin
-from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree
 from crisptree.streams import as_batches
+from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
-
-if TYPE_CHECKING:
-    from crisptree.learning.task import Part
 
 
 class CrispTreeClassifier(
@@ -235,6 +231,7 @@ class CrispTreeClassifier(
     (3, True)
     """
 
+    ENCODING = ClassEncoding
     FITTED = (*RowEstimator.FITTED, "nu_", "simplification_")
 
     classes_: npt.NDArray[Any]
@@ -309,32 +306,19 @@ class CrispTreeClassifier(
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
 
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
-        assert data.classes is not None
-        if earlier is not None:
-            checks.check_same_classes(self.classes_, data.classes)
-        return data
-
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        assert data.classes is not None
-        return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-
-    def _take_up(self, data: TrainingData) -> None:
-        assert data.classes is not None
-        self.classes_ = data.classes
-
     def predict(self, X: MatrixLike) -> npt.NDArray[Any]:
         """The class of every row.  (n, n_features) → (n,)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self.classes_[self.tree_.meaning.answers(self._values(X))]
-        return self.classes_[self.tree_.labels(self.apply(X))]
+        leaf = self.apply(X)  # which says so where nothing is fitted
+        return self.classes_[self.tree_.labels(leaf)]
 
     def predict_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """The class frequencies of the leaf that every row reaches, shrunk or not.  (n, n_features) → (n, n_classes)"""
         if self.__sklearn_is_fitted__() and self.tree_.is_linear:
             return self._values(X)
-        return self.tree_.leaf_values(self.apply(X))
+        leaf = self.apply(X)
+        return self.tree_.leaf_values(leaf)
 
     def predict_log_proba(self, X: MatrixLike) -> npt.NDArray[np.float64]:
         """Logarithms of ``predict_proba``; −∞ for a class that never reached the leaf."""

@@ -11,7 +11,7 @@ import numpy as np
 from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.estimators.rules import Rule, is_whole
 
-NAMES = ("signs", "max_features_per_split", "apart")
+CONSTRAINTS = ("signs", "max_features_per_split", "apart")
 
 
 def _is_column(value: Any) -> bool:
@@ -44,25 +44,7 @@ APART = Rule(
 
 def are_constrained(parameters: Mapping[str, Any]) -> bool:
     """Whether the weights of splits may not be anything."""
-    return any(parameters.get(name) for name in NAMES)
-
-
-def check_constraints(values: Mapping[str, Any]) -> None:
-    """Only hyperplanes that are trained by steps can be held to anything."""
-    if not are_constrained(values):
-        return
-    named = " and ".join(f"`{name}`" for name in NAMES if values.get(name))
-    possible = {
-        "split": ("auto", "oblique"),
-        "grow": ("greedy", "balanced"),
-        "algorithm": ("em", "alternating", "likelihood"),
-    }
-    for name, words in possible.items():
-        if values[name] not in words:
-            raise ValueError(
-                f"`{name}` must be one of {', '.join(map(repr, words))} for {named}, which hold the weights of "
-                f"hyperplanes after every step; got {values[name]!r}."
-            )
+    return any(parameters.get(name) for name in CONSTRAINTS)
 
 
 def by_number(parameters: Mapping[str, Any], estimator: Any) -> dict[str, Any]:

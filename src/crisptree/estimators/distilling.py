@@ -18,12 +18,12 @@ from crisptree.distributed import check_alone
 from crisptree.encoding.containers import as_table, materialize
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.numbers import check_numbers
-from crisptree.estimators.soft_labels import Probabilities, check_probabilities, one_hot
 from crisptree.estimators.table_rows import needs_encoder
-from crisptree.estimators.weights import check_sample_weight
-from crisptree.labels import class_numbers
 from crisptree.streams import refuse_batches
+from crisptree.targets.classification import Probabilities, check_probabilities, one_hot
+from crisptree.targets.labels import class_numbers
+from crisptree.targets.regression import check_numbers
+from crisptree.targets.weights import check_sample_weight
 from crisptree.typing import ArrayLike, MatrixLike
 
 COPIES = 4

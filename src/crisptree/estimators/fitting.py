@@ -17,14 +17,11 @@ from crisptree.data.rows import RawRows, learn_scaling
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.numbers import NumberScale
 from crisptree.estimators.progress import hearing_trials, recording
-from crisptree.estimators.soft_labels import likeliest, one_hot
 from crisptree.estimators.validation import TrainingData, holds_out
 from crisptree.holdout import hold_out
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import SomeTree
+from crisptree.inference.statistics import SomeTree, record_ranges
 from crisptree.learning.fitting import Fitted, device_of, fit_tree
 from crisptree.learning.history import EpochRecord, iteration_of
 from crisptree.learning.options import Spec
@@ -41,7 +38,8 @@ from crisptree.selection.parameters import (
 )
 from crisptree.selection.search import Resolution, resolve
 from crisptree.selection.trials import Trial
-from crisptree.targets import Classes, SoftClasses, Target
+from crisptree.targets import Target
+from crisptree.targets.encoding import TargetEncoding
 from crisptree.tree import Tree
 
 Trained = tuple[Fitted, list[EpochRecord]]
@@ -64,7 +62,7 @@ class Dataset(ABC):
 
     target: Target
     image_shape: tuple[int, ...] | None = None
-    y_scale: NumberScale | None = None
+    encoding: TargetEncoding
     is_sparse = False
     only_hyperplanes = True
     """Whether axis-aligned splits, which are found by sorting whole columns, are out of the question."""
@@ -115,8 +113,8 @@ class ArrayDataset(Dataset):
         return self.data.image_shape
 
     @property
-    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
-        return self.data.y_scale
+    def encoding(self) -> TargetEncoding:  # type: ignore[override]
+        return self.data.encoding
 
     @property
     def source(self) -> npt.NDArray[np.intp] | None:  # type: ignore[override]
@@ -128,7 +126,7 @@ class ArrayDataset(Dataset):
 
     @property
     def only_hyperplanes(self) -> bool:  # type: ignore[override]
-        return self.is_sparse or isinstance(self.target, SoftClasses)
+        return self.is_sparse or not self.target.has_axis_splits
 
     def scaling(self, kind: str | None, n_jobs: int | None) -> Scaling:
         return learn_scaling(self.data.X, self.data.weight, kind, n_jobs)
@@ -153,10 +151,10 @@ class ArrayDataset(Dataset):
         return with_labels(problem)
 
     def validation_part(self, held: Part, seed: int) -> Part:
-        return likeliest(held) if isinstance(self.target, Classes | SoftClasses) else held
+        return replace(held, y=self.target.hard.conform(held.y))
 
     def with_ranges(self, tree: SomeTree, problem: Problem) -> SomeTree:
-        return with_ranges(tree, self.data.X, self.data.holes)
+        return record_ranges(tree, self.data.X, self.data.holes)
 
 
 def fit_rows(
@@ -210,7 +208,7 @@ def fit_rows(
     if data.image_shape is None:
         tree = everything.with_ranges(fitted.tree, problem)
         fitted = fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else fitted.greedy)
-    return TrainedRows(in_units_of_y(fitted, data.y_scale), history, resolution.selected, resolution.trials)
+    return TrainedRows(in_units_of_y(fitted, data.encoding), history, resolution.selected, resolution.trials)
 
 
 def resolve_parameters(
@@ -233,12 +231,11 @@ def resolve_parameters(
     )
 
 
-def in_units_of_y(fitted: Fitted, scale: NumberScale | None) -> Fitted:
-    """The trees that answer in the units in which numbers came; those of classes as they are."""
-    if scale is None:
-        return fitted
-    tree = scale.on(fitted.tree)
-    return fitted._replace(tree=tree, greedy=tree if fitted.greedy is fitted.tree else scale.on(fitted.greedy))
+def in_units_of_y(fitted: Fitted, encoding: TargetEncoding) -> Fitted:
+    """The trees that predict in the units of y."""
+    tree = encoding.restore_units(fitted.tree)
+    greedy = tree if fitted.greedy is fitted.tree else encoding.restore_units(fitted.greedy)
+    return fitted._replace(tree=tree, greedy=greedy)
 
 
 def device_for(parameters: Mapping[str, Any], data: TrainingData) -> str:
@@ -247,26 +244,22 @@ def device_for(parameters: Mapping[str, Any], data: TrainingData) -> str:
 
 
 def problem_of(data: TrainingData, scaling: Scaling, validation: Part | None) -> Problem:
-    """Rows of classes, of numbers or of probabilities of classes; those that judge are put like them."""
+    """The training on checked rows; y of validation rows gets the form of the target."""
     target = data.target
-    if isinstance(target, SoftClasses):
-        held = validation and replace(validation, y=one_hot(validation.y, target.n_values))
-        return Problem(data.part, scaling, target, held)
-    is_soft = isinstance(target, Classes)  # the rows that judge may be
-    return Problem(data.part, scaling, target, validation and (likeliest(validation) if is_soft else validation))
-
-
-def labelled(part: Part, target: Target) -> Part:
-    """The rows as the leaves of the tree mean them: one class per row where they have probabilities."""
-    return likeliest(part) if isinstance(target, SoftClasses) else part
+    held = validation and replace(validation, y=target.conform(validation.y))
+    return Problem(data.part, scaling, target, held)
 
 
 def with_labels(problem: Problem) -> Problem:
-    """The problem with one class per row, which a choice of parameters can be made by and which trains faster."""
-    if not isinstance(problem.target, SoftClasses):
+    """The problem with hard labels, by which parameters are selected and which train faster."""
+    target = problem.target.hard
+    if target is problem.target:
         return problem
-    held = problem.validation and likeliest(problem.validation)
-    return Problem(likeliest(problem.training), problem.scaling, Classes(problem.target.n_values), held)
+    training, held = (
+        part and replace(part, y=target.conform(part.y)) for part in (problem.training, problem.validation)
+    )
+    assert training is not None
+    return Problem(training, problem.scaling, target, held)
 
 
 def fit_problem(

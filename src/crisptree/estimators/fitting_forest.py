@@ -17,12 +17,12 @@ from crisptree.data.rows import learn_scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging, number_of
 from crisptree.estimators.constraints import are_constrained
-from crisptree.estimators.fitting import ArrayDataset, labelled, problem_of, resolve_parameters, spec_of
+from crisptree.estimators.fitting import ArrayDataset, problem_of, resolve_parameters, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree, route_rows
 from crisptree.inference.forest import CrispForest
-from crisptree.inference.ranges import carried_over, with_ranges
+from crisptree.inference.statistics import inherit_ranges, record_ranges
 from crisptree.learning.forest import Bag, FittedTree, fit_forest
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.options import Spec
@@ -31,7 +31,6 @@ from crisptree.selection.candidates import CART_SPLITS
 from crisptree.selection.evaluators import ForestEvaluator
 from crisptree.selection.parameters import MIXED, postprocess, resolve_scale
 from crisptree.selection.trials import Trial
-from crisptree.targets import SoftClasses
 
 Doubles = npt.NDArray[np.float64]
 Finetunings = list[tuple[list[EpochRecord], int]]
@@ -69,7 +68,7 @@ class OutOfBag:
         """How good the answer is for every row; not a number where all trees have seen it.  (n,)"""
         found, known = np.full(len(self.trees), np.nan), np.flatnonzero(self.trees)
         if len(known):
-            labels = labelled(self.data.part, self.data.target).y[known]
+            labels = self.data.target.hard.conform(self.data.y[known])
             found[known] = row_scores(self.data, self.values[known], labels)
         return found
 
@@ -82,10 +81,8 @@ class OutOfBag:
 
 def row_scores(data: TrainingData, values: Doubles, y: npt.NDArray[Any]) -> Doubles:
     """How good what a forest says is for every row: for classes 1 or 0.  (n, n_outputs), (n, …) → (n,)"""
-    answers = data.target.answers(values)
-    if data.y_scale is not None:
-        answers = data.y_scale.scaled(answers)
-    return np.asarray(data.target.agreement(answers, y), dtype=np.float64)
+    predictions = data.encoding.scale_predictions(data.target.answers(values))
+    return np.asarray(data.target.agreement(predictions, y), dtype=np.float64)
 
 
 class TrainedForest(NamedTuple):
@@ -115,7 +112,7 @@ def fit_forest_rows(
     ``earlier`` are trees that there are already, and ``chosen`` what was chosen for them.
     """
     is_sparse, n_jobs = isinstance(data.X, SparseRows), parameters["n_jobs"]
-    asks_for_planes = isinstance(data.target, SoftClasses) or is_sparse or are_constrained(parameters)
+    asks_for_planes = not data.target.has_axis_splits or is_sparse or are_constrained(parameters)
     split = parameters["split"]
     if split == MIXED or (split == "auto" and asks_for_planes):
         parameters = {**parameters, "split": "oblique"}
@@ -224,10 +221,9 @@ class ForestTask:
         for bag, (trained, records, best_iteration) in self._trained(numbers, hear):
             tree = postprocess(trained, self.parameters)
             if data.image_shape is None:
-                seen = with_ranges(tree, data.X, data.holes) if first is None else first
-                first, tree = seen, seen if first is None else carried_over(tree, seen)
-            if data.y_scale is not None:
-                tree = data.y_scale.on(tree)
+                seen = record_ranges(tree, data.X, data.holes) if first is None else first
+                first, tree = seen, seen if first is None else inherit_ranges(tree, seen)
+            tree = data.encoding.restore_units(tree)
             if judge is not None:
                 judge.add(tree, bag.times)
             history.append((records, best_iteration))

@@ -61,7 +61,7 @@ def _fit_one(parameters: Mapping[str, Any], given: KnownImages, held: KnownImage
         None if held is None else _windows(Canvas.of(held.images, view), held.known),
     )
     fitted, history = fit_problem(parameters, problem, view.image_shape, seed, held=problem.validation)
-    return in_units_of_y(fitted, given.known.y_scale), history
+    return in_units_of_y(fitted, given.known.encoding), history
 
 
 def _windows(canvas: Canvas, known: KnownPixels) -> Part:
@@ -83,7 +83,7 @@ def _split_off(given: KnownImages, fraction: float, seed: int) -> tuple[KnownIma
     sizes = [np.count_nonzero(use) for use in given.known.used]
     flags = np.repeat(out, sizes)
     kept, held = (KnownImages(given.images, given.known.only(keep)) for keep in (~flags, flags))
-    classes = given.known.classes
+    classes = given.known.encoding.classes
     shows_all = flags.any() and not flags.all()
     if not shows_all or (classes is not None and len(np.unique(kept.known.y)) < len(classes)):
         what = "have a number somewhere" if classes is None else "show every class"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,11 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.classifier import CrispTreeClassifier
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import ForestParameters
-from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree
+from crisptree.targets.classification import ClassEncoding
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.task import Part
 
 
 class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
@@ -91,26 +89,12 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
     (5, True)
     """
 
+    ENCODING = ClassEncoding
     FITTED = (*ForestEstimator.FITTED, "classes_", "oob_decision_function_")
     SCORE = ("accuracy", ".2%")
 
     classes_: npt.NDArray[Any]
     oob_decision_function_: npt.NDArray[np.float64]
-
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        data = checks.check_training_data(twin, X, y, sample_weight, reset=earlier is None)
-        assert data.classes is not None
-        if earlier is not None:
-            checks.check_same_classes(self.classes_, data.classes)
-        return data
-
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        assert data.classes is not None
-        return checks.check_validation(twin, validation, data.classes, may_be_soft=True).part
-
-    def _take_up(self, data: TrainingData) -> None:
-        assert data.classes is not None
-        self.classes_ = data.classes
 
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         self.oob_decision_function_ = np.full((len(kept), len(self.classes_)), np.nan)
@@ -152,7 +136,7 @@ class CrispForestClassifier(ClassifierMixin, ForestParameters, ForestEstimator):
         values = self._values(X)
         numbers = values.argmax(axis=1)
         if y is not None:
-            numbers = checks.check_validation(self, (X, y), self.classes_, "y").y
+            numbers = checks.check_validation(self, (X, y), ClassEncoding(self.classes_), "y").y
         own = values[np.arange(len(values)), numbers]
         others = values.copy()
         others[np.arange(len(values)), numbers] = -np.inf

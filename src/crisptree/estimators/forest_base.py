@@ -16,11 +16,11 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import validation as checks
 from crisptree.estimators.bags import Bagging
 from crisptree.estimators.base import Checkpoints, KnowsColumns, TreeEstimator
+from crisptree.estimators.capabilities import check_parameters, violations
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import is_plain
 from crisptree.estimators.forest_checks import (
     check_bags,
-    check_forest,
     check_more_trees,
     check_same_rows,
     check_tree_number,
@@ -28,9 +28,6 @@ from crisptree.estimators.forest_checks import (
 )
 from crisptree.estimators.forest_inspecting import InspectsForest
 from crisptree.estimators.parameters import Parameter
-from crisptree.estimators.sparse_rows import takes_sparse_rows
-from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree
 from crisptree.inference.forest import CrispForest
 from crisptree.selection.parameters import MIXED
 from crisptree.typing import ArrayLike, MatrixLike
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from crisptree.encoding.table_encoder import TableEncoder
     from crisptree.estimators.fitting_forest import OutOfBag
     from crisptree.learning.history import EpochRecord
-    from crisptree.learning.task import Part
     from crisptree.persistence.model_file import Sections
     from crisptree.selection.trials import Trial
 
@@ -80,18 +76,6 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
     _forget = TreeEstimator._forget
 
     @abstractmethod
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        """Rows, y and weights of a fit, for a twin that learns names and columns from them."""
-
-    @abstractmethod
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        """Rows that judge, with y as in ``data``."""
-
-    @abstractmethod
-    def _take_up(self, data: TrainingData) -> None:
-        """Keep what is to be known of y."""
-
-    @abstractmethod
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         """Keep what trees say of rows that they have not seen; ``kept`` are the rows with some weight."""
 
@@ -126,11 +110,14 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         check_alone("a forest")
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
-            check_forest(self.PARAMETERS, parameters, has_validation=validation is not None)
+            check_parameters(self.PARAMETERS, parameters, is_forest=True, has_validation=validation is not None)
             earlier = self.__dict__.get("forest_") if self.warm_start else None
-            data = self._checked(twin, X, y, sample_weight, earlier and earlier.trees[0])
+            encoding = None if earlier is None else self._fitted_encoding(earlier.trees[0])
+            data = checks.check_training_data(twin, X, y, sample_weight, encoding, reset=earlier is None)
             twin.image_shape_ = data.image_shape
-            held_out = None if validation is None else self._checked_validation(twin, validation, data)
+            held_out = None
+            if validation is not None:
+                held_out = checks.check_validation(twin, validation, data.encoding, may_be_soft=True)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             rows = digest_of(data)
             if earlier is not None:
@@ -148,13 +135,13 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
             from crisptree.estimators.fitting_forest import fit_forest_rows
 
             parameters = by_number(parameters, twin)
-            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.encoding.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": [*(earlier or [])]}
             given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_forest_rows(parameters, data, held_out, earlier, chosen, seed)
             twin._forget()
-            twin._take_up(data)
+            twin._keep_encoding(data.encoding)
             twin.seed_, twin.n_rows_, twin.rows_digest_, twin.bags_ = seed, len(data.y), rows, bagging.kind
             twin.forest_, twin.history_ = CrispForest.of(trained.trees), trained.history
             twin.chosen_, twin.path_ = trained.chosen, trained.path
@@ -238,5 +225,5 @@ class ForestEstimator(InspectsForest, KnowsColumns, BaseEstimator):
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        tags.input_tags.sparse = not any(violations(self.get_params(deep=False), rows="sparse"))
         return tags

@@ -11,50 +11,12 @@ import numpy as np
 
 from crisptree.data.sparse import SparseRows
 from crisptree.estimators.bags import Bagging
-from crisptree.estimators.consistency import MODULE_FREE, check_parameters
-from crisptree.estimators.parameters import Parameter
-from crisptree.selection.parameters import MIXED
 
 if TYPE_CHECKING:
     from crisptree.estimators.validation import TrainingData
 
-DRAWING = {
-    "grow": ("greedy", "axis_aligned"),
-    "split": (*MODULE_FREE, MIXED),
-    "algorithm": ("em", "likelihood", "alternating"),
-}
-"""What must be where a split may have some of the features only."""
-
 ROWS_LOOKED_AT = 1000
 """So many rows, spread over all, are compared where a warm start must go on with the same ones."""
-
-
-def check_forest(declared: Mapping[str, Parameter], values: Mapping[str, Any], *, has_validation: bool) -> None:
-    """Hold all parameters to their rules, and those that mean something else for many trees too."""
-    check_parameters(declared, values)
-    if values["early_stopping"] and not has_validation:
-        raise ValueError(
-            "`early_stopping` must come with `validation` rows in a forest, because rows that a tree has not drawn "
-            "judge the forest; got none. Give fit a validation set, or set early_stopping=False."
-        )
-    if values["prune"] == "auto":
-        raise ValueError("`prune` must be a number or None in a forest; got 'auto', which is for one tree.")
-    if values["algorithm"] == "non_greedy" and values.get("nu") is None:
-        raise ValueError("`nu` must be a number for algorithm='non_greedy' in a forest; got None.")
-    _check_drawn_features(values)
-
-
-def _check_drawn_features(values: Mapping[str, Any]) -> None:
-    """Features are drawn for splits that are found one by one, and asked by name."""
-    share = values["max_features"]
-    if share in ("auto", None) or (isinstance(share, float) and share == 1.0):
-        return
-    for name, possible in DRAWING.items():
-        if callable(values[name]) or values[name] not in possible:
-            raise ValueError(
-                f"`max_features` must be 'auto' or None for {name}={values[name]!r}, which has no features drawn for "
-                f"each split; got {values['max_features']!r}. Other values go with {name} in {possible}."
-            )
 
 
 def check_more_trees(

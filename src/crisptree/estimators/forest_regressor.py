@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,15 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import NumberForestParameters
-from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
+from crisptree.estimators.quantiles import check_reference_rows
 from crisptree.estimators.regressor import CrispTreeRegressor
-from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree
 from crisptree.inference.quantiles import forest_quantiles
+from crisptree.targets.regression import RegressionEncoding
 from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
     from crisptree.estimators.fitting_forest import OutOfBag
-    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 
@@ -75,22 +73,12 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
     (5, True)
     """
 
+    ENCODING = RegressionEncoding
     FITTED = (*ForestEstimator.FITTED, "n_outputs_", "oob_prediction_")
     SCORE = ("R²", ".3f")
 
     n_outputs_: int
     oob_prediction_: Doubles
-
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        scale = None if earlier is None else NumberScale.of(earlier)
-        return check_training_numbers(twin, X, y, sample_weight, scale)
-
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        assert data.y_scale is not None
-        return check_validation_numbers(twin, validation, data.y_scale).part
-
-    def _take_up(self, data: TrainingData) -> None:
-        self.n_outputs_ = data.y.shape[1]
 
     def _take_up_unseen(self, judge: OutOfBag, kept: npt.NDArray[np.bool_]) -> None:
         means = np.full((len(kept), self.n_outputs_), np.nan)
@@ -177,7 +165,7 @@ class CrispForestRegressor(RegressorMixin, NumberForestParameters, ForestEstimat
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
         here = self.apply(X)
-        wanted, there, known, weight = check_among(self, self.forest_, quantiles, among)
+        wanted, there, known, weight = check_reference_rows(self, self.forest_, quantiles, among)
         found = forest_quantiles(here, there, known, weight, wanted)
         alone = np.isnan(found).any(axis=(1, 2))
         if alone.any():

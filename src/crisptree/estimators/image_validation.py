@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from crisptree import limits
 from crisptree.data.images import WindowView, normalise_image
-from crisptree.estimators.numbers import NumberScale
-from crisptree.targets import Classes, Gaussians, Target
+from crisptree.targets import Target
+from crisptree.targets.encoding import TargetEncoding
 from crisptree.tensors import detach
 
 Image = npt.NDArray[np.float32]
@@ -44,21 +44,17 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class KnownPixels:
-    """The pixels that are trained on, image by image: which they are, class numbers or scaled numbers, and weights.
-
-    Where y are numbers, (n, n_outputs), there are no classes, and ``y_scale`` says in which units they came.
-    """
+    """The pixels that are trained on, image by image: which they are, encoded y, and weights."""
 
     used: list[npt.NDArray[np.bool_]]
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
-    classes: npt.NDArray[Any] | None
-    y_scale: NumberScale | None = None
+    encoding: TargetEncoding
 
     @property
     def target(self) -> Target:
         """What y is."""
-        return Gaussians(2 * self.y.shape[1]) if self.classes is None else Classes(len(self.classes))
+        return self.encoding.target_of(self.y)
 
     def only(self, keep: npt.NDArray[np.bool_]) -> KnownPixels:
         """Some of the pixels, one flag for each of them."""

@@ -16,15 +16,14 @@ from crisptree.encoding.preprocessing import Preprocessing
 from crisptree.encoding.table_encoder import TableEncoder
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import TreeEstimator
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.classifier import CrispTreeClassifier
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.forest import CrispForestClassifier
 from crisptree.estimators.forest_base import ForestEstimator
 from crisptree.estimators.forest_parameters import MOST_TREES
 from crisptree.estimators.forest_regressor import CrispForestRegressor
 from crisptree.estimators.image_validation import check_window_reach
 from crisptree.estimators.images import check_image_shape
-from crisptree.estimators.numbers import LARGEST
 from crisptree.estimators.parameters import NEVER, Parameter
 from crisptree.estimators.pixel_regressor import CrispPixelRegressor
 from crisptree.estimators.pixels import PixelEstimator, seen_channels
@@ -34,12 +33,20 @@ from crisptree.estimators.validation import take_up_encoder
 from crisptree.files import reading
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.forest import CrispForest
-from crisptree.labels import LABEL_TYPES, check_utf8, label_type
-from crisptree.persistence import limits
-from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.model_file import ModelFile, Section, Sections, read, write
+from crisptree.persistence.model_file import (
+    ModelFile,
+    ModelFileError,
+    Section,
+    Sections,
+    check_channels,
+    check_labels,
+    read,
+    write,
+)
 from crisptree.persistence.trees import SHARED as ESTIMATOR
 from crisptree.persistence.trees import known_sections, trees_from_file, trees_to_sections
+from crisptree.targets.labels import LABEL_TYPES, check_utf8, label_type
+from crisptree.targets.regression import MAX_VALUE
 
 TREE, GREEDY, STAGE, MEMBER = "tree", "greedy", "stage", "member"
 """The tree that predicts, the one before finetuning, and with their numbers those of earlier stages of pixels and
@@ -232,7 +239,7 @@ def _check_target(model: Estimator, tree: CrispTree, path: str | PathLike[str]) 
             center is None
             or unit is None
             or len(unit) != model.n_outputs_
-            or not np.all((unit >= 0) & (unit <= LARGEST) & (np.abs(center) <= LARGEST))
+            or not np.all((unit >= 0) & (unit <= MAX_VALUE) & (np.abs(center) <= MAX_VALUE))
         ):
             raise ModelFileError(f"{path} must say in which units the {model.n_outputs_} outputs are; it does not.")
     if not _is_bounded(tree):
@@ -245,11 +252,11 @@ def _is_bounded(tree: CrispTree) -> bool:
     """Whether no finite row of float32 features is predicted an infinite value, or one that has no square."""
     with np.errstate(over="ignore", invalid="ignore"):
         bounds = [tree.in_units(table) for table in (tree.leaves, tree.statistics.soft_leaves)]
-        if any((np.abs(tree.meaning.told(bound)) > 100 * LARGEST).any() for bound in bounds):
+        if any((np.abs(tree.meaning.told(bound)) > 100 * MAX_VALUE).any() for bound in bounds):
             return False
         if isinstance(tree, FlatTree) and tree.linear_weight is not None and tree.linear_bias is not None:
             parts = [tree.linear_bias] if tree.linear_variance is None else [tree.linear_bias, tree.linear_variance]
-            if any((np.abs(part) > LARGEST).any() for part in parts):
+            if any((np.abs(part) > MAX_VALUE).any() for part in parts):
                 return False
             parts[0] = np.abs(tree.linear_weight).sum(axis=2) * np.finfo(np.float32).max  # of the largest row
             bounds.append(tree.in_units(np.concatenate(parts, axis=1)))
@@ -290,7 +297,7 @@ def _chosen(content: Any, declared: Mapping[str, Parameter]) -> dict[str, Any]:
 
 def _take_up_stages(model: PixelEstimator, stages: list[CrispTree], channels: Any, path: str | PathLike[str]) -> None:
     """The channels of images and the trees of its earlier stages, all fitting each other."""
-    limits.check_channels(channels, path)
+    check_channels(channels, path)
     check_window_reach(model.window, model.scales)
     model.channels_, model.earlier_trees_ = channels, []
     for tree in stages:
@@ -400,7 +407,7 @@ def _labels_from_json(content: Any) -> npt.NDArray[Any]:
         if not plain or not 0 < len(set(values)) == len(values):
             raise ModelFileError("the class labels of a model file must be a list of different values.")
         if kind in (str, bytes):
-            limits.check_labels(values)
+            check_labels(values)
         check_utf8(values, "class labels")
         if kind is bytes:
             values = [label.encode("latin-1") for label in values]

@@ -11,12 +11,12 @@ from scipy.special import ndtri
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from crisptree.estimators import image_numbers as numbers
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.image_validation import Images, KnownPixels
 from crisptree.estimators.parameters import PixelRegressorParameters
+from crisptree.estimators.pixel_targets import PixelNumbers
 from crisptree.estimators.pixels import PixelEstimator
+from crisptree.targets.regression import RegressionEncoding
 
 Doubles = npt.NDArray[np.float64]
 
@@ -103,7 +103,7 @@ annealing, finetune_steepness
 
     FITTED = (*PixelEstimator.FITTED, "n_outputs_")
 
-    GIVEN = "targets"
+    ENCODING = RegressionEncoding
 
     n_outputs_: int
 
@@ -136,18 +136,8 @@ annealing, finetune_steepness
         """
         return self._fit_images(images, targets, mask, validation, Checkpoints(checkpoint, checkpoint_every, resume))
 
-    def _axes(self, images: Any, values: Any) -> int:
-        return numbers.number_axes(images, values)
-
-    def _check_pixels(self, given: Images, values: Any, mask: Any) -> KnownPixels:
-        return numbers.check_known(given, values, mask, self.ignore_value)
-
-    def _check_held(self, given: Images, values: Any, known: KnownPixels) -> KnownPixels:
-        assert known.y_scale is not None
-        return numbers.check_held(given, values, self.ignore_value, known.y_scale)
-
-    def _take_up(self, known: KnownPixels) -> None:
-        self.n_outputs_ = known.y.shape[1]
+    def _targets(self) -> PixelNumbers:
+        return PixelNumbers(self.ignore_value)
 
     def predict(self, images: Any) -> Any:
         """The mean of the leaf that every pixel reaches, in the form of the images.
@@ -200,7 +190,9 @@ annealing, finetune_steepness
         As of any R², the mean of the targets scores 0.
         """
         given = self._checked(images)
-        used, true = numbers.numbers_to_score(given, targets, self.ignore_value, self.n_outputs_)
+        used, true = self._targets().read(given, targets)
+        if true.shape[1] != self.n_outputs_:
+            raise ValueError(f"targets must have {self.n_outputs_} outputs, as in training; got {true.shape[1]}.")
         pairs = zip(given.images, used, strict=True)
         found = [self.tree_.labels(self._leaves(image)[use]) for image, use in pairs if use.any()]
         return float(r2_score(true, np.concatenate(found)))

@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from crisptree.distributed import check_alone
 from crisptree.estimators import image_validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints, TreeEstimator
-from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.parameters import PixelParameters
+from crisptree.estimators.pixel_targets import PixelTargets
 from crisptree.estimators.stages import leaf_numbers, n_told, seen_by_last
 from crisptree.estimators.validation import validation_pair
 from crisptree.inference import CrispTree
@@ -38,24 +39,9 @@ class PixelEstimator(PixelParameters, TreeEstimator):
 
     FITTED = (*TreeEstimator.FITTED, "earlier_trees_", "channels_", "image_shape_", "n_features_in_", "looks_at_")
 
-    GIVEN: ClassVar[str]
-    """What ``fit`` calls that which is known of the pixels."""
-
     @abstractmethod
-    def _axes(self, images: Any, values: Any) -> int:
-        """How many axes the images of ``values`` have: 2 where there is one alone."""
-
-    @abstractmethod
-    def _check_pixels(self, given: checks.Images, values: Any, mask: Any) -> checks.KnownPixels:
-        """The pixels of a fit of which y is known."""
-
-    @abstractmethod
-    def _check_held(self, given: checks.Images, values: Any, known: checks.KnownPixels) -> checks.KnownPixels:
-        """The same of images that judge, with y as in ``known``."""
-
-    @abstractmethod
-    def _take_up(self, known: checks.KnownPixels) -> None:
-        """Keep what is to be known of y."""
+    def _targets(self) -> PixelTargets:
+        """How the values of pixels are read."""
 
     def _fit_images(self, images: Any, values: Any, mask: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit: checks, windows, training; the estimator is as it was if any of it fails."""
@@ -64,8 +50,9 @@ class PixelEstimator(PixelParameters, TreeEstimator):
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
             refuse_batches(images, type(self).__name__)
-            given = self._normalised(checks.check_new_images(images, self._axes(images, values)))
-            known = self._check_pixels(given, values, mask)
+            targets = self._targets()
+            given = self._normalised(checks.check_new_images(images, targets.n_axes(images, values)))
+            known = targets.read_training(given, values, mask)
             view = self._view(given.channels or 1)
             checks.check_reach(given, view)
             other = self._checked_validation(validation, given.channels, view, known)
@@ -74,7 +61,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
 
             held = None if other is None else KnownImages(*other)
             here = KnownImages(given.images, known)
-            data = {f"images and {self.GIVEN}": here, "validation": held}
+            data = {f"images and {targets.NOUN}": here, "validation": held}
             with checkpoints.kept(parameters, data, seed) as seed:
                 stages = fit_stages(parameters, here, held, seed)
             twin._keep(known, given.channels, stages)
@@ -82,7 +69,7 @@ class PixelEstimator(PixelParameters, TreeEstimator):
 
     def _keep(self, known: checks.KnownPixels, channels: int | None, stages: list[Trained]) -> None:
         self._forget()
-        self._take_up(known)
+        self._keep_encoding(known.encoding)
         self.channels_: int | None = channels
         self.history_ = [record for _, history in stages for record in history]
         self.earlier_trees_: list[CrispTree] = [fitted.tree for fitted, _ in stages[:-1]]
@@ -113,10 +100,11 @@ class PixelEstimator(PixelParameters, TreeEstimator):
     ) -> tuple[list[checks.Image], checks.KnownPixels] | None:
         if validation is None:
             return None
-        images, values = validation_pair(validation, f"(images, {self.GIVEN})")
+        targets = self._targets()
+        images, values = validation_pair(validation, f"(images, {targets.NOUN})")
         given = self._normalised(checks.check_images(images, channels))
         checks.check_reach(given, view)
-        return given.images, self._check_held(given, values, known)
+        return given.images, targets.read_validation(given, values, known.encoding)
 
     def apply(self, images: Any) -> Any:
         """The number of the leaf that every pixel reaches; results come in the form of the images.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +16,18 @@ from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.distilling import NumberDistillingMixin
 from crisptree.estimators.inspecting import InspectingMixin
-from crisptree.estimators.numbers import NumberScale, check_among, check_training_numbers, check_validation_numbers
 from crisptree.estimators.parameters import RegressorParameters
 from crisptree.estimators.protocol import PAPER
+from crisptree.estimators.quantiles import check_reference_rows
 from crisptree.estimators.row_estimator import RowEstimator
 from crisptree.estimators.simplifying_mixin import SimplifyingMixin
 from crisptree.estimators.updating_mixin import NumberUpdatingMixin
-from crisptree.estimators.validation import TrainingData, check_rows
-from crisptree.inference import CrispTree
+from crisptree.estimators.validation import check_rows
 from crisptree.inference.quantiles import leaf_quantiles
 from crisptree.streams import as_batches
+from crisptree.targets.regression import RegressionEncoding
 from crisptree.tensors import detach
 from crisptree.typing import ArrayLike, BatchesLike, MatrixLike
-
-if TYPE_CHECKING:
-    from crisptree.learning.task import Part
 
 Doubles = npt.NDArray[np.float64]
 
@@ -190,9 +186,8 @@ class CrispTreeRegressor(
     (2, True)
     """
 
+    ENCODING = RegressionEncoding
     FITTED = (*RowEstimator.FITTED, "n_outputs_", "simplification_")
-
-    _has_numbers = True
 
     n_outputs_: int
 
@@ -243,23 +238,6 @@ class CrispTreeRegressor(
         if batches is not None:
             return self._fit_batches(batches, sample_weight, validation, checkpoints)
         return self._fit_rows(X, y, sample_weight, validation, checkpoints)
-
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        scale = None if earlier is None else NumberScale.of(earlier)
-        return check_training_numbers(twin, X, y, sample_weight, scale)
-
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        assert data.y_scale is not None
-        return check_validation_numbers(twin, validation, data.y_scale).part
-
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        return self._checked(copy.copy(self), X, y, sample_weight, self.tree_)
-
-    def _rows_that_judge(self, validation: Any, data: TrainingData) -> Part:
-        return self._checked_validation(self, validation, data)
-
-    def _take_up(self, data: TrainingData) -> None:
-        self.n_outputs_ = data.y.shape[1]
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R²: which share of the variance of y the predictions explain; of several outputs the mean."""
@@ -338,7 +316,7 @@ class CrispTreeRegressor(
         [[0.0, 2.0, 4.0], [5.0, 7.0, 9.0]]
         """
         leaf = self.apply(X)
-        wanted, there, known, weight = check_among(self, [self.tree_], quantiles, among)
+        wanted, there, known, weight = check_reference_rows(self, [self.tree_], quantiles, among)
         found = leaf_quantiles(self.tree_, there, known, weight, wanted)
         return (found[:, :, 0] if self.n_outputs_ == 1 else found)[leaf]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints, TreeEstimator
-from crisptree.estimators.consistency import check_parameters
+from crisptree.estimators.capabilities import check_capabilities, check_parameters, violations
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fast_lane import fast_leaves
 from crisptree.estimators.parameters import RowParameters
-from crisptree.estimators.sparse_rows import takes_sparse_rows
-from crisptree.estimators.updating_mixin import among
 from crisptree.estimators.validation import TrainingData
-from crisptree.inference import CrispTree, route_rows
+from crisptree.inference import route_rows
 from crisptree.streams import Batches
 from crisptree.structure import TreeStructure
+from crisptree.targets.encoding import TargetEncoding
 from crisptree.typing import MatrixLike
 
 if TYPE_CHECKING:
@@ -39,21 +37,6 @@ class RowEstimator(RowParameters, TreeEstimator):
     chosen_: dict[str, Any]
     path_: list[Trial]
 
-    _has_numbers: ClassVar[bool] = False
-    """Whether y are numbers, and no classes."""
-
-    @abstractmethod
-    def _checked(self, twin: Self, X: Any, y: Any, sample_weight: Any, earlier: CrispTree | None) -> TrainingData:
-        """Rows, y and weights of a fit, for a twin that learns names and columns from them."""
-
-    @abstractmethod
-    def _checked_validation(self, twin: Self, validation: Any, data: TrainingData) -> Part:
-        """Rows that judge, with y as in ``data``."""
-
-    @abstractmethod
-    def _take_up(self, data: TrainingData) -> None:
-        """Keep what is to be known of y."""
-
     def _fit_rows(
         self,
         X: Any,
@@ -61,45 +44,56 @@ class RowEstimator(RowParameters, TreeEstimator):
         sample_weight: Any,
         validation: Any,
         checkpoints: Checkpoints,
-        classes: Any = None,
+        encoding: TargetEncoding | None = None,
         source: npt.NDArray[np.intp] | None = None,
     ) -> Self:
-        """A fit: checks, rows, choices, training; the estimator is as it was if any of it fails.
+        """Fit: check, select, train; the estimator is as it was if any of it fails.
 
-        ``classes`` are all that there may ever be, where y may have fewer; ``source`` says which row a row is a copy
-        of.
+        ``encoding`` has all classes that there may ever be, where y may have fewer; ``source`` says which row a row
+        is a copy of.
         """
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
             earlier = self.__dict__.get("greedy_tree_") if self.warm_start else None
             chosen = self.__dict__.get("chosen_", {})
-            data = self._checked(twin, X, y, sample_weight, earlier)
-            data = data if classes is None else among(data, classes)
+            if earlier is not None:
+                encoding = self._fitted_encoding(earlier)
+            data = checks.check_training_data(
+                *(twin, X, y, sample_weight, encoding), reset=earlier is None, is_part=earlier is None
+            )
             if source is not None:  # rows of no weight have been left out
                 data = replace(data, source=source if sample_weight is None else source[np.asarray(sample_weight) > 0])
             twin.image_shape_ = data.image_shape
-            held_out = None if validation is None else self._checked_validation(twin, validation, data)
+            held_out = None
+            if validation is not None:
+                held_out = checks.check_validation(twin, validation, data.encoding, may_be_soft=True)
             if earlier is not None:
                 checks.check_warm_start(parameters, earlier.structure, held_out is not None)
             parameters = by_number(parameters, twin)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.fitting import ArrayDataset, device_for, fit_rows
 
-            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.classes}
+            given = {"X": data.X, "y": data.y, "sample_weight": data.weight, "classes": data.encoding.classes}
             given |= {"image_shape of X": data.image_shape, "validation": held_out, "warm_start": earlier}
             given["device"] = device_for(parameters, data)
             with checkpoints.kept(parameters, given, seed) as seed:
                 trained = fit_rows(parameters, ArrayDataset(data), held_out, earlier, chosen, seed)
             twin._forget()
             fitted, twin.history_, twin.chosen_, twin.path_ = trained
-            twin._take_up(data)
+            twin._keep_encoding(data.encoding)
             twin.greedy_tree_, twin.tree_ = fitted.greedy, fitted.tree
             if fitted.best_iteration is not None:
                 twin.best_iteration_ = fitted.best_iteration
             if fitted.nu is not None:
                 twin.nu_ = fitted.nu
         return self
+
+    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Check rows that the fitted tree is to be trained on further."""
+        twin, encoding = copy.copy(self), self._fitted_encoding(self.tree_)
+        twin.image_shape = self.image_shape_  # rows may be flat where those of the fit were images
+        return checks.check_training_data(twin, X, y, sample_weight, encoding, reset=False, is_part=True)
 
     def _fit_batches(self, batches: Batches, sample_weight: Any, validation: Any, checkpoints: Checkpoints) -> Self:
         """A fit on rows that are read in batches, pass after pass."""
@@ -111,20 +105,17 @@ class RowEstimator(RowParameters, TreeEstimator):
         with self._fitting() as twin:
             parameters = self.get_params(deep=False)
             check_parameters(self.PARAMETERS, parameters)
+            check_capabilities(parameters, rows="batches", has_validation=validation is not None)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             from crisptree.estimators.streaming import fit_batches
 
-            def held(answers: Any, n_features: int) -> Part:
+            def check_held(encoding: TargetEncoding, n_features: int) -> Part:
                 twin.n_features_in_, twin.image_shape_ = n_features, None
                 checks.remember(twin, "feature_names_in_", batches.columns)
-                scale = answers.scale if self._has_numbers else None
-                labels = None if self._has_numbers else answers.labels
-                none = np.zeros(0)
-                data = TrainingData(none, none, none, labels, None, y_scale=scale)
-                return self._checked_validation(twin, validation, data)
+                return checks.check_validation(twin, validation, encoding, may_be_soft=True)
 
-            given = None if validation is None else held
-            found = fit_batches(parameters, batches, seed, checkpoints, given, has_numbers=self._has_numbers)
+            given = None if validation is None else check_held
+            found = fit_batches(parameters, batches, seed, checkpoints, self.ENCODING, given)
             twin._take_up_found(*found, batches.columns)
         return self
 
@@ -133,17 +124,19 @@ class RowEstimator(RowParameters, TreeEstimator):
         from crisptree.estimators.together import fit_together
 
         with self._fitting() as twin:
-            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how, has_numbers=self._has_numbers)
+            found = fit_together(copy.copy(self), rows, validation, checkpoints, *how)
             twin._take_up_found(*found)
         return self
 
-    def _take_up_found(self, found: Any, labels: Any, n_features: int, names: Any, image_shape: Any = None) -> None:
+    def _take_up_found(
+        self, found: Any, encoding: TargetEncoding, n_features: int, names: Any, image_shape: Any = None
+    ) -> None:
         """Keep what was learned of rows that were not all here."""
         self._forget()
         for name in ("encoder_", "feature_names_in_", "nu_"):
             self.__dict__.pop(name, None)
         self.image_shape_, self.n_features_in_ = image_shape, n_features
-        setattr(self, "n_outputs_" if self._has_numbers else "classes_", labels)
+        self._keep_encoding(encoding)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         fitted, self.history_, self.chosen_, self.path_ = found
@@ -172,7 +165,7 @@ class RowEstimator(RowParameters, TreeEstimator):
         tags = super().__sklearn_tags__()
         takes = self.categorical is not None
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes
-        tags.input_tags.sparse = takes_sparse_rows(self.get_params(deep=False))
+        tags.input_tags.sparse = not any(violations(self.get_params(deep=False), rows="sparse"))
         return tags
 
     def decision_path(self, X: MatrixLike) -> sparse.csr_matrix:

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.estimators import image_labels as labelled
 from crisptree.estimators.base import Checkpoints
-from crisptree.estimators.image_validation import Images, KnownPixels
 from crisptree.estimators.parameters import SegmenterParameters
+from crisptree.estimators.pixel_targets import PixelLabels
 from crisptree.estimators.pixels import PixelEstimator
+from crisptree.targets.classification import ClassEncoding
 
 
 class CrispSegmenter(SegmenterParameters, PixelEstimator):
@@ -121,7 +121,7 @@ annealing, finetune_steepness
     True
     """
 
-    GIVEN = "labels"
+    ENCODING = ClassEncoding
 
     classes_: npt.NDArray[Any]
 
@@ -153,19 +153,8 @@ annealing, finetune_steepness
         """
         return self._fit_images(images, labels, mask, validation, Checkpoints(checkpoint, checkpoint_every, resume))
 
-    def _axes(self, images: Any, values: Any) -> int:
-        return labelled.label_axes(values)
-
-    def _check_pixels(self, given: Images, values: Any, mask: Any) -> KnownPixels:
-        return labelled.check_labelled(given, values, mask, self.ignore_label, self.class_weight)
-
-    def _check_held(self, given: Images, values: Any, known: KnownPixels) -> KnownPixels:
-        assert known.classes is not None
-        return labelled.check_held(given, values, self.ignore_label, known.classes)
-
-    def _take_up(self, known: KnownPixels) -> None:
-        assert known.classes is not None
-        self.classes_ = known.classes
+    def _targets(self) -> PixelLabels:
+        return PixelLabels(self.ignore_label, self.class_weight)
 
     def predict(self, images: Any) -> Any:
         """The class of every pixel.  (n, height, width[, channels]) → (n, height, width)"""
@@ -192,13 +181,7 @@ annealing, finetune_steepness
     def score(self, images: Any, labels: Any) -> float:
         """The share of labelled pixels that get their class."""
         given = self._checked(images)
-        truth, used = labelled.labelled_pixels(given, labels, self.ignore_label)
-        n_used = sum(np.count_nonzero(use) for use in used)
-        if not n_used:
-            raise ValueError("there must be at least one labelled pixel to score on; got none.")
-        right = 0
-        for image, true, use in zip(given.images, truth, used, strict=True):
-            if use.any():
-                found = self.classes_[self.tree_.labels()][self._leaves(image)]
-                right += int(np.count_nonzero((found == true)[use]))
-        return float(right / n_used)
+        used, true = self._targets().read(given, labels)
+        pairs = zip(given.images, used, strict=True)
+        predicted = [self.tree_.labels(self._leaves(image)[use]) for image, use in pairs if use.any()]
+        return float(np.mean(self.classes_[np.concatenate(predicted)] == true))

@@ -14,9 +14,10 @@ from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import ArrayDataset, spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.simplifying_mixin import Simplification
+from crisptree.estimators.validation import check_validation
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.ranges import carried_over
-from crisptree.inference.shrinking import shrunk
+from crisptree.inference.shrinkage import shrink
+from crisptree.inference.statistics import inherit_ranges
 from crisptree.learning.simplification import simplify
 from crisptree.learning.task import Part, Problem
 from crisptree.one_thread import one_thread
@@ -55,7 +56,7 @@ def simplify_tree(
     data = estimator._more_rows(X, y, sample_weight)
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     if validation is not None:
-        held = estimator._rows_that_judge(validation, data)
+        held = check_validation(estimator, validation, data.encoding)
     elif len(data.y) < 2:
         raise ValueError("X must have at least 2 rows, because some judge; got 1. Give more, or `validation`.")
     else:
@@ -64,7 +65,7 @@ def simplify_tree(
     if max_terms is None and tolerance is None:
         tolerance = TOLERANCE
     # Shrinkage comes last: what the tolerance allows is measured with plain tables, as in the stages.
-    plain = shrunk(_scaled(before), None, estimator.leaf_prior)
+    plain = shrink(_scaled(before), None, estimator.leaf_prior)
     lowest = None if tolerance is None else _score(plain, held, estimator.n_jobs) - tolerance
     given = by_number(estimator.get_params(deep=False), estimator)
     parameters = apply_selected(given, estimator.__dict__.get("chosen_", {}), data.image_shape)
@@ -76,8 +77,8 @@ def simplify_tree(
     if after is plain:
         after = before
     else:
-        after = carried_over(shrunk(after, before.statistics.shrinkage, estimator.leaf_prior), before)
-        after = after if data.y_scale is None else data.y_scale.on(after)
+        after = inherit_ranges(shrink(after, before.statistics.shrinkage, estimator.leaf_prior), before)
+        after = data.encoding.restore_units(after)
     assert isinstance(after, FlatTree)
     twin = copy.copy(estimator)
     twin.tree_ = twin.greedy_tree_ = after
@@ -89,7 +90,7 @@ def simplify_tree(
         splits_after=after.structure.n_splits,
         score_before=_score(_scaled(before), held, estimator.n_jobs),
         score_after=_score(_scaled(after), held, estimator.n_jobs),
-        measure="accuracy" if data.y_scale is None else "R²",
+        measure="R²" if data.encoding.classes is None else "accuracy",
     )
     return twin
 

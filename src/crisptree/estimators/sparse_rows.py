@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,6 @@ from scipy import sparse
 
 from crisptree.data.sparse import MOST_FEATURES, SparseRows
 from crisptree.inference import CrispTree, FlatTree
-
-POSSIBLE: dict[str, tuple[Any, ...]] = {
-    "split": ("auto", "oblique"),
-    "grow": ("greedy", "balanced"),
-    "algorithm": ("em", "alternating", "likelihood"),
-    "image_shape": (None,),
-    "device": ("auto", "cpu"),
-    "categorical": ("auto", None),
-}
-"""What the parameters of a fit on sparse rows may be: hyperplanes that know of no image, trained on the CPU."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -42,27 +31,6 @@ def is_sparse(X: Any) -> bool:
                 "(NaN) are for dense rows; infinite ones must be corrected."
             )
     return found is not None
-
-
-def takes_sparse_rows(parameters: Mapping[str, Any]) -> bool:
-    """Whether a fit with these parameters can do without the zeros."""
-    return not any(True for _ in _in_the_way(parameters))
-
-
-def check_sparse_fit(parameters: Mapping[str, Any]) -> None:
-    """Refuse what needs rows with all of their values."""
-    for name in _in_the_way(parameters):
-        words = ", ".join(map(repr, POSSIBLE[name]))
-        raise ValueError(
-            f"`{name}` must be {'one of ' if len(POSSIBLE[name]) > 1 else ''}{words} for sparse rows; got "
-            f"{parameters[name]!r}. Give X.toarray() where that fits into memory."
-        )
-
-
-def _in_the_way(parameters: Mapping[str, Any]) -> Iterator[str]:
-    for name, possible in POSSIBLE.items():
-        if callable(parameters[name]) or parameters[name] not in possible:
-            yield name
 
 
 def as_sparse_rows(X: Any, tree: CrispTree | None = None) -> SparseRows:

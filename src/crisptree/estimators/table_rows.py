@@ -13,7 +13,7 @@ from crisptree.encoding.column_values import extract_values
 from crisptree.encoding.containers import as_table, convert_records, is_arrow, is_pandas, is_polars
 from crisptree.encoding.errors import RefusedColumns, TableError
 from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.estimators.weights import rescale_weights
+from crisptree.targets.weights import rescale_weights
 
 LARGEST = float(np.finfo(np.float32).max)
 

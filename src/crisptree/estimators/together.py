@@ -18,14 +18,11 @@ from crisptree.data.scaling import Scaling
 from crisptree.distributed import MOST_SHARDS
 from crisptree.estimators import validation as checks
 from crisptree.estimators.base import Checkpoints
+from crisptree.estimators.capabilities import check_parameters
 from crisptree.estimators.checkpoints import digest, told
-from crisptree.estimators.consistency import check_parameters
 from crisptree.estimators.constraints import by_number
 from crisptree.estimators.fitting import Dataset, TrainedRows, fit_rows
 from crisptree.estimators.images import image_shape_of
-from crisptree.estimators.numbers import NumberScale, check_unscaled_numbers, check_validation_numbers
-from crisptree.estimators.together_answers import Agreed, Given, agreed_classes, agreed_numbers
-from crisptree.estimators.weights import check_total_weight, sum_weights
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.journal import keeping_together
 from crisptree.learning.distributed.rows import Shards, Survey, joined
@@ -33,37 +30,29 @@ from crisptree.learning.sources.shards import ShardedProblem
 from crisptree.learning.task import Part, Problem
 from crisptree.selection.folds import SAMPLE_ROWS
 from crisptree.targets import Target
+from crisptree.targets.encoding import TargetEncoding
+from crisptree.targets.weights import check_sample_weight, check_total_weight, sum_weights
 from crisptree.tensors import detach
-
-ONLY: dict[str, tuple[Any, ...]] = {
-    "split": ("auto", "oblique"),
-    "grow": ("greedy",),
-    "algorithm": ("likelihood", "em", "alternating"),
-    "leaves": ("constant",),
-    "shifts": (0,),
-    "warm_start": (False,),
-}
-"""What several processes can do together."""
-
-BECAUSE = {
-    "split": "thresholds are found by sorting whole columns, and gradients of modules have no units known before",
-    "grow": "other trees are found by looking at all rows at once",
-    "algorithm": "the rivals' steps look at all rows at once",
-    "leaves": "the model of a leaf is fitted to all of its rows at once",
-    "shifts": "no process knows how the others have shifted their images",
-    "warm_start": "processes might go on from different trees",
-}
-"""Why they cannot do more."""
 
 OWN = ("n_jobs", "verbose", "callbacks", "random_state", "device")
 """Parameters that may differ between processes; the first one's seed, callbacks and line of progress count."""
 
 
+class Given(NamedTuple):
+    """The rows of one process, y as it was passed, weights; names of columns and the image that a row is."""
+
+    X: npt.NDArray[np.float32]
+    y: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64]
+    names: npt.NDArray[Any] | None
+    image_shape: tuple[int, ...] | None
+
+
 class Together(NamedTuple):
-    """What a fit by several processes leaves behind, the same in each; ``labels`` are classes, or how many numbers."""
+    """What a fit by several processes has learned, the same in each."""
 
     trained: TrainedRows
-    labels: Any
+    encoding: TargetEncoding
     n_features: int
     names: npt.NDArray[Any] | None
     image_shape: tuple[int, ...] | None
@@ -75,8 +64,6 @@ def fit_together(
     validation: Any,
     checkpoints: Checkpoints,
     n_shards: int,
-    *,
-    has_numbers: bool = False,
 ) -> Together:
     """Train one tree on the rows of all processes: (X, y, sample_weight), and rows that judge it."""
     parameters = estimator.get_params(deep=False)
@@ -86,17 +73,17 @@ def fit_together(
     # Processes of one machine share its cores.
     parameters["n_jobs"] = n_threads(parameters["n_jobs"], int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     seed = group.from_first(lambda: int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)))
-    given = group.agreed(lambda: _own_rows(estimator, *rows, has_numbers=has_numbers))
+    given = group.agreed(lambda: _own_rows(estimator, *rows))
     names, image_shape = _agree_on_columns(group, given)
     estimator.n_features_in_, estimator.image_shape_ = given.X.shape[1], image_shape  # a process may have no rows
     parameters = by_number(parameters, estimator)
-    answers = (agreed_numbers if has_numbers else agreed_classes)(group, given, n_shards, parameters)
-    judges = _judges(group, estimator, validation, answers, given, n_shards)
-    known = _fingerprint(group, answers, judges, n_shards, parameters["device"])
+    encoding, shards = _encode(group, estimator.ENCODING, given, n_shards, parameters)
+    judges = _judges(group, estimator, validation, encoding, given, n_shards)
+    known = _fingerprint(group, encoding, shards, judges, parameters["device"])
     with _kept(group, checkpoints, parameters, known, seed) as seed:
-        data = ShardDataset(group, answers, seed, image_shape)
+        data = ShardDataset(group, shards, encoding, seed, image_shape)
         trained = fit_rows(parameters, data, judges, None, {}, seed)
-    return Together(trained, answers.labels, given.X.shape[1], names, image_shape)
+    return Together(trained, encoding, given.X.shape[1], names, image_shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,22 +91,19 @@ class ShardDataset(Dataset):
     """The rows of all processes of a group."""
 
     group: ProcessGroup
-    answers: Agreed
+    shards: Shards
+    encoding: TargetEncoding
     seed: int
     image_shape: tuple[int, ...] | None
 
     @property
     def target(self) -> Target:  # type: ignore[override]
-        return self.answers.target
-
-    @property
-    def y_scale(self) -> NumberScale | None:  # type: ignore[override]
-        return self.answers.scale
+        return self.encoding.target_of(self.encoding.no_rows())
 
     @cached_property
     def survey(self) -> Survey:
         """Statistics of the features of all rows."""
-        return Survey.of(self.group, self.answers.shards)
+        return Survey.of(self.group, self.shards)
 
     def device(self, name: str) -> str:
         """The native steps are quicker than torch's, which CUDA would take here."""
@@ -129,17 +113,17 @@ class ShardDataset(Dataset):
         return self.survey.scaling(kind)
 
     def problem(self, scaling: Scaling, held: Shards | None) -> ShardedProblem:
-        group, answers, survey = self.group, self.answers, self.survey
-        nothing = Part(np.zeros((0, survey.n_features), np.float32), answers.no_labels, np.zeros(0))
+        group, survey = self.group, self.survey
+        nothing = Part(np.zeros((0, survey.n_features), np.float32), self.encoding.no_rows(), np.zeros(0))
         sample = nothing
         if self.target.starts_at_node:
-            sample = _everywhere(group, answers.shards, survey.n_rows, self.seed)
+            sample = _everywhere(group, self.shards, survey.n_rows, self.seed)
         return ShardedProblem(
             nothing,
             scaling,
             self.target,
             group=group,
-            shards=answers.shards,
+            shards=self.shards,
             held=held,
             total_rows=survey.n_rows,
             row_weight=survey.mean_weight,
@@ -147,11 +131,11 @@ class ShardDataset(Dataset):
         )
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Shards]:
-        rest, held = self.answers.shards.divided(fraction, seed)
-        return replace(self, answers=replace(self.answers, shards=rest)), held
+        rest, held = self.shards.divided(fraction, seed)
+        return replace(self, shards=rest), held
 
     def selection_problem(self, problem: Problem, held: Shards | None, seed: int) -> Problem | None:
-        sample = _at_first(self.group, self.answers.shards, self.survey.n_rows, seed)
+        sample = _at_first(self.group, self.shards, self.survey.n_rows, seed)
         validation = None if held is None else self.validation_part(held, seed)
         return None if sample is None else Problem(sample, problem.scaling, self.target, validation)
 
@@ -160,16 +144,9 @@ class ShardDataset(Dataset):
 
 
 def _check(declared: Any, parameters: Mapping[str, Any], n_shards: Any) -> None:
-    check_parameters(declared, parameters)
+    check_parameters(declared, parameters, rows="process group")
     if isinstance(n_shards, bool) or not isinstance(n_shards, int) or not 1 <= n_shards <= MOST_SHARDS:
         raise ValueError(f"`shards` must be a whole number from 1 to {MOST_SHARDS}; got {n_shards!r}.")
-    for name, allowed in ONLY.items():
-        if callable(parameters[name]) or parameters[name] not in allowed:
-            words = " or ".join(map(repr, allowed))
-            raise ValueError(
-                f"`{name}` must be {words} for a fit by several processes, because {BECAUSE[name]}; got "
-                f"{parameters[name]!r}."
-            )
 
 
 def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
@@ -183,7 +160,7 @@ def _check_same(group: ProcessGroup, here: dict[str, Any]) -> None:
             )
 
 
-def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers: bool) -> Given:
+def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Given:
     """The rows of this process, checked; there may be none."""
     from crisptree.encoding.containers import materialize
     from crisptree.estimators.sparse_rows import is_sparse
@@ -197,9 +174,8 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
             "X must be all finite numbers for a fit by several processes, because no process sees all values of a "
             "column; got a table with text, categories or holes. Encode it before by a TableEncoder that has seen all."
         )
-    if y is None or (np.asarray(y).ndim != 1 and not has_numbers):
-        what = "numbers" if has_numbers else "class labels, (n_samples,),"
-        raise ValueError(f"y must be {what} for a fit by several processes.")
+    if y is None or estimator.ENCODING.read(y).classes is not None:
+        raise ValueError("y must be class labels, (n_samples,), or numbers for a fit by several processes.")
     n_rows = len(np.asarray(y))
     if sample_weight is not None:  # of all processes alike, so that none may rescale its own
         check_total_weight(sum_weights(np.asarray(sample_weight, dtype=np.float64)))
@@ -210,17 +186,32 @@ def _own_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, has_numbers
         shape = image_shape_of(none, estimator.image_shape)
         none = none.reshape(0, int(np.prod(none.shape[1:], dtype=np.int64)))
         return Given(none, np.asarray(y), np.zeros(0), None, shape)
-    if has_numbers:
-        data = check_unscaled_numbers(estimator, X, y, sample_weight)
-        return Given(data.X, data.y, data.weight, estimator.__dict__.get("feature_names_in_"), data.image_shape)
-    balanced, estimator.class_weight = estimator.class_weight, None  # by the classes of all processes, later
-    try:
-        data = checks.check_training_data(estimator, X, y, sample_weight)
-    finally:
-        estimator.class_weight = balanced
-    assert data.classes is not None
+    rows = checks.check_fit_rows(
+        estimator, X, y, sample_weight, reset=True, multi_output=estimator.ENCODING.read(y).is_multi_output
+    )
+    y = estimator.ENCODING.check(rows.y)
+    weight = check_sample_weight(sample_weight, rows.X)
+    kept = weight > 0
     names = estimator.__dict__.get("feature_names_in_")
-    return Given(data.X, data.classes[data.y], data.weight, names, data.image_shape)
+    return Given(rows.X[kept], y[kept], weight[kept], names, rows.image_shape)
+
+
+def _encode(
+    group: ProcessGroup, kind: type[TargetEncoding], given: Given, n_shards: int, parameters: Mapping[str, Any]
+) -> tuple[TargetEncoding, Shards]:
+    """The encoding of the y of all processes, and the shards of this one with encoded y."""
+    summaries = group.gather(kind.summarize(given.y))
+    encoding = group.agreed(lambda: kind.merge(summaries))
+    shards = Shards.of(Part(given.X, encoding.as_numbers(given.y), given.weight), group, n_shards)
+    encoding = encoding.reduce(shards.parts, group, parameters)
+    parts = []
+    for part in shards.parts:
+        y, weight = encoding.encode(part.y, part.weight)
+        kept = slice(None) if (weight > 0).all() else weight > 0
+        parts.append(Part(part.X[kept], y[kept], weight[kept]))
+    if not group.total([float(len(part.y)) for part in parts]):
+        raise ValueError("the weights must leave at least one row with a positive weight; got only zeros.")
+    return encoding, Shards(parts, shards.first, shards.n_shards)
 
 
 def _agree_on_columns(group: ProcessGroup, given: Given) -> tuple[npt.NDArray[Any] | None, tuple[int, ...] | None]:
@@ -245,7 +236,7 @@ def _more(values: list[Any]) -> str:
 
 
 def _judges(
-    group: ProcessGroup, estimator: Any, validation: Any, answers: Agreed, given: Given, n_shards: int
+    group: ProcessGroup, estimator: Any, validation: Any, encoding: TargetEncoding, given: Given, n_shards: int
 ) -> Shards | None:
     """The validation rows of all processes; some may have none."""
     if not any(group.gather(validation is not None)):
@@ -253,10 +244,8 @@ def _judges(
 
     def own() -> Part:
         if validation is None or not len(checks.validation_pair(validation)[1]):
-            return Part(given.X[:0], answers.no_labels, np.zeros(0))
-        if answers.scale is not None:
-            return check_validation_numbers(estimator, validation, answers.scale).part
-        return checks.check_validation(estimator, validation, answers.labels).part
+            return Part(given.X[:0], encoding.no_rows(), np.zeros(0))
+        return checks.check_validation(estimator, validation, encoding)
 
     part = group.agreed(own)
     if not group.total([float(len(part.y))]):
@@ -277,14 +266,14 @@ def _everywhere(group: ProcessGroup, shards: Shards, n_rows: int, seed: int) -> 
 
 
 def _fingerprint(
-    group: ProcessGroup, answers: Agreed, judges: Shards | None, n_shards: int, device: str
+    group: ProcessGroup, encoding: TargetEncoding, shards: Shards, judges: Shards | None, device: str
 ) -> dict[str, Any]:
     """What a checkpoint is of: checksums of all shards, the same for any number of processes."""
 
     def of(some: Shards) -> list[str]:
         return [text for texts in group.gather([digest(part) for part in some.parts]) for text in texts]
 
-    known = {"rows": of(answers.shards), "classes": answers.labels, "shards": n_shards}
+    known: dict[str, Any] = {"rows": of(shards), "classes": encoding.classes, "shards": shards.n_shards}
     known["device"] = "cpu" if device == "auto" else device
     return known | {"validation": None if judges is None else of(judges)}
 

@@ -13,7 +13,7 @@ from crisptree.estimators.fitting import spec_of
 from crisptree.estimators.progress import recording
 from crisptree.estimators.validation import TrainingData
 from crisptree.inference import CrispTree
-from crisptree.inference.ranges import carried_over, with_ranges
+from crisptree.inference.statistics import inherit_ranges, record_ranges
 from crisptree.learning.fitting import update_tree
 from crisptree.learning.history import EpochRecord
 from crisptree.learning.task import Problem
@@ -35,5 +35,5 @@ def updated(estimator: Any, data: TrainingData, memory: float, grow: bool) -> tu
     with recording(estimator.verbose, estimator.callbacks) as recorder:
         tree = update_tree(earlier, spec, problem, memory=memory, grows=grow, on_epoch=recorder.record)
     if earlier.statistics.lowest is not None:
-        tree = carried_over(with_ranges(tree, data.X, data.holes), earlier, and_own=True)
+        tree = inherit_ranges(record_ranges(tree, data.X, data.holes), earlier, and_own=True)
     return tree, recorder.history

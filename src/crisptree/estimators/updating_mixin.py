@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,9 @@ from crisptree.estimators import validation as checks
 from crisptree.estimators.arguments import check_argument
 from crisptree.estimators.base import Checkpoints
 from crisptree.estimators.rules import true_or_false
-from crisptree.labels import class_numbers, label_type
+from crisptree.targets.classification import ClassEncoding
+from crisptree.targets.labels import label_type
 from crisptree.typing import ArrayLike, MatrixLike
-
-if TYPE_CHECKING:
-    from crisptree.learning.task import Part
 
 
 class Updating:
@@ -42,7 +39,7 @@ class Updating:
 
         known: Any = self
         tree, history = updated(known, data, memory, grow)
-        twin.tree_ = twin.greedy_tree_ = tree if data.y_scale is None else data.y_scale.on(tree)
+        twin.tree_ = twin.greedy_tree_ = data.encoding.restore_units(tree)
         twin.history_ = [*known.history_, *history]
 
 
@@ -99,13 +96,6 @@ class NumberUpdatingMixin(Updating):
 class UpdatingMixin(Updating):
     """An estimator of classes that takes its rows in parts."""
 
-    def _more_rows(self, X: Any, y: Any, sample_weight: Any) -> checks.TrainingData:
-        return checks.check_more_rows(self, X, y, sample_weight)
-
-    def _rows_that_judge(self, validation: Any, data: checks.TrainingData) -> Part:
-        assert data.classes is not None
-        return checks.check_validation(self, validation, data.classes).part
-
     def partial_fit(
         self,
         X: MatrixLike,
@@ -152,7 +142,7 @@ class UpdatingMixin(Updating):
                     "`classes` must name all classes in the first call of partial_fit, because a part of the rows may "
                     "not have all of them; got None."
                 )
-            found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints(), _unique(classes))
+            found: Self = known._fit_rows(X, y, sample_weight, None, Checkpoints(), ClassEncoding(_unique(classes)))
             return found
         if classes is not None and not np.array_equal(_unique(classes), known.classes_):
             raise ValueError(
@@ -170,17 +160,3 @@ def _unique(classes: ArrayLike) -> npt.NDArray[Any]:
     found: npt.NDArray[Any] = np.unique(np.asarray(classes))
     label_type(found)
     return found
-
-
-def among(data: checks.TrainingData, classes: npt.NDArray[Any]) -> checks.TrainingData:
-    """Training rows with their classes numbered among more."""
-    assert data.classes is not None
-    if data.y.ndim != 1:
-        raise ValueError("y must be classes for partial_fit; got probabilities of them. Use fit.")
-    places = class_numbers(data.classes, classes)
-    if (places < 0).any():
-        raise ValueError(
-            f"y must be among `classes`, {classes.tolist()}; got {data.classes[places < 0].tolist()} too. Name all "
-            "classes in the first call."
-        )
-    return replace(data, y=places[data.y], classes=classes)

@@ -5,73 +5,64 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from crisptree.encoding.containers import as_table, convert_records, get_column_labels, materialize
 from crisptree.encoding.errors import listed
 from crisptree.encoding.table_encoder import TableEncoder
-from crisptree.estimators import soft_labels
-from crisptree.estimators.answers import check_as_many, check_classes, check_labels_present
+from crisptree.estimators.capabilities import check_capabilities
 from crisptree.estimators.constraints import preprocessing_of_rows
 from crisptree.estimators.images import as_rows, check_image_shape, image_shape_of
 from crisptree.estimators.rules import is_whole
-from crisptree.estimators.sparse_rows import as_sparse_rows, check_sparse_fit, is_sparse
+from crisptree.estimators.sparse_rows import as_sparse_rows, is_sparse
 from crisptree.estimators.table_rows import (
     check_columns,
     check_no_dates,
     learned_encoder,
     refusal,
 )
-from crisptree.estimators.weights import check_sample_weight, check_some_weight, rescale_weights, weigh_classes
-from crisptree.labels import check_utf8, class_numbers, label_type
 from crisptree.streams import refuse_batches
 from crisptree.structure import TreeStructure
-from crisptree.targets import Classes, Gaussians, SoftClasses, Target
+from crisptree.targets import Target
+from crisptree.targets.encoding import TargetEncoding
+from crisptree.targets.labels import check_utf8
+from crisptree.targets.weights import check_sample_weight, rescale_weights, weigh_classes
 from crisptree.tensors import detach
 
 if TYPE_CHECKING:
     from crisptree.data.sparse import SparseRows
-    from crisptree.estimators.numbers import NumberScale
     from crisptree.learning.task import Part
 
 
 MOST_FOR_LINEAR_LEAVES = 512
 """Features: the time of a linear model grows with their third power."""
 
-FOR_IMAGES = ("roughness", "shifts")
-"""Parameters that mean nothing where a row is no image."""
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows: float32 features (an array, windows, or sparse rows), class numbers, positive weights; their image.
+    """Checked rows: float32 features (an array, windows, or sparse rows), encoded y, positive weights; their image.
 
-    Where y are probabilities, they are (n, n_classes), with the classes; where they are numbers, (n, n_outputs), there
-    are no classes, and ``y_scale`` says in which units they came. ``image_shape`` is None where a row is no image.
-    ``source`` says which row a row is a copy of, where there are copies; ``holes`` are features whose values may be
-    missing, and those that tell where they are.
+    ``image_shape`` is None where a row is no image. ``source`` says which row a row is a copy of, where there are
+    copies; ``holes`` are features whose values may be missing, and those that tell where they are.
     """
 
     X: Any
     y: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
-    classes: npt.NDArray[Any] | None
+    encoding: TargetEncoding
     image_shape: tuple[int, ...] | None
     source: npt.NDArray[np.intp] | None = None
     holes: Mapping[int, int] = field(default_factory=dict)
-    y_scale: NumberScale | None = None
 
     @property
     def target(self) -> Target:
         """What y is."""
-        if self.classes is None:
-            return Gaussians(2 * self.y.shape[1])
-        return (Classes if self.y.ndim == 1 else SoftClasses)(len(self.classes))
+        return self.encoding.target_of(self.y)
 
     @property
     def part(self) -> Part:
@@ -154,15 +145,8 @@ def check_fit_rows(
     X = materialize(X)
     image_shape = image_shape_of(X, estimator.image_shape)
     sparse = is_sparse(X)
-    if sparse:
-        check_sparse_fit(estimator.get_params(deep=False))
-    for name in FOR_IMAGES:
-        value = getattr(estimator, name)
-        if value != 0 and image_shape is None:
-            raise ValueError(
-                f"`{name}` must come with `image_shape`; got {name}={value!r} and no image_shape. Say how a row is an "
-                f"image, e.g. image_shape=(28, 28), give X as (n, height, width), or set {name}=0."
-            )
+    rows = "sparse" if sparse else "array"
+    check_capabilities(estimator.get_params(deep=False), rows=rows, is_image=image_shape is not None)
     if image_shape is not None and estimator.shifts >= min(image_shape[:2]):
         raise ValueError(
             f"`shifts` must be below the sides of an image; got shifts={estimator.shifts} for images of {image_shape}."
@@ -197,42 +181,52 @@ def check_fit_rows(
     if sparse:
         X = as_sparse_rows(X)
     check_image_shape(image_shape, X.shape[1])
-    if estimator.leaves == "linear" and (sparse or X.shape[1] > MOST_FOR_LINEAR_LEAVES):
-        came = "sparse rows" if sparse else f"{X.shape[1]:,} features"
+    if estimator.leaves == "linear" and X.shape[1] > MOST_FOR_LINEAR_LEAVES:
         raise ValueError(
-            f"X must be dense and have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a "
-            f"regression of all features in every node; got {came}. Take leaves='constant', or fewer features, such as "
-            "those of a PCA or, of sparse rows, a TruncatedSVD."
+            f"X must have at most {MOST_FOR_LINEAR_LEAVES} features for leaves='linear', which solves a regression of "
+            f"all features in every node; got {X.shape[1]:,} features. Take leaves='constant', or fewer features, such "
+            "as those of a PCA."
         )
     return CheckedRows(X, y, image_shape, holes)
 
 
-def check_training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> TrainingData:
-    """Rows, labels and weights of a fit. Rows of weight zero are left out before anything is learned."""
+def check_training_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    earlier: TargetEncoding | None = None,
+    *,
+    reset: bool = True,
+    is_part: bool = False,
+) -> TrainingData:
+    """Check rows, y and weights of a fit. Rows of weight zero are left out before anything is learned.
+
+    ``earlier`` is the encoding to keep to; with ``is_part``, y may lack classes of it. Without ``reset``, rows must
+    have the columns that the estimator knows.
+    """
     refuse_batches(X, type(estimator).__name__)
     X, y, sample_weight = detach(X), materialize(detach(y), "y"), detach(sample_weight)
-    columns = soft_labels.column_classes(y) if soft_labels.are_soft(y) else None
-    source = y.source if isinstance(y, soft_labels.Probabilities) else None
-    if columns is None:
-        check_labels_present(y)
-    rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=columns is not None)
-    X, y, image_shape, holes = rows.X, rows.y, rows.image_shape, rows.holes
-    if columns is None:
-        check_classes(y)
-    else:
-        known, y = soft_labels.by_class(estimator, y, columns)
-    weight = weigh_classes(estimator.class_weight, y, check_sample_weight(sample_weight, X))
-    kept = check_some_weight(weight)
-    if not kept.all():
-        X, y, weight = X[kept], y[kept], weight[kept]
-        source = None if source is None else source[kept]
-    if columns is not None:
-        label_type(known)
-        numbers = y if y.ndim == 2 else class_numbers(y, known)
-        return TrainingData(X, numbers, weight, known, image_shape, source, holes)
-    label_type(np.asarray(y))
-    classes, numbers = np.unique(y, return_inverse=True)
-    return TrainingData(X, numbers.astype(np.int64), weight, classes, image_shape, holes=holes)
+    encoding = estimator.ENCODING
+    given = encoding.read(y)
+    rows = check_fit_rows(estimator, X, y, sample_weight, reset=reset, multi_output=given.is_multi_output)
+    weight = check_sample_weight(sample_weight, rows.X)
+    encoded = encoding.learn(given, rows.y, weight, estimator, earlier, is_part=is_part)
+    X, source = rows.X, given.source
+    if not encoded.kept.all():
+        X = X[encoded.kept]
+        source = None if source is None else source[encoded.kept]
+    return TrainingData(X, encoded.y, encoded.weight, encoded.encoding, rows.image_shape, source, rows.holes)
+
+
+def check_as_many(X: Any, y: Any) -> None:
+    """Refuse an X and a y that are not of one length."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) > 1 and hasattr(y, "__len__") and len(y) != shape[0]:
+        raise ValueError(
+            f"X and y must be of one length; got {shape[0]} rows of X and {len(y)} of y (Found "
+            f"input variables with inconsistent numbers of samples: {[shape[0], len(y)]})."
+        )
 
 
 def kept_rows(estimator: Any, y: Any, sample_weight: Any, n_kept: int) -> npt.NDArray[np.bool_]:
@@ -277,15 +271,6 @@ def take_up_encoder(estimator: Any, encoder: TableEncoder) -> None:
         estimator.feature_names_in_ = encoder.feature_names_in_
 
 
-def check_more_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-    """Rows, labels and weights for a fitted estimator, whose columns and classes they must have."""
-    data = check_validation(estimator, (X, y), estimator.classes_, "y")
-    weight = check_sample_weight(sample_weight, data.X)
-    weight = weigh_classes(estimator.class_weight, column_or_1d(detach(y)), weight)
-    kept = check_some_weight(weight)
-    return replace(data, X=data.X[kept], y=data.y[kept], weight=weight[kept])
-
-
 def validation_pair(validation: Any, names: str = "(X, y)") -> tuple[Any, Any]:
     """The two parts of ``validation``: a pair, or a list with one pair as LightGBM's ``eval_set``."""
     is_list = isinstance(validation, tuple | list)
@@ -316,42 +301,25 @@ def _is_pair(value: Any) -> bool:
 def check_validation(
     estimator: Any,
     validation: Any,
-    classes: npt.NDArray[Any],
-    name: str = "validation labels",
+    encoding: TargetEncoding,
+    name: str | None = None,
     *,
     may_be_soft: bool = False,
-) -> TrainingData:
-    """The explicit validation rows and their class numbers, or probabilities, all of one weight."""
+) -> Part:
+    """Check the explicit validation rows, all of one weight, and encode their y."""
+    from crisptree.learning.task import Part
+
     X, y = validation_pair(validation)
-    X, y = check_rows(estimator, X), detach(y)
-    if may_be_soft and soft_labels.are_soft(y):
-        check_consistent_length(X, y)
-        y = soft_labels.in_order_of(y, classes, name)
-        return TrainingData(X, y, np.ones(len(y)), classes, estimator.image_shape_)
-    y = column_or_1d(y)
+    X = check_rows(estimator, X)
+    y = encoding.encode_validation(detach(y), name, may_be_soft=may_be_soft)
     check_consistent_length(X, y)
-    numbers = class_numbers(y, classes)
-    unknown = list(dict.fromkeys(y[numbers < 0].tolist()))
-    if unknown:
-        raise ValueError(
-            f"{name} must be among the training classes {classes.tolist()}; got {unknown} too. Leave those rows out."
-        )
-    return TrainingData(X, numbers, np.ones(len(y)), classes, estimator.image_shape_)
+    return Part(X, y, np.ones(len(y)))
 
 
 def holds_out(parameters: Mapping[str, Any]) -> bool:
     """Whether a fit needs validation rows, its own where it is given none."""
     chooses_nu = parameters["algorithm"] == "non_greedy" and parameters["nu"] is None
     return bool(parameters["finetune_epochs"]) and (bool(parameters["early_stopping"]) or chooses_nu)
-
-
-def check_same_classes(known: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
-    """A warm start goes on with the classes it knows."""
-    if not np.array_equal(known, classes):
-        raise ValueError(
-            f"`warm_start` must go on with the same classes; the tree knows {known.tolist()} and y has "
-            f"{classes.tolist()}. Use a new estimator for other data."
-        )
 
 
 def check_warm_start(

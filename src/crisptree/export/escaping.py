@@ -1,6 +1,6 @@
-r"""Names from users as nothing but strings: the text of every target language goes through here.
+r"""Escaping of names from users as string literals, comments and identifiers of every target language.
 
-A name may hold quotation marks, line ends, half characters and what ends a comment; none of it may end the string.
+A name may contain quotation marks, line breaks, lone surrogates and comment delimiters; none may end the string.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import re
 _IDENTIFIER = re.compile(r"[^0-9A-Za-z_]+")
 
 
-def javascript(text: str) -> str:
-    r"""A string of JavaScript, in ASCII, that may also stand in a script element of a page.
+def quote_javascript(text: str) -> str:
+    r"""Quote a string of JavaScript, in ASCII, that may also appear in a script element of a page.
 
     Examples
     --------
-    >>> print(javascript('a"</script>\u2028'))
+    >>> print(quote_javascript('a"</script>\u2028'))
     "a\"\u003c/script\u003e\u2028"
     """
     return json.dumps(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def c(text: str) -> str:
-    r"""A string of C99 and C++: its UTF-8 bytes, all but plain ones in octal, so that no trigraph joins in.
+def quote_c(text: str) -> str:
+    r"""Quote a string of C99 and C++: its UTF-8 bytes, special ones in octal, so that no trigraph results.
 
     Examples
     --------
-    >>> print(c('"; system("x??/'))
+    >>> print(quote_c('"; system("x??/'))
     "\042; system(\042x\077\077/"
     """
     plain = set(range(32, 127)) - {ord('"'), ord("\\"), ord("?"), ord("%")}
@@ -35,34 +35,34 @@ def c(text: str) -> str:
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
 
 
-def sql(text: str) -> str:
-    """A string of standard SQL; it knows one escape only.
+def quote_sql(text: str) -> str:
+    """Quote a string of standard SQL.
 
     Examples
     --------
-    >>> print(sql("it's"))
+    >>> print(quote_sql("it's"))
     'it''s'
     """
-    return "'" + _without_null(text).replace("'", "''") + "'"
+    return "'" + _check_text(text).replace("'", "''") + "'"
 
 
-def sql_name(text: str) -> str:
-    """The name of a column or a table in standard SQL.
+def quote_sql_name(text: str) -> str:
+    """Quote the name of a column or a table in standard SQL.
 
     Examples
     --------
-    >>> print(sql_name('say "x" now'))
+    >>> print(quote_sql_name('say "x" now'))
     "say ""x"" now"
     """
-    return '"' + _without_null(text).replace('"', '""') + '"'
+    return '"' + _check_text(text).replace('"', '""') + '"'
 
 
-def comment(text: str) -> str:
-    r"""A text as it may stand in a comment of any target: one line, ASCII, and nothing that ends or opens a comment.
+def escape_comment(text: str) -> str:
+    r"""Escape a text for a comment of any language: one line, ASCII, without comment delimiters.
 
     Examples
     --------
-    >>> print(comment("a */ b\n-- c"))
+    >>> print(escape_comment("a */ b\n-- c"))
     a * / b - - c
     """
     line = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
@@ -73,22 +73,22 @@ def comment(text: str) -> str:
     return line.rstrip("\\")
 
 
-def identifier(text: str, otherwise: str = "model") -> str:
-    """A name that every language takes for a variable: ASCII letters, digits and underscores.
+def make_identifier(text: str, default: str = "model") -> str:
+    """Make an identifier of every language: ASCII letters, digits and underscores.
 
     Examples
     --------
-    >>> identifier("my model-2"), identifier("2 ü"), identifier("")
+    >>> make_identifier("my model-2"), make_identifier("2 ü"), make_identifier("")
     ('my_model_2', 'model_2', 'model')
     """
     plain = _IDENTIFIER.sub("_", text).strip("_")
     if not plain or plain[0].isdigit():
-        plain = f"{otherwise}_{plain}".rstrip("_")
+        plain = f"{default}_{plain}".rstrip("_")
     return plain
 
 
-def _without_null(text: str) -> str:
-    """The text, if a database can hold it at all."""
+def _check_text(text: str) -> str:
+    """Return the text, if a database can store it."""
     if "\x00" in text or re.search("[\ud800-\udfff]", text):
         raise ValueError(
             f"names must be text that a database can hold; {text!r} has a null or half a character in it. Rename it."

@@ -1,4 +1,4 @@
-"""The upper levels of a tree as a small drawing for notebooks: one piece of HTML, without script or style sheet."""
+"""Drawing of the upper levels of a tree for notebooks: HTML without script or style sheet."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from crisptree.inspection.rules import format_number, make_split_rule
 from crisptree.inspection.validation import check_integer
 
 WIDTH, HEIGHT, GAP, LEVEL = 172, 58, 12, 92
-"""Of a node, between two of them, and from one level to the next, in pixels."""
+"""Pixels: of a node, between two nodes, and from one level to the next."""
 
-LETTERS = 27
-"""That fit into a line of a node; a hover shows all of them."""
+MAX_LETTERS = 27
+"""Letters that fit into a line of a node; a hover shows the whole text."""
 
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
 
 
 def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: int = 3) -> str:
-    """The upper levels of a fitted tree as HTML; a notebook shows it where a fitted estimator is the last of a cell.
+    """Draw the upper levels of a fitted tree as HTML, as notebooks show a fitted estimator.
 
-    Rows for which the rule of a split holds go right. The strip under a node has the classes of its training rows.
+    Rows that satisfy the rule of a split go right. The strip below a node shows the classes of its training rows.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: 
     """
     view = view_model(model, "export.html", feature_names=feature_names)
     terms, deepest = check_integer("terms", terms, 1), check_integer("max_depth", max_depth, 0)
-    structure, places = view.tree.structure, _places(view, deepest)
+    structure, places = view.tree.structure, _positions(view, deepest)
     width = max((x for x, _ in places.values()), default=0) + WIDTH / 2 + GAP
     height = max(y for _, y in places.values()) + HEIGHT + 26
     parts = []
@@ -73,8 +73,8 @@ def html(model: Any, feature_names: Names = None, *, terms: int = 2, max_depth: 
     )
 
 
-def _places(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
-    """The middle of every node that is drawn, and its upper edge."""
+def _positions(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
+    """Horizontal centre and upper edge of every node that is drawn."""
     structure, places, ends = view.tree.structure, {}, [0]
     waiting = [(0, False)]
     while waiting:
@@ -93,7 +93,7 @@ def _places(view: ModelView, deepest: int) -> dict[int, tuple[float, float]]:
 
 
 def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bool) -> str:
-    """A split as its rule or its weight image, a leaf as its answer, with the classes of its rows under it."""
+    """Draw a split as its rule or weight image, a leaf as its prediction, with the strip of classes below."""
     n_splits = view.tree.structure.n_splits
     is_split, number_of = node < n_splits, f"{view.node_weights[node]:,.6g}"
     rows = f"{number_of} row{'' if number_of == '1' else 's'}"
@@ -107,7 +107,7 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
             answer, share = view.rank_classes(node)[0]
             lines = [answer, f"{share:.1%} of {rows}{more}"]
     elif view.has_weight_images:
-        picture, lines = _picture(view, node, x, y), []
+        picture, lines = _weight_image(view, node, x, y), []
     elif isinstance(view.tree, FlatTree):
         rule = make_split_rule(view.tree, node, terms)
         more = f"+ {rule.left_out} more " if rule.left_out else ""
@@ -118,7 +118,7 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
     step = HEIGHT / (len(lines) + 0.6) if lines else 0.0
     style = 'text-anchor="middle" fill="#222"'
     written = "".join(
-        f'<text x="{x:.1f}" y="{y + (place + 0.95) * step:.1f}" {style}>{escape(_cut(line))}</text>'
+        f'<text x="{x:.1f}" y="{y + (place + 0.95) * step:.1f}" {style}>{escape(_shorten(line))}</text>'
         for place, line in enumerate(lines)
     )
     corner = 2 if is_split else 10
@@ -130,7 +130,7 @@ def _node(view: ModelView, node: int, x: float, y: float, terms: int, is_end: bo
 
 
 def _strip(view: ModelView, node: int, x: float, y: float) -> str:
-    """The share of every class, side by side; of numbers, where the first lies from the lowest to the highest."""
+    """Draw the share of every class; for regression the first target between the lowest and the highest."""
     if view.is_regression:
         at, height = x - WIDTH / 2 + WIDTH * float(view.bar_heights[node][0]), y + HEIGHT + 2
         return (
@@ -151,7 +151,7 @@ def _strip(view: ModelView, node: int, x: float, y: float) -> str:
     return "".join(parts)
 
 
-def _picture(view: ModelView, node: int, x: float, y: float) -> str:
+def _weight_image(view: ModelView, node: int, x: float, y: float) -> str:
     height, width, channels = view.image_shape or (1, 1, 1)
     weights = view.scaled_weights(node).reshape(height, width, channels).mean(axis=2)
     low, reach = weights.min(), float(np.ptp(weights)) or 1.0
@@ -159,12 +159,12 @@ def _picture(view: ModelView, node: int, x: float, y: float) -> str:
     side = HEIGHT - 6
     return (
         f'<image x="{x - side / 2:.1f}" y="{y + 3}" width="{side}" height="{side}" style="image-rendering:pixelated" '
-        f'href="data:image/png;base64,{base64.b64encode(grey_png(grey)).decode()}"/>'
+        f'href="data:image/png;base64,{base64.b64encode(encode_png(grey)).decode()}"/>'
     )
 
 
-def grey_png(grey: npt.NDArray[np.uint8]) -> bytes:
-    """A grey picture as a PNG file.  (height, width)"""
+def encode_png(grey: npt.NDArray[np.uint8]) -> bytes:
+    """Encode a grey image as PNG.  (height, width)"""
     height, width = grey.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), grey], axis=1).tobytes()
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
@@ -175,5 +175,5 @@ def grey_png(grey: npt.NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…"

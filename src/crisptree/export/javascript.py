@@ -1,4 +1,4 @@
-"""A model as one ES module without dependencies, which reaches the same leaf on every row."""
+"""Export to JavaScript: one ES module without dependencies, which reaches the same leaf on every row."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows, no_classes
-from crisptree.export.escaping import javascript as quoted
+from crisptree.export.agreement import EncodedRows, Predictions
+from crisptree.export.escaping import quote_javascript as quote
+from crisptree.export.formats import find_format
 from crisptree.export.portable import ExportError, Input, Portable, PortableTree
 
-LARGEST_SAFE = 2**53
+MAX_SAFE_INTEGER = 2**53
 
 RUNNER = """\
 import { readFileSync, writeFileSync } from "node:fs";
 import * as model from "./model.mjs";
 const rows = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const classOf = (row) => model.classes.indexOf(model.predict(row));
-const found = rows.map((row) => [model.leaves(row), classOf(row), [...model.predictProba(row)]]);
+const found = rows.map((row) => [model.leaves(row), [...model.predictProba(row)], classOf(row)]);
 writeFileSync(process.argv[3], JSON.stringify(found));
 """
 
 
 def js(model: Any) -> str:
-    """A fitted model as an ES module without dependencies, for browsers, Node.js and the like.
+    """Export a fitted model as an ES module without dependencies, for browsers, Node.js and the like.
 
     It does the same arithmetic in the same order, in single precision, so that every row reaches the leaf that it
     reaches here. It exports ``predict(row)``, ``predictProba(row)``, ``leaf(row)``, ``classes`` and ``columns``; a row
@@ -52,60 +53,56 @@ def js(model: Any) -> str:
     >>> print(export.js(model).splitlines()[-1])
     export const { predict, predictProba, leaf, leaves } = crispModel(MODEL);
     """
-    from crisptree.export.support import target_named
-
-    return str(target_named("js").write(model))
+    return str(find_format("js").write(model))
 
 
-def runtime() -> str:
-    """The code without any model, which the report shares."""
+def read_runtime() -> str:
+    """Read the code without any model, which the report shares."""
     return files("crisptree.export").joinpath("predict.js").read_text(encoding="utf-8")
 
 
-def write(portable: Portable) -> str:
-    """The module: the code, the model as data, and what others call."""
+def render(portable: Portable) -> str:
+    """Write the module: the code, the model as data, and the exported functions."""
     return (
-        f"// {portable.words}, by crisptree.\n"
-        f"{runtime()}\n"
-        f"const MODEL = {_spec(portable)};\n\n"
+        f"// {portable.description}, by crisptree.\n"
+        f"{read_runtime()}\n"
+        f"const MODEL = {_model(portable)};\n\n"
         "export const classes = MODEL.classes;\n"
         "export const columns = MODEL.columns;\n"
         "export const { predict, predictProba, leaf, leaves } = crispModel(MODEL);\n"
     )
 
 
-def answers(portable: Portable, written: str, rows: Rows) -> Answers:
-    """What Node.js answers for the columns of rows."""
+def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
+    """Predict the columns of rows with Node.js."""
     node = shutil.which("node")
     if node is None:
         raise ExportError("to check JavaScript, Node.js must be installed as `node`; it is not. Install it.")
     columns = [rows.columns[column.name] for column in portable.inputs]
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "model.mjs").write_text(written, encoding="utf-8")
-        (place / "run.mjs").write_text(RUNNER, encoding="utf-8")
-        (place / "rows.json").write_text(json.dumps(list(zip(*columns, strict=True))), encoding="utf-8")
-        command = [node, str(place / "run.mjs"), str(place / "rows.json"), str(place / "found.json")]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        if run.returncode:
-            raise ExportError(f"Node.js failed: {run.stderr.strip()[-500:]}")
-        found = json.loads((place / "found.json").read_text(encoding="utf-8"))
+        root = Path(folder)
+        (root / "model.mjs").write_text(written, encoding="utf-8")
+        (root / "run.mjs").write_text(RUNNER, encoding="utf-8")
+        (root / "rows.json").write_text(json.dumps(list(zip(*columns, strict=True))), encoding="utf-8")
+        command = [node, str(root / "run.mjs"), str(root / "rows.json"), str(root / "found.json")]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise ExportError(f"Node.js failed: {result.stderr.strip()[-500:]}")
+        found = json.loads((root / "found.json").read_text(encoding="utf-8"))
         version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    leaves, classes, tables = (np.array(part) for part in zip(*found, strict=True))
-    if not portable.classes:
-        classes = no_classes(len(rows))
-    return Answers(leaves, classes, tables, (f"run with Node.js {version}",))
+    leaves, outputs, classes = (np.array(part) for part in zip(*found, strict=True))
+    return Predictions.of(leaves, outputs, classes, range(len(portable.classes)), (f"run with Node.js {version}",))
 
 
-def _spec(portable: Portable) -> str:
-    """The model as an object literal; names are strings of JSON, which are strings of JavaScript."""
+def _model(portable: Portable) -> str:
+    """Write the model as an object literal; names are JSON strings, which are JavaScript strings."""
     columns = ",\n    ".join(_column(column) for column in portable.inputs)
     trees = ",\n    ".join(_tree(tree) for tree in portable.trees)
     return (
         "{\n"
         f"  nFeatures: {portable.n_features},\n"
         f"  classes: [{', '.join(map(_label, portable.classes))}],\n"
-        f"  missingTexts: [{', '.join(map(quoted, portable.missing_texts))}],\n"
+        f"  missingTexts: [{', '.join(map(quote, portable.missing_texts))}],\n"
         f"  columns: [\n    {columns}\n  ],\n"
         f"  trees: [\n    {trees}\n  ],\n"
         "}"
@@ -115,19 +112,19 @@ def _spec(portable: Portable) -> str:
 def _column(column: Input) -> str:
     fill = "null" if column.fill is None else repr(column.fill)
     return (
-        f"{{ name: {quoted(column.name)}, kind: {quoted(column.kind)}, feature: {column.feature}, "
-        f"categories: [{', '.join(map(quoted, column.categories))}], fill: {fill}, "
+        f"{{ name: {quote(column.name)}, kind: {quote(column.kind)}, feature: {column.feature}, "
+        f"categories: [{', '.join(map(quote, column.categories))}], fill: {fill}, "
         f"missing: {'true' if column.missing else 'false'} }}"
     )
 
 
 def _tree(tree: PortableTree) -> str:
-    dense = 2 * int(tree.terms.sum()) > tree.weight.size
+    dense = 2 * int(tree.n_terms.sum()) > tree.weight.size
     index, start, weight = "null", "null", tree.weight.reshape(-1)
     if not dense:
         splits, features = np.nonzero(tree.weight)
         index = _typed("Int32", features)
-        start = _typed("Int32", np.concatenate([[0], np.cumsum(tree.terms)]))
+        start = _typed("Int32", np.concatenate([[0], np.cumsum(tree.n_terms)]))
         weight = tree.weight[splits, features]
     return (
         "{\n"
@@ -138,13 +135,13 @@ def _tree(tree: PortableTree) -> str:
         f"      weight: {_typed('Float32', weight)},\n"
         f"      bias: {_typed('Float32', tree.bias)},\n"
         f"      tables: {_typed('Float64', tree.tables.reshape(-1))},\n"
-        f"{_models(tree)}"
+        f"{_linear_models(tree)}"
         "    }"
     )
 
 
-def _models(tree: PortableTree) -> str:
-    """The linear models of leaves that have some."""
+def _linear_models(tree: PortableTree) -> str:
+    """Write linear models of leaves, if any."""
     if tree.linear is None:
         return ""
     slopes, offsets = (_typed("Float64", part.reshape(-1)) for part in tree.linear)
@@ -152,7 +149,7 @@ def _models(tree: PortableTree) -> str:
 
 
 def _typed(kind: str, values: npt.NDArray[Any]) -> str:
-    """A typed array; the shortest digits that give the very number back."""
+    """Write a typed array with the shortest digits that round-trip."""
     if kind == "Float32":
         texts = [str(value) for value in values.astype(np.float32)]
     else:
@@ -163,6 +160,6 @@ def _typed(kind: str, values: npt.NDArray[Any]) -> str:
 def _label(label: Any) -> str:
     if isinstance(label, bool):
         return "true" if label else "false"
-    if isinstance(label, int) and abs(label) > LARGEST_SAFE:
+    if isinstance(label, int) and abs(label) > MAX_SAFE_INTEGER:
         return f"{label}n"
-    return quoted(label) if isinstance(label, str) else repr(label)
+    return quote(label) if isinstance(label, str) else repr(label)

@@ -1,4 +1,4 @@
-"""A model as one JSON document: everything that its file keeps, every number exact."""
+"""Export to JSON: everything that the model file stores, with exact numbers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import crisptree
-from crisptree.export.agreement import Answers, Rows, expected
-from crisptree.export.forests import first_view, last_step
-from crisptree.export.portable import Portable
+from crisptree.export.agreement import EncodedRows, Predictions, predict_with_model
+from crisptree.export.portable import Portable, unwrap, view_of_first_tree
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.persistence.document import document_of, text_of
 
 
 def json(model: Any) -> str:
-    """A fitted model as a JSON document, complete: ``crisptree.load`` reads it back, and saves the same file again.
+    """Export a fitted model as a complete JSON document, which ``crisptree.load`` reads back.
 
     It holds structure, weights in raw units, leaf tables, statistics, the encoder and the parameters; the schema is
     on docs/export/json.md. Numbers are exact.
@@ -36,25 +35,23 @@ def json(model: Any) -> str:
     >>> document["sections"]["tree"]["arrays"]["left"]
     {'type': 'int32', 'shape': [1], 'values': [-1]}
     """
-    Portable.of(model, "export.json")  # which refuses Pipelines with steps that a file cannot keep
+    Portable.of(model, "export.json")  # rejects Pipelines with steps that a file cannot store
     estimator = model
     if hasattr(model, "named_steps") or hasattr(model, "best_estimator_"):
-        view = first_view(model, "export.json")
-        estimator = copy.copy(last_step(model))
+        view = view_of_first_tree(model, "export.json")
+        estimator = copy.copy(unwrap(model))
         stored = find_preprocessing(view)
         if stored is not None:
             estimator.__dict__["preprocessing_"] = stored
     return text_of(document_of(estimator._sections()))
 
 
-def write(model: Any) -> str:
-    """The document."""
-    return json(model)
+render = json
 
 
-def answers(portable: Portable, written: str, rows: Rows) -> Answers:
-    """What the model that is read back from the document says."""
+def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
+    """Predict with the model that is read back from the document."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         path.write_text(written, encoding="utf-8")
-        return expected(crisptree.load(path), rows.X)
+        return predict_with_model(crisptree.load(path), rows.X)

@@ -1,7 +1,8 @@
-"""A fitted model as plain values: what every export for machines starts from."""
+"""A fitted model as plain values, from which every export for machines starts."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.forests import first_view, n_targets_of, trees_of
 from crisptree.inference import CrispTree, FlatTree
 from crisptree.inference.statistics import node_tables
-from crisptree.inspection import ModelView
+from crisptree.inspection import ModelView, view_model
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.inspection.names import resolve_feature_names
-from crisptree.labels import label_type
 from crisptree.structure import TreeStructure
+from crisptree.targets.labels import label_type
 
 Singles = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 class ExportError(ValueError):
-    """A model cannot be written in a form; the message says why and what to do."""
+    """A model cannot be exported to a format; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Input:
     categories : tuple of str
         The values of a category.
     fill : float or None
-        What stands in where a number is missing; None for categories, and where the model keeps nothing for it.
+        Value that replaces a missing number; None for categories, and where the model has none.
     missing : bool
         Whether one more feature, the column's last, is 1 where the value is missing.
     """
@@ -57,41 +58,41 @@ class Input:
     missing: bool = False
 
     @property
-    def n_own(self) -> int:
-        """How many features its values have, without the one for missing ones."""
+    def n_features(self) -> int:
+        """Number of its features without the missing indicator."""
         return len(self.categories) if self.kind == "category" else 1
 
     @property
     def missing_feature(self) -> int | None:
-        """The feature that is 1 where the value is missing."""
-        return self.feature + self.n_own if self.missing else None
+        """Index of the missing indicator."""
+        return self.feature + self.n_features if self.missing else None
 
 
 @dataclass(frozen=True, eq=False)
 class PortableTree:
-    """One tree: go right where ``inference.summation`` of weights, row and bias is above zero, left elsewhere.
+    """One tree: a row goes right where ``inference.flat_tree.linear_scores`` is above zero, left elsewhere.
 
     Parameters
     ----------
     structure : TreeStructure
         Its ``left`` and ``right`` children: a child c ≥ 0 is a split, c < 0 is leaf −c − 1.
     tables : ndarray of shape (n_leaves, n_outputs)
-        What every leaf says: class probabilities, or the mean of a regression.
+        Leaf outputs: class probabilities, or the mean of a regression.
     node_tables : ndarray of shape (n_nodes, n_outputs)
-        The same for every node, splits first; for readers that want to know what a split stands on.
+        The same for every node, splits first.
     node_rows : ndarray of shape (n_nodes,)
         The weight of the training rows at every node, splits first.
     weight, bias : ndarray, float32
         Hyperplanes on raw features, (n_splits, n_features) and (n_splits,); without any splits for modules.
     modules : mapping
-        Of trees whose splits are modules, their parameters by name, stacked over the splits; else empty.
+        Parameters of split modules by name, stacked over the splits; empty for linear splits.
     scaling : pair of ndarray or None
-        Of such trees: a module sees (x − center) · factor.
+        Of such trees: the input of a module is (x − center) · factor.
     linear : pair of ndarray or None
-        Where leaves have linear models, their weights (n_leaves, n_outputs, n_features) and offsets (n_leaves,
-        n_outputs), in the units of what is predicted; of classes the answer is softmax(weights · x + offsets).
+        Weights (n_leaves, n_outputs, n_features) and offsets (n_leaves, n_outputs) of linear leaves, in the units of y;
+        class probabilities are softmax(weights · x + offsets).
     node_variances : ndarray of shape (n_nodes, n_outputs) or None
-        Of a regression, the variance of the target at every node, splits first.
+        For regression the variance of y at every node, splits first.
     """
 
     structure: TreeStructure
@@ -107,36 +108,145 @@ class PortableTree:
 
     @classmethod
     def of(cls, tree: CrispTree, n_targets: int | None = None) -> PortableTree:
-        """The arrays of a tree that predicts classes or, where that is given, so many numbers."""
-        own = slice(0, n_targets)  # of numbers leaves have means, and then variances
+        """Convert a tree; ``n_targets`` is the number of regression targets, None for classification."""
+        own = slice(0, n_targets)  # regression tables hold means, and then variances
         nodes = tree.in_units(node_tables(tree))
         variances = None if n_targets is None else nodes[:, n_targets:]
         weight = tree.meaning.weight(tree.statistics.node_counts)
-        said = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
+        shared = tree.structure, tree.leaf_values()[:, own], nodes[:, own], weight
         if isinstance(tree, FlatTree):
-            return cls(*said, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
+            return cls(*shared, tree.weight, tree.bias, {}, linear=_linear(tree), node_variances=variances)
         modules: Any = tree
         none, scaling = np.zeros((0, tree.n_features), np.float32), tree.statistics.scaling
-        return cls(*said, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
+        return cls(*shared, none, none[:, 0], modules.parameter_arrays(), (scaling.center, scaling.factor))
 
     @property
     def n_leaves(self) -> int:
         return self.structure.n_leaves
 
     @cached_property
-    def terms(self) -> npt.NDArray[np.int64]:
-        """How many weights of every split are not zero.  (n_splits,)"""
+    def n_terms(self) -> npt.NDArray[np.int64]:
+        """Number of nonzero weights of every split.  (n_splits,)"""
         return np.count_nonzero(self.weight, axis=1)
 
     @property
     def is_axis_aligned(self) -> bool:
-        """Whether no split looks at more than one feature."""
-        return not self.modules and bool((self.terms <= 1).all())
+        """True if no split uses more than one feature."""
+        return not self.modules and bool((self.n_terms <= 1).all())
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
-    """What values the features took in training: from where to where, whether whole numbers only, mean and spread."""
+class StackedTrees:
+    """All trees of a model as one: splits and leaves are numbered through.
+
+    Parameters
+    ----------
+    root : ndarray of shape (n_trees,)
+        Root of every tree: a split ≥ 0, or the leaf −root − 1 of a tree without splits.
+    first_leaf : ndarray of shape (n_trees,)
+        Index of every tree's leaf 0.
+    left, right : ndarray of shape (n_splits,)
+        Children: a child c ≥ 0 is a split, c < 0 is leaf −c − 1.
+    weight, bias : ndarray, float32
+        Hyperplanes on raw features.
+    tables : ndarray of shape (n_leaves, n_outputs)
+        Leaf tables.
+    linear : pair of ndarray or None
+        Weights and offsets of linear leaves; see ``PortableTree``.
+    """
+
+    root: Integers
+    first_leaf: Integers
+    left: Integers
+    right: Integers
+    weight: Singles
+    bias: Singles
+    tables: Doubles
+    linear: tuple[Doubles, Doubles] | None = None
+
+    @classmethod
+    def of(cls, trees: Sequence[PortableTree]) -> StackedTrees:
+        """Stack trees in their order."""
+        splits = np.cumsum([0, *(tree.structure.n_splits for tree in trees)])
+        leaves = np.cumsum([0, *(tree.n_leaves for tree in trees)])
+        left: list[Integers] = []
+        right: list[Integers] = []
+        root = []
+        for number, tree in enumerate(trees):
+            for side, children in ((left, tree.structure.left), (right, tree.structure.right)):
+                own = children.astype(np.int64)
+                side.append(np.where(own >= 0, own + splits[number], own - leaves[number]))
+            root.append(splits[number] if tree.structure.n_splits else ~leaves[number])
+        models = [tree.linear for tree in trees if tree.linear is not None]
+        weights, offsets = zip(*models, strict=True) if models else ((), ())
+        return cls(
+            np.array(root),
+            leaves[:-1],
+            np.concatenate(left),
+            np.concatenate(right),
+            np.concatenate([tree.weight for tree in trees]),
+            np.concatenate([tree.bias for tree in trees]),
+            np.concatenate([tree.tables for tree in trees]),
+            (np.concatenate(weights), np.concatenate(offsets)) if models else None,
+        )
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.root)
+
+    @property
+    def n_splits(self) -> int:
+        return len(self.left)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.tables)
+
+    @cached_property
+    def leaf_classes(self) -> Integers:
+        """Most probable class of every leaf, the first of equal ones.  (n_leaves,)"""
+        return self.tables.argmax(axis=1)
+
+    @property
+    def linear_cost(self) -> int:
+        """Multiply-adds of the linear models of one leaf of every tree."""
+        return 0 if self.linear is None else self.n_trees * int(np.prod(self.linear[0].shape[1:]))
+
+    def route(self, goes_right: Any, n_rows: int) -> Integers:
+        """Leaf of rows in every tree; ``goes_right(split, rows)`` decides.  (n_trees, n_rows)"""
+        leaves = np.empty((self.n_trees, n_rows), dtype=np.int64)
+        for tree, root in enumerate(self.root):
+            waiting = [(int(root), np.arange(n_rows))]
+            while waiting:
+                node, rows = waiting.pop()
+                if node < 0:
+                    leaves[tree, rows] = ~node
+                elif len(rows):
+                    right = goes_right(node, rows)
+                    waiting += [(int(self.left[node]), rows[~right]), (int(self.right[node]), rows[right])]
+        return leaves
+
+    def path_costs(self, costs: Integers) -> Integers:
+        """Total cost of the splits on the path to every leaf.  (n_splits,) → (n_leaves,)"""
+        total = np.zeros(self.n_leaves, dtype=np.int64)
+        waiting = [(int(root), 0) for root in self.root]
+        while waiting:
+            node, spent = waiting.pop()
+            if node < 0:
+                total[~node] = spent
+            else:
+                after = spent + int(costs[node])
+                waiting += [(int(self.left[node]), after), (int(self.right[node]), after)]
+        return total
+
+    def max_cost(self, costs: Integers) -> int:
+        """Maximum cost of a row: the most expensive path of every tree."""
+        return int(np.maximum.reduceat(self.path_costs(costs), self.first_leaf).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRanges:
+    """Values of the features in training: lowest, highest, whether all are whole numbers, mean and spread."""
 
     lowest: Doubles
     highest: Doubles
@@ -145,8 +255,8 @@ class Ranges:
     spread: Doubles
 
     @classmethod
-    def of(cls, trees: Sequence[CrispTree]) -> Ranges | None:
-        """Over the training rows of all trees; None where one of them does not know."""
+    def of(cls, trees: Sequence[CrispTree]) -> FeatureRanges | None:
+        """Merge the ranges of all trees; None if one of them is unknown."""
         seen = [tree.statistics for tree in trees]
         lowest, highest, whole = ([getattr(one, name) for one in seen] for name in ("lowest", "highest", "whole"))
         if any(part is None for part in (*lowest, *highest, *whole)):
@@ -157,7 +267,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class ImageWindows:
     """How rows are made of images: the window around every pixel, at every scale, of every channel."""
 
     window: int
@@ -174,31 +284,29 @@ class Portable:
     Parameters
     ----------
     trees : tuple of PortableTree
-        One, or several whose tables are averaged.
-    task : {"classification", "regression"}
-        What the numbers of a leaf are.
+        At least one; their outputs are averaged.
     classes : tuple
-        The class labels as Python's values: text, whole numbers, floats or booleans. None for a regression.
+        Class labels as Python values: str, int, float or bool. Empty for regression.
     class_type : str
-        The name of their type in ``crisptree.labels``.
+        The name of their type in ``crisptree.targets.labels``.
     inputs : tuple of Input
         The columns of a table, and how they become features.
     feature_names : tuple of str
-        What the features are called, as the user or the encoder wrote them.
+        Names of the features, from the user or the encoder.
     missing_texts : tuple of str
         Texts that mean a missing value.
     named : bool
-        Whether columns are found by their names; otherwise by their place.
+        Whether columns are found by their names; otherwise by their order.
     split : str
         "oblique", "axis", "conv" or "module".
     image_shape : tuple of int or None
         (height, width[, channels]) where a row is an image.
-    windows : Windows or None
+    windows : ImageWindows or None
         Of segmenters and regressors of pixels: how images become rows.
     target : str or None
-        The column that was learned, where that is known.
-    ranges : Ranges or None
-        What values the features took in training, where that is known.
+        Name of the target column, if known.
+    ranges : FeatureRanges or None
+        Values of the features in training, if known.
 
     Examples
     --------
@@ -210,7 +318,6 @@ class Portable:
     """
 
     trees: tuple[PortableTree, ...]
-    task: str
     classes: tuple[Any, ...]
     class_type: str
     inputs: tuple[Input, ...]
@@ -219,64 +326,80 @@ class Portable:
     named: bool
     split: str
     image_shape: tuple[int, ...] | None = None
-    windows: Windows | None = None
+    windows: ImageWindows | None = None
     target: str | None = None
-    ranges: Ranges | None = None
+    ranges: FeatureRanges | None = None
 
     @classmethod
     def of(cls, model: Any, purpose: str = "an export") -> Portable:
-        """The values of a fitted estimator, or of a Pipeline of table encoders that ends in one."""
+        """Convert a fitted estimator, or a Pipeline of table encoders that ends in one."""
         if isinstance(model, Portable):
             return model
-        view, n_targets = first_view(model, purpose), n_targets_of(model)
+        view, n_targets, crisp_trees = view_of_first_tree(model, purpose), n_targets_of(model), trees_of(model)
         _check_earlier(view, purpose)
         estimator = view.estimator
-        trees = tuple(PortableTree.of(tree, n_targets) for tree in trees_of(model))
+        trees = tuple(PortableTree.of(tree, n_targets) for tree in crisp_trees)
         inputs, stored = _inputs(view)
         classes = np.asarray(estimator.classes_ if n_targets is None else [])
         return cls(
             trees=trees,
-            task="classification" if n_targets is None else "regression",
             classes=tuple(classes.tolist()),
             class_type="" if n_targets is not None else label_type(classes),
             inputs=inputs,
             feature_names=tuple(resolve_feature_names(estimator, None, view.transformers)),
             missing_texts=() if stored is None else tuple(stored.missing),
-            named=_is_named(estimator) if stored is None else bool(stored.named),
+            named=getattr(estimator, "feature_names_in_", None) is not None if stored is None else bool(stored.named),
             split=_split(view, trees),
             image_shape=None if estimator.image_shape_ is None else tuple(estimator.image_shape_),
             windows=_windows(estimator, n_targets),
             target=None if stored is None else stored.target,
-            ranges=Ranges.of(trees_of(model)),
+            ranges=FeatureRanges.of(crisp_trees),
         )
 
     @property
+    def task(self) -> str:
+        """What the model predicts: "classification" or "regression"."""
+        return "classification" if self.classes else "regression"
+
+    @cached_property
+    def stacked(self) -> StackedTrees:
+        """All trees with splits and leaves numbered through."""
+        return StackedTrees.of(self.trees)
+
+    def input_of(self, feature: int) -> tuple[int, Input]:
+        """Find the column that a feature comes from, and its index."""
+        for index, column in enumerate(self.inputs):
+            if column.feature <= feature < column.feature + column.n_features + column.missing:
+                return index, column
+        raise ExportError(f"feature {feature} must belong to a column of the table; none has it.")
+
+    @property
     def n_features(self) -> int:
-        """The width of the rows that the trees see."""
+        """Number of features after encoding."""
         return len(self.feature_names)
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers a leaf says."""
+        """Number of classes, or of regression targets."""
         return self.trees[0].tables.shape[1]
 
     @property
     def uses(self) -> frozenset[str]:
-        """What a target must be able to do for this model: words of ``support.ABILITIES``."""
-        asked = {
+        """What a format must support for this model: keys of ``formats.FEATURES``."""
+        needs = {
             self.split: True,
             "missing": any(column.missing or column.fill is not None for column in self.inputs),
             "categories": any(column.kind == "category" for column in self.inputs),
             "forest": len(self.trees) > 1,
-            "regression": self.task == "regression",
+            "regression": not self.classes,
             "segmenter": self.windows is not None,
             "linear": any(tree.linear is not None for tree in self.trees),
         }
-        return frozenset(word for word, needed in asked.items() if needed)
+        return frozenset(word for word, needed in needs.items() if needed)
 
     @property
-    def words(self) -> str:
-        """What it is, in a few words without any name of a user's."""
+    def description(self) -> str:
+        """Short description without any name from the user."""
         what = (
             "A crisp decision tree" if len(self.trees) == 1 else f"A forest of {len(self.trees)} crisp decision trees"
         )
@@ -286,12 +409,12 @@ class Portable:
 
     @property
     def encodes(self) -> bool:
-        """Whether the columns of a table are anything else than the features themselves."""
+        """True if the columns of a table differ from the features."""
         return any(column.kind != "number" or column.missing for column in self.inputs)
 
 
 def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
-    """The models of the leaves; those of numbers are brought from the scale of training to the units of y."""
+    """Linear models of the leaves, for regression converted to the units of y."""
     if tree.linear_weight is None or tree.linear_bias is None:
         return None
     leaves = slice(tree.structure.n_splits, None)
@@ -303,34 +426,29 @@ def _linear(tree: FlatTree) -> tuple[Doubles, Doubles] | None:
 
 
 def _check_earlier(view: ModelView, purpose: str) -> None:
-    """Refuse Pipelines with steps that only their own library can do."""
+    """Reject Pipelines with steps other than table encoders."""
     for holder in view.transformers:
         for step in [step for _, step in getattr(holder, "steps", [("", holder)])]:
             if step is not None and not isinstance(step, str) and not hasattr(step, "encoded"):
                 raise ExportError(
-                    f"{purpose} can take only table encoders before the tree; this Pipeline has a "
-                    f"{type(step).__name__}, whose arithmetic it does not know. Export the last step alone, "
-                    "pipeline[-1], and do the earlier ones yourself before its rows come in; to scale features is not "
-                    "needed at all, a fit does that."
+                    f"{purpose} supports only table encoders before the tree; this Pipeline has a "
+                    f"{type(step).__name__}. Export the last step alone, pipeline[-1], and apply the earlier ones to "
+                    "its rows yourself; features need not be scaled, because fit does that."
                 )
 
 
 def _inputs(view: ModelView) -> tuple[tuple[Input, ...], Any]:
-    """The columns of the table and the preprocessing that says so, or None: every feature is then a number."""
+    """Columns of the table and the stored preprocessing; without any, every feature is a number."""
     stored = find_preprocessing(view)
     if stored is None:
         names = resolve_feature_names(view.estimator, None, view.transformers)
         return tuple(Input(name, "number", number) for number, name in enumerate(names)), None
-    inputs, place = [], 0
+    inputs, feature = [], 0
     for column in stored.columns:
         fill = None if math.isnan(column.mean) else float(column.mean)
-        inputs.append(Input(column.name, column.kind, place, tuple(column.categories), fill, bool(column.missing)))
-        place += len(column.features)
+        inputs.append(Input(column.name, column.kind, feature, tuple(column.categories), fill, bool(column.missing)))
+        feature += len(column.features)
     return tuple(inputs), stored
-
-
-def _is_named(estimator: Any) -> bool:
-    return getattr(estimator, "feature_names_in_", None) is not None
 
 
 def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
@@ -339,13 +457,56 @@ def _split(view: ModelView, trees: tuple[PortableTree, ...]) -> str:
     return "axis" if all(tree.is_axis_aligned for tree in trees) else "oblique"
 
 
-def _windows(estimator: Any, n_targets: int | None) -> Windows | None:
+def _windows(estimator: Any, n_targets: int | None) -> ImageWindows | None:
     if not hasattr(estimator, "window"):
         return None
-    return Windows(
+    return ImageWindows(
         int(estimator.window),
         tuple(int(scale) for scale in estimator.scales),
         estimator.channels_,
         bool(estimator.normalise_images),
         tuple(PortableTree.of(tree, n_targets) for tree in estimator.earlier_trees_),
     )
+
+
+def _first_tree(model: Any) -> Any:
+    """Replace a forest, alone or at the end of a Pipeline, by its first tree."""
+    if hasattr(model, "best_estimator_"):
+        return _first_tree(model.best_estimator_)
+    if hasattr(model, "named_steps"):
+        *earlier, (name, last) = model.steps
+        one = _first_tree(last)
+        if one is last:
+            return model
+        twin = copy.copy(model)
+        twin.steps = [*earlier, (name, one)]
+        return twin
+    return model.tree(0) if "forest_" in getattr(model, "__dict__", {}) else model
+
+
+def unwrap(model: Any) -> Any:
+    """Unwrap the estimator from a Pipeline or a search."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "named_steps"):
+            model = model.steps[-1][1]
+        else:
+            return model
+
+
+def view_of_first_tree(model: Any, purpose: str) -> ModelView:
+    """View of a model; for a forest that of its first tree, which knows names, columns and classes."""
+    return view_model(_first_tree(model), purpose)
+
+
+def n_targets_of(model: Any) -> int | None:
+    """Number of regression targets; None for classification."""
+    n_targets: int | None = getattr(unwrap(model), "__dict__", {}).get("n_outputs_")
+    return n_targets
+
+
+def trees_of(model: Any) -> tuple[CrispTree, ...]:
+    """All trees of a fitted model, at least one."""
+    forest = getattr(unwrap(model), "__dict__", {}).get("forest_")
+    return (view_of_first_tree(model, "an export").tree,) if forest is None else tuple(forest.trees)

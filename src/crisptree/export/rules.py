@@ -1,4 +1,4 @@
-"""A tree as rules in words: what each node asks or answers, and the whole of it as indented text."""
+"""Rules of a tree for people: indented text, and Graphviz source."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from crisptree.inspection import Names, view_model
 from crisptree.inspection.importances import compute_effects, rank_features
 from crisptree.inspection.validation import check_integer, check_optional_integer
 
+THINNEST, THICKEST = 0.5, 6.0
+"""Width of Graphviz edges, by the share of training rows."""
 
-class Rule(NamedTuple):
-    """A node in words."""
+
+class NodeRule(NamedTuple):
+    """Text of a node."""
 
     node: int
     depth: int
     parent: int  # −1 above the root
-    turn: str  # "no" on the left side of its parent, "yes" on the right
+    answer: str  # "no" if it is the left child, "yes" if the right
     share: float  # of the training rows
     title: str
-    asks: bool  # whether it is a split whose children are shown too; otherwise it answers
-    says: str
+    is_split: bool  # whether it is a split whose children are shown too
+    text: str
 
 
 def text(
     model: Any, feature_names: Names = None, *, terms: int | None = 3, max_depth: int | None = None, decimals: int = 3
 ) -> str:
-    """The tree as indented rules, one line per node.
+    """Export a tree as indented rules, one line per node.
 
     A split compares a sum of weighted features, in raw units, with a threshold: "no" is its left side, "yes" its
-    right side. Only the most influential terms (by weight times spread in training) are written out, and the number of
-    those left out is said; the comparison holds for the whole sum. Counts are training rows by their weights. A linear
-    leaf also says its model, of classes that of its most frequent one.
+    right side. Only the most influential terms (by weight times spread in training) are written out, with the number of
+    those left out; the comparison holds for the whole sum. Counts are training rows by their weights. A linear leaf
+    also shows its model, for classification that of its most frequent class.
 
     Parameters
     ----------
@@ -64,16 +67,61 @@ def text(
         yes: leaf 1, 50 rows: setosa (100.0%)
     """
     lines = []
-    for rule in rules_of(model, "export.text", feature_names, terms, max_depth, decimals):
-        turn = f"{rule.turn}:".ljust(5) if rule.turn else ""
-        lines.append(f"{'    ' * rule.depth}{turn}{rule.title}: {rule.says}")
+    for rule in iterate_rules(model, "export.text", feature_names, terms, max_depth, decimals):
+        answer = f"{rule.answer}:".ljust(5) if rule.answer else ""
+        lines.append(f"{'    ' * rule.depth}{answer}{rule.title}: {rule.text}")
     return "\n".join(lines)
 
 
-def rules_of(
+def dot(
+    model: Any, feature_names: Names = None, *, terms: int | None = 3, max_depth: int | None = None, decimals: int = 3
+) -> str:
+    r"""Export a tree as Graphviz source, to be drawn by ``dot -Tsvg``.
+
+    Splits are boxes with their question, leaves are rounded boxes with their most frequent class. The left arrow is
+    "no", the right one "yes"; arrows are as thick as the training samples that follow them.
+
+    Parameters
+    ----------
+    model, feature_names, terms, max_depth, decimals
+        As in ``export.text``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crisptree import CrispTreeClassifier, export
+    >>> X, y = np.array([[0.0], [1.0], [8.0], [9.0]]), ["low", "low", "high", "high"]
+    >>> model = CrispTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    >>> print(export.dot(model).splitlines()[-3])
+        n2 [label="leaf 1, 2 rows\nlow (100.0%)", style="rounded"];
+    """
+    lines = ["digraph tree {", '    graph [ordering="out"];', '    node [shape="box", fontname="sans-serif"];']
+    for rule in iterate_rules(model, "export.dot", feature_names, terms, max_depth, decimals):
+        style = "" if rule.is_split else ', style="rounded"'
+        label = quote_dot(rule.title + "\n" + rule.text)
+        lines.append(f"    n{rule.node} [label={label}{style}];")
+        if rule.answer:
+            width = THINNEST + (THICKEST - THINNEST) * rule.share
+            lines.append(f'    n{rule.parent} -> n{rule.node} [label="{rule.answer}", penwidth="{width:.2f}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def quote_dot(text: str) -> str:
+    r"""Quote a label of the dot language: Graphviz reads \" and, in labels, \\ and \n.
+
+    Examples
+    --------
+    >>> print(quote_dot('say "no"\\N'))
+    "say \"no\"\\N"
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def iterate_rules(
     model: Any, purpose: str, feature_names: Names, terms: int | None, max_depth: int | None, decimals: int
-) -> Iterator[Rule]:
-    """Every node that is shown, before its left side, and that before its right side; errors name the ``purpose``."""
+) -> Iterator[NodeRule]:
+    """Iterate over the nodes that are shown in preorder; errors name the ``purpose``."""
     view = view_model(model, purpose, feature_names=feature_names)
     terms, decimals = check_optional_integer("terms", terms, 0), check_integer("decimals", decimals, 1)
     deepest = check_optional_integer("max_depth", max_depth, 0)
@@ -83,23 +131,23 @@ def rules_of(
         node = waiting.pop()
         depth, parent = int(structure.node_depths[node]), int(structure.parents[node])
         is_split = node < structure.n_splits
-        turn = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
-        asks = is_split and (deepest is None or depth < deepest)
+        answer = "" if parent < 0 else "yes" if structure.right_nodes[parent] == node else "no"
+        expanded = is_split and (deepest is None or depth < deepest)
         name = f"split {node}" if is_split else f"leaf {node - structure.n_splits}"
-        below, rows = " and below" if is_split and not asks else "", f"{view.node_weights[node]:.6g}"
+        below, rows = " and below" if is_split and not expanded else "", f"{view.node_weights[node]:.6g}"
         title = f"{name}{below}, {rows} row{'' if rows == '1' else 's'}"
-        if asks:
-            says = question(view.tree, node, view.feature_names, terms, decimals)
+        if expanded:
+            text = describe_split(view.tree, node, view.feature_names, terms, decimals)
         else:
             model = view.describe_linear_leaf(node, terms, decimals)
-            says = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
-        yield Rule(node, depth, parent, turn, float(shares[node]), title, asks, says)
-        if asks:
+            text = f"{view.describe_node(node)}, {model}" if model else view.describe_node(node)
+        yield NodeRule(node, depth, parent, answer, float(shares[node]), title, expanded, text)
+        if expanded:
             waiting += [int(structure.right_nodes[node]), int(structure.left_nodes[node])]
 
 
-def question(tree: CrispTree, split: int, names: list[str], terms: int | None, decimals: int) -> str:
-    """The split in raw units, its most influential terms first; what it says is true for the whole sum."""
+def describe_split(tree: CrispTree, split: int, names: list[str], terms: int | None, decimals: int) -> str:
+    """Condition of a split in raw units, its most influential terms first; it holds for the whole sum."""
     if not isinstance(tree, FlatTree):
         return f"module {split} > 0?"
     weight = tree.weight[split].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Trees of thresholds as scikit-learn's own, which SHAP, treelite and others take."""
+"""Export to scikit-learn: axis-aligned trees as its own, which SHAP, treelite and others take."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows, no_classes
-from crisptree.export.portable import ExportError, Input, Portable, PortableTree
-from crisptree.export.thresholds import split_threshold
+from crisptree.export.agreement import EncodedRows, Predictions
+from crisptree.export.formats import find_format
+from crisptree.export.portable import ExportError, Portable, PortableTree
+from crisptree.export.thresholds import find_split_threshold
 
 Integers = npt.NDArray[np.int64]
 
-FITTED_AS = "crisptree_leaves_"
-"""The attribute that keeps our leaf number of every node, −1 for splits: ``apply`` gives nodes."""
+LEAVES = "crisptree_leaves_"
+"""Attribute with our leaf index of every node, −1 for splits: ``apply`` gives nodes."""
 
 FORMS = ("forest", "tree")
 
 
 def sklearn_tree(model: Any) -> Any:
-    """Convert a tree of thresholds to a fitted decision tree of scikit-learn, equal to the model on every row.
+    """Convert an axis-aligned tree to a fitted decision tree of scikit-learn, equal to the model on every row.
 
     It asks for a float32 value of at most a threshold, as scikit-learn does; the threshold is the largest number that
     our own sum sends the same way, so that rounding cannot part them. Missing numbers are NaN. Categories come
@@ -54,11 +55,11 @@ def sklearn_tree(model: Any) -> Any:
     >>> bool((tree.crisptree_leaves_[tree.apply(X)] == model.apply(X)).all())
     True
     """
-    return _tree_of(_checked(model, "export.sklearn_tree"))
+    return _convert_tree(_checked(model, "export.sklearn_tree"))
 
 
 def sklearn_forest(model: Any) -> Any:
-    """Convert trees of thresholds to a fitted random forest of scikit-learn, equal to the model on every row.
+    """Convert axis-aligned trees to a fitted random forest of scikit-learn, equal to the model on every row.
 
     A single tree becomes a forest of one, because treelite and FIL take scikit-learn's forests and not its single
     trees. Thresholds, missing numbers and categories are as in ``sklearn_tree``.
@@ -85,53 +86,49 @@ def sklearn_forest(model: Any) -> Any:
     >>> bool((forest.predict(X) == model.predict(X)).all())
     True
     """
-    return _forest_of(_checked(model, "export.sklearn_forest"))
+    return _convert_forest(_checked(model, "export.sklearn_forest"))
 
 
 def _checked(model: Any, purpose: str) -> Portable:
-    from crisptree.export.support import target_named
-
     portable = Portable.of(model, purpose)
-    target_named("sklearn").check(portable)
+    find_format("sklearn").check(portable)
     return portable
 
 
-def write(portable: Portable, *, form: str = "forest") -> bytes:
-    """The forest, or the single tree, as joblib writes it."""
+def render(portable: Portable, *, form: str = "forest") -> bytes:
+    """Write the forest, or the single tree, with joblib."""
     import joblib
 
     if form not in FORMS:
         raise ExportError(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
     file = io.BytesIO()
-    joblib.dump(_forest_of(portable) if form == "forest" else _tree_of(portable), file)
+    joblib.dump(_convert_forest(portable) if form == "forest" else _convert_tree(portable), file)
     return file.getvalue()
 
 
-def answers(portable: Portable, written: bytes, rows: Rows) -> Answers:
-    """What the forest or tree in a file of our own says."""
+def run(portable: Portable, written: bytes, rows: EncodedRows) -> Predictions:
+    """Predict with the forest or tree in a file of our own."""
     import joblib
     import sklearn
 
     fitted = joblib.load(io.BytesIO(written))
     fitted.__dict__.pop("feature_names_in_", None)  # the rows are an array
-    X = rows.X if _takes_features(portable) else _with_holes(portable, rows.X)
+    X = rows.X if _takes_features(portable) else _with_missing(portable, rows.X)
     trees = getattr(fitted, "estimators_", [fitted])
-    leaves = np.stack([getattr(tree, FITTED_AS)[tree.apply(X)] for tree in trees], axis=1)
+    leaves = np.stack([getattr(tree, LEAVES)[tree.apply(X)] for tree in trees], axis=1)
+    predicted, classes = fitted.predict(X), np.asarray(getattr(fitted, "classes_", ())).tolist()
+    outputs = fitted.predict_proba(X) if classes else predicted.reshape(len(X), -1)
     notes = (f"run with scikit-learn {sklearn.__version__}",)
-    if portable.task == "regression":
-        return Answers(leaves, no_classes(len(X)), fitted.predict(X).reshape(len(X), -1), notes)
-    place = {label: number for number, label in enumerate(np.asarray(fitted.classes_).tolist())}
-    classes = np.array([place[label] for label in fitted.predict(X).tolist()], dtype=np.int64)
-    return Answers(leaves, classes, fitted.predict_proba(X), notes)
+    return Predictions.of(leaves, outputs, predicted.tolist() if classes else (), classes, notes)
 
 
 def _takes_features(portable: Portable) -> bool:
-    """Whether rows are what the encoder makes of a table, because there are categories; else they are the columns."""
+    """True if rows are encoded, because there are categories; else they are the columns of the table."""
     return any(column.kind == "category" for column in portable.inputs)
 
 
-def _with_holes(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The columns of a table of numbers, NaN where a value is missing, from the features of the tree."""
+def _with_missing(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Restore the columns of a numeric table, NaN where a value is missing, from the features of the tree."""
     columns = X[:, [column.feature for column in portable.inputs]].copy()
     for place, column in enumerate(portable.inputs):
         if column.missing_feature is not None:
@@ -140,13 +137,13 @@ def _with_holes(portable: Portable, X: npt.NDArray[np.float32]) -> npt.NDArray[n
 
 
 def _columns(portable: Portable) -> tuple[str, ...]:
-    """The names of the columns that scikit-learn's rows have."""
+    """Names of the columns of scikit-learn's rows."""
     if _takes_features(portable):
         return portable.feature_names
     return tuple(column.name for column in portable.inputs)
 
 
-def _tree_of(portable: Portable) -> Any:
+def _convert_tree(portable: Portable) -> Any:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     if len(portable.trees) > 1:
@@ -154,29 +151,29 @@ def _tree_of(portable: Portable) -> Any:
             f"a decision tree of scikit-learn is one tree; this forest has {len(portable.trees)}. Export it with "
             "sklearn_forest (form='forest'), or the trees one by one, forest.tree(0) and so on."
         )
-    fitted = _fitted_as(DecisionTreeRegressor if portable.task == "regression" else DecisionTreeClassifier, portable)
-    _put_nodes(fitted, portable, portable.trees[0])
+    fitted = _fit_template(DecisionTreeClassifier if portable.classes else DecisionTreeRegressor, portable)
+    _replace_nodes(fitted, portable, portable.trees[0])
     return fitted
 
 
-def _forest_of(portable: Portable) -> Any:
+def _convert_forest(portable: Portable) -> Any:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    kind = RandomForestRegressor if portable.task == "regression" else RandomForestClassifier
-    fitted = _fitted_as(kind, portable, n_estimators=len(portable.trees), bootstrap=False)
+    kind = RandomForestClassifier if portable.classes else RandomForestRegressor
+    fitted = _fit_template(kind, portable, n_estimators=len(portable.trees), bootstrap=False)
     for member, tree in zip(fitted.estimators_, portable.trees, strict=True):
-        _put_nodes(member, portable, tree)
+        _replace_nodes(member, portable, tree)
     return fitted
 
 
-def _fitted_as(kind: Any, portable: Portable, **parameters: Any) -> Any:
-    """An estimator after a tiny fit, which brings everything that scikit-learn keeps beside the nodes of trees."""
+def _fit_template(kind: Any, portable: Portable, **parameters: Any) -> Any:
+    """Fit an estimator to a few rows, which sets everything but the nodes of its trees."""
     depth = max(1, *(tree.structure.depth for tree in portable.trees))
     n_outputs, columns = portable.n_outputs, _columns(portable)
-    n_rows = 2 if portable.task == "regression" else n_outputs
+    n_rows = n_outputs if portable.classes else 2
     number = np.arange(n_rows)
     y = number if portable.classes else np.tile(number[:, None].astype(float), n_outputs)
-    criterion = "squared_error" if portable.task == "regression" else "entropy"
+    criterion = "entropy" if portable.classes else "squared_error"
     fitted = kind(criterion=criterion, max_depth=depth, random_state=0, **parameters)
     fitted.fit(np.tile(number[:, None].astype(np.float32), len(columns)), y[:, 0] if y.shape[1:] == (1,) else y)
     if portable.classes:
@@ -186,8 +183,8 @@ def _fitted_as(kind: Any, portable: Portable, **parameters: Any) -> Any:
     return fitted
 
 
-def _put_nodes(fitted: Any, portable: Portable, tree: PortableTree) -> None:
-    """Replace the nodes of a fitted decision tree of scikit-learn by those of one of our trees."""
+def _replace_nodes(fitted: Any, portable: Portable, tree: PortableTree) -> None:
+    """Replace the nodes of a fitted scikit-learn tree by those of one of our trees."""
     from sklearn.tree._tree import Tree
 
     nodes, values, leaves = _nodes(portable, tree, fitted.tree_.__getstate__()["nodes"].dtype)
@@ -195,17 +192,17 @@ def _put_nodes(fitted: Any, portable: Portable, tree: PortableTree) -> None:
     n_classes = fitted.tree_.n_classes
     fitted.tree_ = Tree(fitted.n_features_in_, np.asarray(n_classes, dtype=np.intp), len(n_classes))
     fitted.tree_.__setstate__(state)
-    setattr(fitted, FITTED_AS, leaves)
+    setattr(fitted, LEAVES, leaves)
 
 
 def _nodes(
     portable: Portable, tree: PortableTree, dtype: Any
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64], Integers]:
-    """scikit-learn's records, in its order: a node, all that lies on its left, all that lies on its right."""
+    """scikit-learn's node records in preorder, their values, and our leaf index of each."""
     structure = tree.structure
     nodes = np.zeros(structure.n_nodes, dtype=dtype)
     number = np.full(structure.n_nodes, -1, dtype=np.int64)  # theirs for each of our nodes
-    turned = [_question(portable, tree, split) for split in range(structure.n_splits)]
+    turned = [_condition(portable, tree, split) for split in range(structure.n_splits)]
     order: list[int] = []
     waiting = [0]
     while waiting:
@@ -227,41 +224,34 @@ def _nodes(
             record["left_child"] = record["right_child"] = -1
             record["feature"], record["threshold"] = -2, -2.0
             continue
-        feature, limit, holes_go_left, in_order = turned[ours]
+        feature, limit, missing_go_left, in_order = turned[ours]
         sides = (structure.left_nodes[ours], structure.right_nodes[ours])
         below, above = sides if in_order else sides[::-1]
         record["left_child"], record["right_child"] = number[below], number[above]
         record["feature"], record["threshold"] = feature, limit
-        record["missing_go_to_left"] = holes_go_left
+        record["missing_go_to_left"] = missing_go_left
     leaves = np.array([ours - structure.n_splits if ours >= structure.n_splits else -1 for ours in order])
     ordered = tables[order].astype(np.float64)  # scikit-learn: (n_nodes, n_outputs, n_classes)
     return nodes, ordered[:, None, :] if variances is None else ordered[:, :, None], leaves
 
 
-def _question(portable: Portable, tree: PortableTree, split: int) -> tuple[int, float, bool, bool]:
-    """(column, threshold, whether NaN goes to the side of the small values, whether that side is our left one)"""
-    feature, limit, larger_go_right = split_threshold(tree.weight[split], tree.bias[split])
+def _condition(portable: Portable, tree: PortableTree, split: int) -> tuple[int, float, bool, bool]:
+    """(column, threshold, whether NaN goes to the side of small values, whether that side is our left one)"""
+    feature, limit, larger_go_right = find_split_threshold(tree.weight[split], tree.bias[split])
     if _takes_features(portable):
         return feature, limit, False, larger_go_right
-    place, column = _column_of(portable.inputs, feature)
+    index, column = portable.input_of(feature)
     if feature == column.feature:
         fill = np.float32(column.fill or 0.0)
-        return place, limit, bool(fill <= limit), larger_go_right
+        return index, limit, bool(fill <= limit), larger_go_right
     # Whether the value is missing: 0 or 1. No number is above infinity, so only NaN can go to the other side.
     if limit < 0 or limit >= 1:
         whole = np.inf if limit >= 1 else -np.inf
-        return place, whole, limit >= 1, larger_go_right
-    return place, np.inf, False, larger_go_right
-
-
-def _column_of(inputs: tuple[Input, ...], feature: int) -> tuple[int, Input]:
-    for place, column in enumerate(inputs):
-        if column.feature <= feature <= column.feature + column.n_own - 1 + column.missing:
-            return place, column
-    raise ExportError(f"the tree asks for feature {feature}, which no column has.")
+        return index, whole, limit >= 1, larger_go_right
+    return index, np.inf, False, larger_go_right
 
 
 def _entropy(table: npt.NDArray[np.float64]) -> float:
-    """In bits, as scikit-learn counts it."""
+    """Entropy in bits, as scikit-learn measures it."""
     positive = table[table > 0]
     return float(-(positive * np.log2(positive)).sum())

@@ -1,30 +1,42 @@
-"""A model as one SELECT in standard SQL: nested CASE expressions lead to a leaf, a list of leaves has the answers."""
+"""Export to SQL: one SELECT, in which nested CASE expressions lead to a leaf, and a join to its outputs.
+
+Splits on one feature are exact thresholds; sums are in double precision.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from crisptree.export.agreement import Answers, Rows, no_classes
-from crisptree.export.escaping import sql_name as named
-from crisptree.export.portable import ExportError, Portable, PortableTree
-from crisptree.export.sql_splits import goes_right, literal, no_answer, number
+from crisptree.export.agreement import EncodedRows, Predictions
+from crisptree.export.escaping import quote_sql as quote
+from crisptree.export.escaping import quote_sql_name as quote_name
+from crisptree.export.formats import find_format
+from crisptree.export.portable import ExportError, Input, Portable, PortableTree
+from crisptree.export.thresholds import LARGEST, convert_to_double, find_split_threshold
 
-LEVELS_AT_ONCE = 10
-"""Databases limit how deeply expressions nest; a deeper tree goes on in another step."""
+MAX_LEVELS = 10
+"""Databases limit how deeply expressions nest; a deeper tree continues in another step."""
 
-MOST_TERMS = 15_000
-"""Weights that a statement may have: 12,000 take SQLite most of a minute before it reads a row, measured, and that time
-grows with their square."""
+MAX_TERMS = 15_000
+"""Weights of a statement: 12,000 take SQLite most of a minute before it reads a row, measured, and that time grows with
+their square."""
+
+TERMS_PER_GROUP = 50
+"""A sum of hundreds of terms is nested as deeply for a parser as it is long, so it is summed in groups."""
+
+WHOLE = re.compile(r"-?\d+")
 
 ROW, LEAF = "crisptree_row", "crisptree_leaf"
 
 
 def sql(model: Any, *, table: str = "rows") -> str:
-    """A fitted model as one SELECT in standard SQL: every row of a table with its leaf, prediction and probabilities.
+    """Export a fitted model as one SELECT: every row of a table with its leaf, prediction and probabilities.
 
     A split on one feature compares the column with a threshold, and every row reaches the leaf that it reaches here. A
     split on several sums them up in double precision, where the model sums in single precision: a row that lies within
@@ -63,37 +75,35 @@ def sql(model: Any, *, table: str = "rows") -> str:
     FROM crisptree_rows AS r
     LEFT JOIN crisptree_answers AS a ON a.crisptree_leaf = r.crisptree_leaf
     """
-    from crisptree.export.support import target_named
-
-    return str(target_named("sql").write(model, table=table))
+    return str(find_format("sql").write(model, table=table))
 
 
-def write(portable: Portable, table: str = "rows") -> str:
-    """The statement."""
+def render(portable: Portable, table: str = "rows") -> str:
+    """Write the statement."""
     _check_names(portable, table)
     _check_size(portable)
-    parts = [_table_of_leaves(portable, place) for place in range(len(portable.trees))]
-    source = named(table)
+    parts = [_leaf_table(portable, place) for place in range(len(portable.trees))]
+    source = quote_name(table)
     for place, tree in enumerate(portable.trees):
         parts += _steps(portable, tree, source, place)
         source = f"crisptree_rows{_suffix(portable, place)}"
-    body = ",\n".join(parts) + _selection(portable, source, _outputs(portable))
-    return f"-- {portable.words}, by crisptree.\nWITH {body}"
+    body = ",\n".join(parts) + _selection(portable, source, _output_names(portable))
+    return f"-- {portable.description}, by crisptree.\nWITH {body}"
 
 
 def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
-    """What comes out: columns, leaves and answers; of a forest the means of what its leaves say."""
+    """Select columns, leaves and outputs; of a forest the means over its trees."""
     suffixes = [_suffix(portable, place) for place in range(len(portable.trees))]
     joins = "\n".join(
         f"LEFT JOIN crisptree_answers{suffix} AS a{suffix} ON a{suffix}.{LEAF} = r.{LEAF}{suffix}"
         for suffix in suffixes
     )
     if len(suffixes) == 1:
-        chosen = ", ".join(f"a.{name}" for name in outputs)
-        return f"\nSELECT r.*, {chosen}\nFROM {source} AS r\n{joins}\n"
+        selected = ", ".join(f"a.{name}" for name in outputs)
+        return f"\nSELECT r.*, {selected}\nFROM {source} AS r\n{joins}\n"
     means = [
         f"({' + '.join(f'a{suffix}.{name}' for suffix in suffixes)}) / {len(suffixes)}e0 AS {name}"
-        for name in _numbers(portable)
+        for name in _table_names(portable)
     ]
     if not portable.classes:
         return f"\nSELECT r.*, {', '.join(means)}\nFROM {source} AS r\n{joins}\n"
@@ -108,76 +118,78 @@ def _selection(portable: Portable, source: str, outputs: list[str]) -> str:
     )
 
 
-def _numbers(portable: Portable) -> list[str]:
-    """What the numbers of a leaf are called."""
+def _table_names(portable: Portable) -> list[str]:
+    """Names of the columns that hold leaf tables: probabilities of classes, or regression targets."""
     if portable.classes:
-        return _outputs(portable)[1:]
+        return [quote_name(f"probability of {label}") for label in portable.classes]
     if portable.n_outputs == 1:
         return ['"prediction"']
-    return [f'"prediction {place}"' for place in range(portable.n_outputs)]
+    return [f'"prediction {number}"' for number in range(portable.n_outputs)]
+
+
+def _output_names(portable: Portable) -> list[str]:
+    """Names of all outputs: those of leaf tables, for classification after the predicted class."""
+    return [*(['"prediction"'] if portable.classes else []), *_table_names(portable)]
 
 
 def _suffix(portable: Portable, place: int) -> str:
-    """What tells the trees of a forest apart."""
+    """Suffix of the names of a tree, empty for a single one."""
     return f"_{place}" if len(portable.trees) > 1 else ""
 
 
-def _table_of_leaves(portable: Portable, place: int) -> str:
-    """The leaves of a tree with their answers; in a forest those have probabilities only."""
-    tree, suffix, outputs = portable.trees[place], _suffix(portable, place), _outputs(portable)
+def _leaf_table(portable: Portable, place: int) -> str:
+    """Write the outputs of all leaves of a tree; in a forest without the predicted class."""
+    tree, suffix, outputs = portable.trees[place], _suffix(portable, place), _output_names(portable)
     lines = []
     for leaf, table in enumerate(tree.tables):
         label = [] if suffix or not portable.classes else [literal(portable.classes[int(table.argmax())])]
         lines.append(f"({', '.join([str(leaf), *label, *map(number, table.tolist())])})")
-    shown = ", ".join(_numbers(portable) if suffix else outputs)
+    shown = ", ".join(_table_names(portable) if suffix else outputs)
     values = ",\n         ".join(lines)
     return f"crisptree_answers{suffix} ({LEAF}, {shown}) AS (\n  VALUES {values}\n)"
 
 
-def answers(portable: Portable, written: str, rows: Rows) -> Answers:
-    """What SQLite answers for the columns of rows."""
-    with_leaf = sqlite3.connect(":memory:")
+def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
+    """Predict the columns of rows with SQLite."""
+    database = sqlite3.connect(":memory:")
     try:
-        _fill(with_leaf.execute, with_leaf.executemany, portable, rows)
-        found = with_leaf.execute(f"{written} ORDER BY r.{ROW}").fetchall()
+        fill_table(database, portable, rows)
+        cursor = database.execute(f"{written} ORDER BY r.{ROW}")
+        return read_predictions(portable, cursor, f"run with SQLite {sqlite3.sqlite_version}")
     except (sqlite3.Error, OverflowError) as error:
         raise ExportError(f"SQLite cannot run the statement: {error}. Read it with another database.") from error
     finally:
-        with_leaf.close()
-    return read_answers(portable, found, f"run with SQLite {sqlite3.sqlite_version}")
+        database.close()
 
 
-def read_answers(portable: Portable, found: list[tuple[Any, ...]], note: str) -> Answers:
-    """Leaves, classes and probabilities in the last columns of a result, a forest's leaves one by one."""
-    n_outputs, n_trees = portable.n_outputs, len(portable.trees)
-    if not portable.classes:  # … leaves, numbers
-        numbers = np.array([row[-n_outputs - n_trees :] for row in found], dtype=np.float64)
-        leaves_found = np.nan_to_num(numbers[:, :n_trees], nan=-1).astype(np.int64)
-        return Answers(leaves_found, no_classes(len(found)), numbers[:, n_trees:], (note,))
-    known = {label: place for place, label in enumerate(portable.classes)}
-    if n_trees == 1:  # … leaf, prediction, probabilities
-        leaf_at, class_at, table_at = [-n_outputs - 2], -n_outputs - 1, slice(-n_outputs, None)
-    else:  # … leaves, probabilities, prediction
-        leaf_at = list(range(-n_trees - n_outputs - 1, -n_outputs - 1))
-        class_at, table_at = -1, slice(-n_outputs - 1, -1)
-    leaves = [[-1 if row[at] is None else row[at] for at in leaf_at] for row in found]
-    tables = [[np.nan if value is None else float(value) for value in row[table_at]] for row in found]
-    classes = np.array([known.get(row[class_at], -1) for row in found], dtype=np.int64)
-    by_tree = np.array(leaves, dtype=np.int64).reshape(-1, n_trees)
-    return Answers(by_tree, classes, np.array(tables).reshape(-1, n_outputs), (note,))
+def read_predictions(portable: Portable, cursor: Any, note: str) -> Predictions:
+    """Read predictions from the result of a statement by the names of its columns; NULL is an unknown leaf or class."""
+    index = {described[0]: number for number, described in enumerate(cursor.description)}  # ours come last
+    found = cursor.fetchall()
+
+    def read(names: Sequence[str], missing: float) -> npt.NDArray[np.float64]:
+        columns = [index[name] for name in names]
+        values = [[missing if row[at] is None else float(row[at]) for at in columns] for row in found]
+        return np.array(values, dtype=np.float64).reshape(-1, len(names))
+
+    leaves = read([f"{LEAF}{_suffix(portable, number)}" for number in range(len(portable.trees))], -1)
+    outputs = read([name[1:-1].replace('""', '"') for name in _table_names(portable)], np.nan)
+    labels = [row[index["prediction"]] for row in found] if portable.classes else ()
+    return Predictions.of(leaves, outputs, labels, portable.classes, (note,))
 
 
-def _fill(execute: Any, executemany: Any, portable: Portable, rows: Rows, table: str = "rows") -> None:
-    """A table with the columns of rows, and their numbers so that they can be put in order."""
+def fill_table(database: Any, portable: Portable, rows: EncodedRows, table: str = "rows") -> None:
+    """Create a table with the columns of rows, and their numbers so that results can be sorted."""
     types = {"number": "DOUBLE PRECISION", "boolean": "BOOLEAN", "category": "VARCHAR"}
-    columns = [f"{named(column.name)} {types[column.kind]}" for column in portable.inputs]
-    execute(f"CREATE TABLE {named(table)} ({', '.join([*columns, f'{ROW} INTEGER'])})")
+    columns = [f"{quote_name(column.name)} {types[column.kind]}" for column in portable.inputs]
+    database.execute(f"CREATE TABLE {quote_name(table)} ({', '.join([*columns, f'{ROW} INTEGER'])})")
     values = zip(*(rows.columns[column.name] for column in portable.inputs), range(len(rows)), strict=True)
-    executemany(f"INSERT INTO {named(table)} VALUES ({', '.join('?' * (len(columns) + 1))})", list(values))
+    holders = ", ".join("?" * (len(columns) + 1))
+    database.executemany(f"INSERT INTO {quote_name(table)} VALUES ({holders})", list(values))
 
 
 def _check_names(portable: Portable, table: str) -> None:
-    """Refuse names that a database cannot tell apart or hold."""
+    """Reject names that a database cannot distinguish or store."""
     seen: dict[str, str] = {}
     for column in portable.inputs:
         other = seen.setdefault(column.name.lower(), column.name)
@@ -204,30 +216,22 @@ def _check_names(portable: Portable, table: str) -> None:
 
 
 def _check_size(portable: Portable) -> None:
-    """Refuse trees that databases would read for hours."""
-    terms = sum(int(tree.terms.sum()) for tree in portable.trees)
-    if terms > MOST_TERMS:
+    """Reject models that databases would parse for hours."""
+    terms = sum(int(tree.n_terms.sum()) for tree in portable.trees)
+    if terms > MAX_TERMS:
         splits = sum(tree.structure.n_splits for tree in portable.trees)
         raise ExportError(
-            f"a statement may have at most {MOST_TERMS:,} weights, because databases take hours to read longer ones; "
+            f"a statement may have at most {MAX_TERMS:,} weights, because databases take hours to read longer ones; "
             f"this model has {terms:,}. Simplify it first, model.simplified(X, y, max_terms="
-            f"{max(MOST_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
+            f"{max(MAX_TERMS // splits, 1)}), train with split='axis', or export to C, ONNX or JavaScript."
         )
 
 
-def _outputs(portable: Portable) -> list[str]:
-    """The names of what comes out: the class and its probabilities, or numbers."""
-    if not portable.classes:
-        return _numbers(portable)
-    labels = [named(f"probability of {label}") for label in portable.classes]
-    return ['"prediction"', *labels]
-
-
 def _steps(portable: Portable, tree: PortableTree, table: str, place: int) -> Iterator[str]:
-    """Common table expressions from the table to the leaf of every row, some levels at a time."""
+    """Iterate over common table expressions from the table to the leaf of every row, some levels each."""
     structure, suffix = tree.structure, _suffix(portable, place)
     depths = structure.node_depths
-    stages = max(1, -(-structure.depth // LEVELS_AT_ONCE))
+    stages = max(1, -(-structure.depth // MAX_LEVELS))
     source = table
     for stage in range(stages):
         last = stage == stages - 1
@@ -236,16 +240,16 @@ def _steps(portable: Portable, tree: PortableTree, table: str, place: int) -> It
             name, column = f"crisptree_rows{suffix}", f"{LEAF}{suffix}"
         if stage == 0:
             root = 0 if structure.n_splits else -1
-            guard = no_answer(portable, tree)
-            body = _case(portable, tree, root, LEVELS_AT_ONCE, "    " + ("  " if guard else ""))
+            guard = _unknown_leaf(portable, tree)
+            body = _case(portable, tree, root, MAX_LEVELS, "    " + ("  " if guard else ""))
             if guard:
                 body = f"CASE WHEN {guard} THEN NULL ELSE\n      {body}\n    END"
         else:
             before = f"r.crisptree_node{suffix}_{stage - 1}"
-            here = np.flatnonzero(depths[: structure.n_splits] == stage * LEVELS_AT_ONCE).tolist()
+            first = np.flatnonzero(depths[: structure.n_splits] == stage * MAX_LEVELS).tolist()
             parts = [
-                f"WHEN {-split - 1} THEN\n        {_case(portable, tree, split, LEVELS_AT_ONCE, ' ' * 8)}"
-                for split in here
+                f"WHEN {-split - 1} THEN\n        {_case(portable, tree, split, MAX_LEVELS, ' ' * 8)}"
+                for split in first
             ]
             body = f"CASE {before}\n      " + "\n      ".join(parts) + f"\n      ELSE {before}\n    END"
         yield f"{name} AS (\n  SELECT r.*,\n    {body} AS {column}\n  FROM {source} AS r\n)"
@@ -253,15 +257,116 @@ def _steps(portable: Portable, tree: PortableTree, table: str, place: int) -> It
 
 
 def _case(portable: Portable, tree: PortableTree, child: int, levels: int, indent: str) -> str:
-    """What leads from a child to a leaf number, or, after some levels, to −split − 1 of a split to go on from."""
+    """Nested CASE from a node to a leaf index, or, after some levels, to −split − 1 of a split to continue from."""
     if child < 0:
         return str(~child)
     if not levels:
         return str(-child - 1)
     inner = indent + "  "
-    condition = goes_right(portable, tree, child, inner)
+    condition = _goes_right(portable, tree, child, inner)
     right, left = (
         _case(portable, tree, int(side[child]), levels - 1, inner)
         for side in (tree.structure.right, tree.structure.left)
     )
     return f"CASE WHEN {condition}\n{inner}THEN {right}\n{inner}ELSE {left}\n{indent}END"
+
+
+def literal(label: Any) -> str:
+    """Write a class label."""
+    if isinstance(label, bool):
+        return "TRUE" if label else "FALSE"
+    return quote(label) if isinstance(label, str) else number(label)
+
+
+def number(value: Any) -> str:
+    """Write a number; one with a fraction has an exponent, so that databases read a double and not a decimal."""
+    text = (str(value) if isinstance(value, np.float32) else repr(value)).removesuffix(".0")
+    return text if WHOLE.fullmatch(text) or "e" in text else f"{text}e0"
+
+
+def _goes_right(portable: Portable, tree: PortableTree, split: int, indent: str) -> str:
+    """Condition under which a row goes right."""
+    weight, bias = tree.weight[split], tree.bias[split]
+    used = np.flatnonzero(weight)
+    if len(used) <= 1:
+        return _threshold(portable, weight, bias)
+    parts = [text for column in portable.inputs if (text := _part(portable, column, weight))]
+    groups = [parts[start : start + TERMS_PER_GROUP] for start in range(0, len(parts), TERMS_PER_GROUP)]
+    if len(groups) > 1:
+        parts = [f"({' + '.join(group)})" for group in groups]
+    return f"\n{indent}  + ".join(parts) + f" > {number(-bias)}"
+
+
+def _threshold(portable: Portable, weight: npt.NDArray[np.float32], bias: np.float32) -> str:
+    """Condition of a split on one feature, which decides exactly as the model's sum."""
+    feature, value, larger_go_right = find_split_threshold(weight, bias)
+    if not weight.any() or value == -np.inf or value >= LARGEST:
+        above = value == -np.inf  # all rows are on one side
+        return "1 = 1" if above == larger_go_right else "1 = 0"
+    _, column = portable.input_of(feature)
+    is_own, missing = feature != column.missing_feature, _missing(portable, column)
+    if column.kind == "category" or not is_own:
+        if not 0 <= value < 1:  # 0 and 1 are on the same side
+            return "1 = 1" if (value < 0) == larger_go_right else "1 = 0"
+        if not is_own:
+            return missing if larger_go_right else f"NOT ({missing})"
+        same = f"{_text(column)} = {quote(column.categories[feature - column.feature])}"
+        return same if larger_go_right else f"({same}) IS NOT TRUE"
+    limit, inclusive = convert_to_double(value)
+    sign = (">" if inclusive else ">=") if larger_go_right else ("<=" if inclusive else "<")
+    condition = f"{_value(column)} {sign} {number(limit)}"
+    fill_goes_right = column.fill is not None and (np.float32(column.fill) > value) == larger_go_right
+    return f"({condition} OR {missing})" if fill_goes_right else condition
+
+
+def _part(portable: Portable, column: Input, weight: npt.NDArray[np.float32]) -> str:
+    """Contribution of a column to a sum; empty without weights."""
+    own = weight[column.feature : column.feature + column.n_features]
+    indicator = np.float32(0) if column.missing_feature is None else weight[column.missing_feature]
+    missing = _missing(portable, column)
+    if column.kind == "category":
+        levels = [
+            f"WHEN {_text(column)} = {quote(level)} THEN {number(term)}"
+            for level, term in zip(column.categories, own, strict=True)
+            if term
+        ]
+        levels += [f"WHEN {missing} THEN {number(indicator)}"] if indicator else []
+        return f"CASE {' '.join(levels)} ELSE 0 END" if levels else ""
+    if not own[0] and not indicator:
+        return ""
+    present = f"{number(own[0])} * {_value(column)}" if own[0] else "0"
+    if column.fill is None:
+        return present
+    if not indicator:
+        filled = f"COALESCE({_value(column)}, {number(float(np.float32(column.fill)))})"
+        return f"{number(own[0])} * {filled}"
+    absent = float(own[0]) * float(np.float32(column.fill)) + float(indicator)
+    return f"CASE WHEN {missing} THEN {number(absent)} ELSE {present} END"
+
+
+def _value(column: Input) -> str:
+    """Expression of a column as a number."""
+    name = f"r.{quote_name(column.name)}"
+    return f"CAST({name} AS INTEGER)" if column.kind == "boolean" else name
+
+
+def _text(column: Input) -> str:
+    """Expression of a column as text; categories that are all whole numbers may come from a numeric column."""
+    name = f"r.{quote_name(column.name)}"
+    return f"CAST({name} AS VARCHAR)" if all(map(WHOLE.fullmatch, column.categories)) else name
+
+
+def _missing(portable: Portable, column: Input) -> str:
+    null = f"r.{quote_name(column.name)} IS NULL"
+    if column.kind != "category" or not portable.missing_texts:
+        return null
+    return f"({null} OR {_text(column)} IN ({', '.join(map(quote, portable.missing_texts))}))"
+
+
+def _unknown_leaf(portable: Portable, tree: PortableTree) -> str:
+    """Condition under which the leaf is unknown: a number that the tree uses is missing and has no fill value."""
+    used_features = np.asarray(tree.weight.any(axis=0))
+    bare = [c for c in portable.inputs if c.kind != "category" and c.fill is None and used_features[c.feature]]
+    groups = [bare[start : start + TERMS_PER_GROUP] for start in range(0, len(bare), TERMS_PER_GROUP)]
+    sums = (" + ".join(map(_value, group)) for group in groups)
+    return "\n      OR ".join(f"({total}) IS NULL" if " + " in total else f"{total} IS NULL" for total in sums)

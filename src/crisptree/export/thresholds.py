@@ -1,4 +1,4 @@
-"""Splits on one feature as thresholds that give the very bits of the sum: no rounding is left to chance.
+"""Splits on one feature as thresholds that decide exactly as the rounded sum does.
 
 The score of such a split, w · x + b with each step rounded to single precision, never falls (or never rises) as x
 grows. So there is one largest x on one side, and a comparison with it decides as the sum does, for every number.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 LARGEST = np.float32(np.finfo(np.float32).max)
 _BITS = 0x7F7FFFFF
-"""The bits of the largest number; numbers of one sign are ordered as their bits are."""
+"""Bits of the largest number; numbers of one sign are ordered as their bits are."""
 
 
 class Threshold(NamedTuple):
@@ -25,20 +25,20 @@ class Threshold(NamedTuple):
     larger_go_right: bool
 
 
-def threshold(feature: int, weight: np.float32, bias: np.float32) -> Threshold:
-    """What a split with this one weight asks.
+def find_threshold(feature: int, weight: np.float32, bias: np.float32) -> Threshold:
+    """Find the threshold of a split with one weight.
 
     Examples
     --------
-    >>> threshold(3, np.float32(2), np.float32(-1))
+    >>> find_threshold(3, np.float32(2), np.float32(-1))
     Threshold(feature=3, value=0.5, larger_go_right=True)
-    >>> threshold(3, np.float32(-1), np.float32(0)).larger_go_right
+    >>> find_threshold(3, np.float32(-1), np.float32(0)).larger_go_right
     False
     """
     rises = bool(weight >= 0)  # without a weight the bias sends all rows one way, and either word is true
 
     def is_below(x: np.float32) -> bool:
-        """Whether x is on the side of the small values."""
+        """True if x is on the side of the small values."""
         with np.errstate(over="ignore", under="ignore"):
             goes_right = np.float32(weight * x) + bias > 0
         return bool(goes_right) != rises
@@ -48,25 +48,25 @@ def threshold(feature: int, weight: np.float32, bias: np.float32) -> Threshold:
     low, high = -_BITS, _BITS + 1  # the number of ``low`` is below, that of ``high`` is not, or there is none
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if is_below(_number(middle)) else (low, middle)
-    return Threshold(feature, float(_number(low)), rises)
+        low, high = (middle, high) if is_below(_float_at(middle)) else (low, middle)
+    return Threshold(feature, float(_float_at(low)), rises)
 
 
-def split_threshold(weight: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
-    """The same for a row of weights of which at most one is not zero."""
+def find_split_threshold(weight: npt.NDArray[np.float32], bias: np.float32) -> Threshold:
+    """Find the threshold of a split with at most one nonzero weight."""
     used = np.flatnonzero(weight)
     feature = int(used[0]) if len(used) else 0
-    return threshold(feature, weight[feature], bias)
+    return find_threshold(feature, weight[feature], bias)
 
 
-def double_threshold(value: float) -> tuple[float, bool]:
-    """(limit, inclusive): a double rounds to a float32 of at most ``value`` exactly if it is below the limit, or at it.
+def convert_to_double(value: float) -> tuple[float, bool]:
+    """Convert a float32 threshold to (limit, inclusive) for readers that compare doubles without rounding them.
 
-    For readers that compare doubles and never round them to single precision first.
+    A double rounds to a float32 of at most ``value`` exactly if it is below the limit, or at it if inclusive.
 
     Examples
     --------
-    >>> double_threshold(1.0)
+    >>> convert_to_double(1.0)
     (1.0000000596046448, True)
     """
     if value == -np.inf:
@@ -79,7 +79,7 @@ def double_threshold(value: float) -> tuple[float, bool]:
     return middle, bool(np.float32(middle) == single)
 
 
-def _number(place: int) -> np.float32:
-    """The float32 with a place in the order of all finite ones; zero has place 0."""
-    size = np.uint32(abs(place)).view(np.float32)
-    return -size if place < 0 else size
+def _float_at(rank: int) -> np.float32:
+    """The float32 with a rank among all finite ones; zero has rank 0."""
+    size = np.uint32(abs(rank)).view(np.float32)
+    return -size if rank < 0 else size

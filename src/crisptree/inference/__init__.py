@@ -1,10 +1,10 @@
 """Deterministic prediction, without torch: a row visits one path and ends in one leaf.
 
-``flat`` holds trained trees as arrays, ``summation`` and ``reference`` define which leaf a row reaches, ``compiled`` is
-the fast way to the same leaf, ``statistics`` counts what the training rows did.
+``flat_tree`` holds trained trees as arrays, ``routing`` finds the leaf of a row, ``statistics`` counts the training
+rows at every node; ``pruning`` and ``shrinkage`` simplify a tree after training.
 """
 
-from crisptree.inference.dispatch import route_rows
-from crisptree.inference.flat import CrispTree, FlatTree, Statistics
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
+from crisptree.inference.routing import route_rows
 
 __all__ = ["CrispTree", "FlatTree", "Statistics", "route_rows"]

@@ -1,4 +1,4 @@
-"""Several deterministic trees that answer together: the mean of what their leaves say."""
+"""Ensembles of deterministic trees: the mean of their leaf tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy.typing as npt
 from crisptree.blocks import n_threads
 from crisptree.data.sparse import SparseRows
 from crisptree.data.windows import Windows
-from crisptree.inference.compiled import TYPES, prepared
-from crisptree.inference.dispatch import route_rows
-from crisptree.inference.flat import CrispTree, Doubles, FlatTree, Rows
+from crisptree.inference.flat_tree import CrispTree, Doubles, FlatTree, Rows
+from crisptree.inference.routing import TYPES, compiled_tree, route_rows
 from crisptree.native import router
 from crisptree.targets import Target
 
@@ -46,7 +45,7 @@ class CrispForest:
 
     @property
     def meaning(self) -> Target:
-        """What the numbers of a leaf mean."""
+        """What a leaf predicts, and how."""
         return self.trees[0].meaning
 
     @property
@@ -59,14 +58,14 @@ class CrispForest:
 
     @cached_property
     def kernel(self) -> Any:
-        """All trees in the kernel's own form; None where it cannot walk them or is not there."""
+        """All trees in the kernel's own form; None if it is not installed or cannot route them."""
         if router is None or not all(type(tree) is FlatTree and not tree.is_linear for tree in self.trees):
             return None
         tables = np.concatenate([tree.leaf_values() for tree in self.trees])
-        return router.Forest(tuple(prepared(tree) for tree in self.trees if isinstance(tree, FlatTree)), tables)
+        return router.Forest(tuple(compiled_tree(tree) for tree in self.trees if isinstance(tree, FlatTree)), tables)
 
     def leaves(self, X: Rows, n_jobs: int | None = None, *, check_finite: bool = False) -> Integers | None:
-        """The leaf of every row in every tree; None where a value is not finite and that is checked.  (n, n_trees)"""
+        """Leaf of every row in every tree; None if ``check_finite`` and a value is not finite.  (n, n_trees)"""
         if self._reads(X):
             found = np.empty((len(X), len(self)), dtype=np.int64)
             return found if self.kernel.route(X, found, n_threads(n_jobs), check_finite) else None
@@ -75,7 +74,7 @@ class CrispForest:
         return np.stack([route_rows(tree, X, n_jobs) for tree in self.trees], axis=1)
 
     def values(self, X: Rows, n_jobs: int | None = None, *, check_finite: bool = False) -> Doubles | None:
-        """The mean of what the leaves of every row say; None where a value is not finite and that is checked.
+        """Mean of the leaf outputs of every row; None if ``check_finite`` and a value is not finite.
 
         (n, n_features) → (n, n_outputs)
         """
@@ -93,7 +92,7 @@ class CrispForest:
         return sums
 
     def _reads(self, X: Rows) -> bool:
-        """Whether the kernel takes such rows."""
+        """True if the kernel can read such rows."""
         if isinstance(X, Windows | SparseRows) or self.kernel is None:
             return False
         whole = all(stride % X.itemsize == 0 for stride in X.strides)

@@ -1,31 +1,82 @@
-"""Trees with less in them: without splits that part nothing, and pruned by cost–complexity."""
+"""Simpler trees after training: truncated at a depth, without dead splits, and pruned by cost–complexity."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.inference.cutting import reduced
-from crisptree.inference.dispatch import route_rows
-from crisptree.inference.flat import CrispTree, Rows
-from crisptree.inference.statistics import SomeTree, node_tables
+from crisptree.inference.flat_tree import CrispTree, Rows
+from crisptree.inference.routing import route_rows
+from crisptree.inference.statistics import SomeTree, leaf_tables, node_tables
+from crisptree.structure import TreeStructure
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-ROUNDING = 1e-12
-"""Nats per row: a split that gains less than this gains nothing, but for the order in which sums were taken."""
+GAIN_TOLERANCE = 1e-12
+"""Nats per row: a smaller gain is rounding, which depends on the order of sums."""
 
 
-def dead_splits(tree: CrispTree) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """The splits that all training rows which reach them leave on one side, and whether that is the right one.
+def truncate(tree: SomeTree, depth: int, leaf_prior: float = 0.0) -> SomeTree:
+    """Truncate a tree at a depth, with leaf tables from the training rows that reach its new leaves.
 
-    A split whose weights are all zero is among them: its score is the same for every row. So is a split that no row
-    reaches, though it goes with what stands above it. Where no row has been counted yet, none is dead.
+    Parameters
+    ----------
+    tree : FlatTree or ModuleTree
+        Finalized on its training rows.
+    depth : int
+        Splits at this depth become leaves.
+    leaf_prior : float, default=0.0
+        Pseudo-count of every class in every leaf.
+    """
+    return select_nodes(tree, *tree.structure.cut(depth), leaf_prior)
+
+
+def select_nodes(
+    tree: SomeTree, structure: TreeStructure, nodes: npt.NDArray[np.int64], leaf_prior: float = 0.0
+) -> SomeTree:
+    """Restrict a tree to some of its nodes, with leaf tables from the training rows that reach its new leaves.
+
+    The shrinkage of the leaf tables stays the same.
+
+    Parameters
+    ----------
+    tree : FlatTree or ModuleTree
+        Finalized on its training rows.
+    structure : TreeStructure
+        The structure of the result.
+    nodes : ndarray of int
+        Index in ``tree`` of each node of the result, splits first, then leaves.
+    leaf_prior : float, default=0.0
+        Pseudo-count of every class in every leaf.
+    """
+    splits, ends = nodes[: structure.n_splits], nodes[structure.n_splits :]
+    before = tree.statistics
+    node_counts = before.node_counts[nodes]
+    leaf_weight = tree.meaning.weight(before.node_counts[tree.structure.n_splits :])
+    statistics = replace(
+        before,
+        node_counts=node_counts,
+        gain=before.gain[splits],
+        score_mean=before.score_mean[splits],
+        score_spread=before.score_spread[splits],
+        soft_leaves=tree.structure.means_below(before.soft_leaves, leaf_weight)[ends],
+    )
+    leaves = leaf_tables(tree.meaning, structure, node_counts, leaf_prior, before.shrinkage or 0.0)
+    parts = tree.parts_of(splits) | tree.models_of(nodes)
+    return replace(tree, structure=structure, leaves=leaves, statistics=statistics, **parts)
+
+
+def find_dead_splits(tree: CrispTree) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Find the splits that send all their training rows to one side, and whether that is the right one.
+
+    A split with all weights zero is among them: its score is the same for every row. Splits that no row reaches are
+    not: they go with the split above them.
     """
     structure = tree.structure
     rows = tree.meaning.weight(tree.statistics.node_counts)
@@ -34,84 +85,83 @@ def dead_splits(tree: CrispTree) -> tuple[Ints, npt.NDArray[np.bool_]]:
     return np.flatnonzero(dead), right[dead] > 0
 
 
-def without_dead_splits(tree: SomeTree, leaf_prior: float = 0.0) -> SomeTree:
-    """The tree in which every split has training rows on both sides; what they reach takes the place of a split that
-    does not part them.
+def remove_dead_splits(tree: SomeTree, leaf_prior: float = 0.0) -> SomeTree:
+    """Replace every split without training rows on both sides by the child that has them.
 
-    Every training row reaches the leaf that it reached before. A new row that would have gone to the empty side now
-    goes on with the others. A tree without such splits is returned as it is.
+    Every training row reaches the same leaf as before; a new row on the empty side now follows the others. A tree
+    without such splits is returned unchanged.
 
     Parameters
     ----------
     tree : FlatTree or ModuleTree
-        Settled on its training rows.
+        Finalized on its training rows.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     """
-    dead, to_right = dead_splits(tree)
-    return reduced(tree, *tree.structure.spliced(dead, to_right), leaf_prior) if len(dead) else tree
+    dead, to_right = find_dead_splits(tree)
+    return select_nodes(tree, *tree.structure.spliced(dead, to_right), leaf_prior) if len(dead) else tree
 
 
 class PruningPath(NamedTuple):
-    """How a tree shrinks as leaves become dearer.
+    """Cost–complexity pruning path.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_steps,)
-        Prices of a leaf, in nats for each unit of training weight, from 0 up; at each of them the tree loses splits.
+        Values of ccp_alpha at which the tree loses splits, ascending from 0, in nats per unit of training weight.
     leaves : ndarray of shape (n_steps,)
-        The leaves that are left at that price.
+        Number of leaves at that value.
     """
 
     alphas: Doubles
     leaves: Ints
 
 
-def ccp_path(tree: CrispTree) -> PruningPath:
-    """Minimal cost–complexity pruning (Breiman et al. 1984) of a tree that is settled on its training rows.
+def cost_complexity_path(tree: CrispTree) -> PruningPath:
+    """Minimal cost–complexity pruning path (Breiman et al. 1984) of a tree finalized on its training rows.
 
-    The price of a subtree is (R(t) − R(T_t)) / (leaves(T_t) − 1): how much impurity per training row it saves for each
-    leaf more than one; R is the target's impurity, for classes the entropy in nats. The cheapest goes first.
+    A subtree is pruned at alpha = (R(t) − R(T_t)) / (leaves(T_t) − 1), the impurity per training row that it saves for
+    each additional leaf; R is the target's impurity, for classification the entropy in nats.
     """
     alphas, sizes = [0.0], [tree.structure.n_leaves]
     for alpha, _, n_leaves in _weakest_links(tree):
-        if alpha > alphas[-1] + ROUNDING:
+        if alpha > alphas[-1] + GAIN_TOLERANCE:
             alphas.append(alpha)
             sizes.append(n_leaves)
         sizes[-1] = n_leaves
     return PruningPath(np.array(alphas), np.array(sizes))
 
 
-def pruned_at(tree: SomeTree, alpha: float, leaf_prior: float = 0.0) -> SomeTree:
-    """The smallest tree with the least impurity plus ``alpha`` times the number of leaves.
+def prune(tree: SomeTree, alpha: float, leaf_prior: float = 0.0) -> SomeTree:
+    """Prune to the smallest tree with the least impurity plus ``alpha`` times the number of leaves.
 
     Parameters
     ----------
     tree : FlatTree or ModuleTree
-        Settled on its training rows.
+        Finalized on its training rows.
     alpha : float
-        What a leaf must save, in nats for each unit of training weight; 0 takes away what saves nothing.
+        ccp_alpha, in nats per unit of training weight; 0 removes splits that save nothing.
     leaf_prior : float, default=0.0
         Pseudo-count of every class in every leaf.
     """
-    ends = [split for price, split, _ in _weakest_links(tree) if price <= alpha + ROUNDING]
-    return reduced(tree, *tree.structure.pruned(ends), leaf_prior) if ends else tree
+    ends = [split for price, split, _ in _weakest_links(tree) if price <= alpha + GAIN_TOLERANCE]
+    return select_nodes(tree, *tree.structure.pruned(ends), leaf_prior) if ends else tree
 
 
-def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles, n_jobs: int | None = None) -> float:
-    """The largest price on the path whose tree is as good on held-out rows as the best one, within an error.
+def select_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles, n_jobs: int | None = None) -> float:
+    """Select the largest alpha on the path whose validation score is within one standard error of the best.
 
-    The error is the standard error of the difference of the two trees, row by row on the same rows. It is much smaller
-    than that of an accuracy, because most rows are right, or wrong, in both.
+    It is the standard error of the paired difference of the two trees, which is much smaller than that of an accuracy,
+    because most rows are right, or wrong, in both.
 
     Parameters
     ----------
     tree : CrispTree
-        Settled on its training rows.
+        Finalized on its training rows.
     X : ndarray or Windows
-        Rows that did not train it.
+        Validation rows.
     y : ndarray of shape (n,)
-        The numbers of their classes; or what else the tree was trained to predict.
+        Their class indices, or their encoded targets of another kind.
     weight : ndarray of shape (n,)
         Their weights.
     n_jobs : int or None
@@ -122,24 +172,24 @@ def chosen_alpha(tree: CrispTree, X: Rows, y: npt.NDArray[Any], weight: Doubles,
     def scores(ends: Ints) -> Doubles:
         return np.asarray(tree.meaning.score(tables[ends], leaf, y), dtype=np.float64)
 
-    best = max((scores(ends) for _, ends in trees_on_path(tree)), key=lambda score: float(share @ score))
-    chosen = 0.0
-    for alpha, ends in trees_on_path(tree):
+    best = max((scores(ends) for _, ends in iterate_path(tree)), key=lambda score: float(share @ score))
+    selected = 0.0
+    for alpha, ends in iterate_path(tree):
         lost = best - scores(ends)
         mean = float(share @ lost)
         error = np.sqrt(share**2 @ (lost - mean) ** 2)
-        if mean <= error + ROUNDING:
-            chosen = alpha
-    return chosen
+        if mean <= error + GAIN_TOLERANCE:
+            selected = alpha
+    return selected
 
 
-def trees_on_path(tree: CrispTree) -> Iterator[tuple[float, Ints]]:
-    """For every price on the path, at which node the rows of every leaf end."""
+def iterate_path(tree: CrispTree) -> Iterator[tuple[float, Ints]]:
+    """Iterate over the pruning path: alpha, and the node in which the rows of every leaf then end."""
     structure = tree.structure
     ends = np.arange(structure.n_splits, structure.n_nodes)
     now = 0.0
     for alpha, split, _ in _weakest_links(tree):
-        if alpha > now + ROUNDING:
+        if alpha > now + GAIN_TOLERANCE:
             yield now, ends.copy()
             now = alpha
         start, stop = structure.leaf_spans[split]
@@ -148,7 +198,7 @@ def trees_on_path(tree: CrispTree) -> Iterator[tuple[float, Ints]]:
 
 
 def _weakest_links(tree: CrispTree) -> Iterator[tuple[float, int, int]]:
-    """The splits in the order in which they become leaves: price, split, leaves that the tree then has."""
+    """Iterate over splits in the order in which they become leaves: alpha, split, remaining leaves of the tree."""
     structure, meaning = tree.structure, tree.meaning
     n_splits, parents = structure.n_splits, structure.parents
     counts = tree.statistics.node_counts
@@ -180,7 +230,7 @@ def _weakest_links(tree: CrispTree) -> Iterator[tuple[float, int, int]]:
 
 
 def _is_gone(split: int, size: Doubles, parents: Ints) -> bool:
-    """Whether a split stands under one that is a leaf by now."""
+    """True if an ancestor of the split has become a leaf."""
     node = int(parents[split])
     while node >= 0:
         if size[node] == 1:

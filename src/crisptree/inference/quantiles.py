@@ -1,4 +1,4 @@
-"""Quantiles of y among the rows of every leaf, or of the leaves of many trees together."""
+"""Quantiles of y among the training rows of a leaf, or of the leaves of all trees of a forest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from crisptree.inference.flat import CrispTree
+from crisptree.inference.flat_tree import CrispTree
 
 Doubles = npt.NDArray[np.float64]
 
@@ -14,18 +14,18 @@ Doubles = npt.NDArray[np.float64]
 def leaf_quantiles(
     tree: CrispTree, leaf: npt.NDArray[np.int64], y: Doubles, weight: Doubles, quantiles: Doubles
 ) -> Doubles:
-    """Weighted quantiles of the rows that reach each leaf; those of its normal distribution where none does.
+    """Weighted quantiles of the rows that reach each leaf; those of its normal distribution if none does.
 
-    Between two rows the quantile goes in a straight line, as NumPy's do.
+    Quantiles between two rows are interpolated linearly, as NumPy's are.
 
     Parameters
     ----------
     tree : CrispTree
-        A tree of numbers.
+        A regression tree.
     leaf : ndarray of shape (n,)
         The leaf of every row.
     y : ndarray of shape (n, n_targets)
-        Their numbers, in the units of y.
+        Their targets, in the units of y.
     weight : ndarray of shape (n,)
         Their weights.
     quantiles : ndarray of shape (q,)
@@ -59,21 +59,25 @@ def _quantiles(y: Doubles, weight: Doubles, quantiles: Doubles) -> Doubles:
 
 
 def forest_quantiles(
-    here: npt.NDArray[np.int64], there: npt.NDArray[np.int64], y: Doubles, weight: Doubles, quantiles: Doubles
+    leaves: npt.NDArray[np.int64],
+    train_leaves: npt.NDArray[np.int64],
+    y: Doubles,
+    weight: Doubles,
+    quantiles: Doubles,
 ) -> Doubles:
-    """Quantiles of y among the rows that share leaves with a row, by how many they share and with how many others.
+    """Quantile regression forest (Meinshausen 2006): quantiles of y among the rows that share leaves with a row.
 
-    A known row i counts for a row x as much as Σ_t w_i 1(i in the leaf of x in tree t) / (weight of that leaf). Where a
-    row shares no leaf with any, its quantiles are NaN.
+    The weight of a training row i for a row x is Σ_t w_i 1(i in the leaf of x in tree t) / (weight of that leaf). The
+    quantiles of a row that shares no leaf with any are NaN.
 
     Parameters
     ----------
-    here : ndarray of shape (n, n_trees)
-        The leaves of the rows.
-    there : ndarray of shape (m, n_trees)
-        The leaves of the rows whose y are known.
+    leaves : ndarray of shape (n, n_trees)
+        The leaves of the rows to predict.
+    train_leaves : ndarray of shape (m, n_trees)
+        The leaves of the training rows.
     y : ndarray of shape (m, n_targets)
-        Their numbers.
+        Their targets.
     weight : ndarray of shape (m,)
         Their weights.
     quantiles : ndarray of shape (q,)
@@ -84,14 +88,14 @@ def forest_quantiles(
     ndarray of shape (n, q, n_targets)
     """
     kept = np.flatnonzero(weight > 0)
-    members = [_members(leaves[kept]) for leaves in there.T]
+    members = [_members(of_tree[kept]) for of_tree in train_leaves.T]
     weight, y = weight[kept], y[kept]
     totals = [{leaf: weight[rows].sum() for leaf, rows in groups.items()} for groups in members]
-    found = np.full((len(here), len(quantiles), y.shape[1]), np.nan)
-    for row, leaves in enumerate(here.tolist()):
+    found = np.full((len(leaves), len(quantiles), y.shape[1]), np.nan)
+    for row, reached in enumerate(leaves.tolist()):
         shared = [
             (groups[leaf], total[leaf])
-            for groups, total, leaf in zip(members, totals, leaves, strict=True)
+            for groups, total, leaf in zip(members, totals, reached, strict=True)
             if leaf in groups
         ]
         if not shared:
@@ -105,7 +109,7 @@ def forest_quantiles(
 
 
 def _members(leaves: npt.NDArray[np.int64]) -> dict[int, npt.NDArray[np.int64]]:
-    """The rows of every leaf that is reached."""
+    """Rows of every leaf that is reached."""
     order = np.argsort(leaves, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1) if len(order) else []
     return {int(leaves[rows[0]]): rows for rows in parts}

@@ -1,7 +1,8 @@
-"""What the training rows do in the deterministic tree: its final leaf tables and its statistics."""
+"""Statistics of training rows in a deterministic tree: leaf tables, node counts, feature ranges, prior counts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,18 +13,24 @@ from crisptree.blocks import ROWS_AT_ONCE, row_blocks
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.data.windows import Windows
-from crisptree.inference.compiled import SPARSE_VALUES_AT_ONCE, score_moments
-from crisptree.inference.dispatch import route_rows
-from crisptree.inference.flat import CrispTree, FlatTree, Statistics
-from crisptree.inference.reference import visits
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
+from crisptree.inference.routing import SPARSE_VALUES_AT_ONCE, route_rows, score_moments, visit_splits
 from crisptree.structure import TreeStructure
 from crisptree.targets import Target, gain
 
 Doubles = npt.NDArray[np.float64]
 SomeTree = TypeVar("SomeTree", bound=CrispTree)
+Ranges = tuple[Doubles, Doubles, npt.NDArray[np.bool_]]
 
 
-def settled(
+class SufficientStatistics(NamedTuple):
+    """Sums over rows that can be merged: statistics of y at every leaf, and Σw, Σwf, Σwf² at every split."""
+
+    leaves: Doubles
+    moments: Doubles
+
+
+def finalize(
     tree: SomeTree,
     X: npt.NDArray[np.float32] | Windows | SparseRows,
     y: npt.NDArray[Any],
@@ -32,57 +39,52 @@ def settled(
     n_jobs: int | None = None,
     target: Target | None = None,
 ) -> SomeTree:
-    """The tree with leaf tables and statistics from the hard routing of its training rows.
+    """Compute leaf tables and statistics from the hard routing of the training rows.
 
-    These tables are the best ones for the tree's splits, and the counts agree with what it predicts. ``target`` says
-    what y is, where that is more than what the leaves mean.
+    These tables are the best ones for the tree's splits, and the counts agree with its predictions. ``target`` encodes
+    y, where that differs from the leaves' own.
     """
-    return settled_by(tree, counted(tree, X, y, sample_weight, n_jobs, target), leaf_prior)
+    return finalize_from(tree, sum_statistics(tree, X, y, sample_weight, n_jobs, target), leaf_prior)
 
 
-class Counted(NamedTuple):
-    """What rows leave behind in a tree: statistics of y at every leaf, and Σw, Σwf, Σwf² at every split."""
-
-    leaves: Doubles
-    moments: Doubles
-
-
-def counted(
+def sum_statistics(
     tree: CrispTree,
     X: npt.NDArray[np.float32] | Windows | SparseRows,
     y: npt.NDArray[Any],
     sample_weight: Doubles,
     n_jobs: int | None = None,
     target: Target | None = None,
-) -> Counted:
-    """What some rows add to the counts of a tree; see ``settled``."""
+) -> SufficientStatistics:
+    """Sum up what some rows add to the statistics of a tree; see ``finalize``."""
     moments = score_moments(tree, X, sample_weight, n_jobs) if isinstance(tree, FlatTree) else None
     if moments is None:
         leaf, moments = _leaves_and_moments(tree, X, sample_weight)
     else:
         leaf = route_rows(tree, X, n_jobs)
-    return Counted((target or tree.meaning).tally(y, sample_weight, leaf, tree.structure.n_leaves), moments)
+    leaves = (target or tree.meaning).tally(y, sample_weight, leaf, tree.structure.n_leaves)
+    return SufficientStatistics(leaves, moments)
 
 
-def settled_by(tree: SomeTree, found: Counted, leaf_prior: float) -> SomeTree:
-    """The tree with the tables and statistics that follow from what all its rows have left behind."""
+def finalize_from(tree: SomeTree, sums: SufficientStatistics, leaf_prior: float) -> SomeTree:
+    """Compute leaf tables and statistics from the sums over all training rows."""
     structure = tree.structure
-    mean, spread = _mean_and_spread(found.moments)
-    node_counts = structure.sums_below(found.leaves)
+    total = np.maximum(sums.moments[:, 0], np.finfo(float).tiny)
+    mean = sums.moments[:, 1] / total
+    node_counts = structure.sums_below(sums.leaves)
     statistics = replace(
         tree.statistics,
         node_counts=node_counts,
-        gain=_gains(tree.meaning, structure, node_counts),
+        gain=gain(tree.meaning, node_counts[structure.left_nodes], node_counts[structure.right_nodes]),
         score_mean=mean,
-        score_spread=spread,
+        score_spread=np.sqrt(np.maximum(sums.moments[:, 2] / total - mean**2, 0.0)),
     )
     return replace(tree, leaves=leaf_tables(tree.meaning, structure, node_counts, leaf_prior), statistics=statistics)
 
 
-def unsettled(
+def empty_statistics(
     structure: TreeStructure, scaling: Scaling, soft_leaves: Doubles, steepness: float, n_statistics: int | None = None
 ) -> Statistics:
-    """Statistics before any row has been counted; a row leaves as many numbers behind as a table has, if not others."""
+    """Statistics before any row has been counted; ``n_statistics`` per node, by default as many as a table has."""
     none = np.zeros(structure.n_splits)
     return Statistics(
         node_counts=np.zeros((structure.n_nodes, n_statistics or soft_leaves.shape[1])),
@@ -95,24 +97,54 @@ def unsettled(
     )
 
 
-def leaf_tables(target: Target, structure: TreeStructure, node_counts: Doubles, prior: float) -> Doubles:
-    """The tables of the leaves; a leaf that no training row reaches takes that of the last split above it that some row
-    does reach.
+def leaf_tables(
+    target: Target, structure: TreeStructure, node_counts: Doubles, prior: float, shrinkage: float = 0.0
+) -> Doubles:
+    """Leaf tables with hierarchical shrinkage: p_root + Σ (p_child − p_parent) / (1 + λ / n_parent) over a path.
+
+    After Agarwal et al. (2022). With s = n / (n + λ), which falls along a path, that is
+    (1 − s_0) p_0 + (s_0 − s_1) p_1 + … + s_{L−1} p_L: a weighted mean of the tables on the path. λ = 0 leaves the
+    leaf's own. A node that no training row reaches takes the table of the last split above it that some row reaches.
+
+    Parameters
+    ----------
+    target : Target
+        Whose tables can be averaged, as class probabilities and means can.
+    structure : TreeStructure
+        The structure of the tree.
+    node_counts : ndarray of shape (n_nodes, n_statistics)
+        Sufficient statistics of the training rows that pass each node.
+    prior : float
+        Pseudo-count of every class in every node.
+    shrinkage : float, default=0.0
+        λ, as a weight of rows: a node of so many rows is trusted by half.
+
+    Returns
+    -------
+    ndarray of shape (n_leaves, n_outputs)
     """
-    return target.tables(inherited_counts(structure, node_counts)[structure.n_splits :], prior)
+    n_splits = structure.n_splits
+    counts = _inherit_counts(structure, node_counts)
+    if not shrinkage:
+        return target.tables(counts[n_splits:], prior)
+    tables, rows = target.tables(counts, prior), target.weight(node_counts)
+    trust = np.where(np.arange(len(rows)) < n_splits, rows / (rows + shrinkage), 0.0)
+    mixed = (1 - trust[:, None]) * tables
+    for level in structure.levels:
+        for children in (structure.left_nodes[level], structure.right_nodes[level]):
+            mixed[children] = mixed[level] + (trust[level] - trust[children])[:, None] * tables[children]
+    return mixed[n_splits:]
 
 
 def node_tables(tree: CrispTree) -> Doubles:
-    """A table for every node, splits first, then those of the leaves; a split that no training row reaches takes that
-    of the last one above it that some row does reach.  (n_nodes, n_outputs)
-    """
-    tables = tree.meaning.tables(inherited_counts(tree.structure, tree.statistics.node_counts))
+    """Tables of all nodes, splits first; empty splits as in ``leaf_tables``, leaves as they are.  (n_nodes, …)"""
+    tables = tree.meaning.tables(_inherit_counts(tree.structure, tree.statistics.node_counts))
     tables[tree.structure.n_splits :] = tree.leaves
     return tables
 
 
-def inherited_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
-    """The counts of all nodes, with those of the parent where there are none.  (n_nodes, n_statistics)"""
+def _inherit_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
+    """Replace empty counts by those of the parent.  (n_nodes, n_statistics)"""
     counts = node_counts.copy()
     for split in range(structure.n_splits):
         for child in (structure.left_nodes[split], structure.right_nodes[split]):
@@ -121,29 +153,145 @@ def inherited_counts(structure: TreeStructure, node_counts: Doubles) -> Doubles:
     return counts
 
 
-def _mean_and_spread(moments: Doubles) -> tuple[Doubles, Doubles]:
-    """Mean and standard deviation of the scores that each split gives to its own rows."""
-    total = np.maximum(moments[:, 0], np.finfo(float).tiny)
-    mean = moments[:, 1] / total
-    return mean, np.sqrt(np.maximum(moments[:, 2] / total - mean**2, 0.0))
-
-
 def _leaves_and_moments(
     tree: CrispTree, X: npt.NDArray[np.float32] | Windows | SparseRows, sample_weight: Doubles
 ) -> tuple[npt.NDArray[np.int64], Doubles]:
-    """The leaf of every row, and Σw, Σwf, Σwf² of the rows at each split: one visit serves both."""
+    """Leaf of every row, and Σw, Σwf, Σwf² of the rows at each split, in one pass."""
     structure = tree.structure
     leaf = np.zeros(len(X), dtype=np.int64)
     moments = np.zeros((structure.n_splits, 3))
     at_once = max(1, SPARSE_VALUES_AT_ONCE // X.n_features) if isinstance(X, SparseRows) else ROWS_AT_ONCE
     for block in row_blocks(len(X), at_once):
-        here = X[block].dense() if isinstance(X, SparseRows) else X[block]
-        for split, rows, scores in visits(tree, here):
+        rows_x = X[block].dense() if isinstance(X, SparseRows) else X[block]
+        for split, rows, scores in visit_splits(tree, rows_x):
             leaf[block][rows] = ~np.where(scores > 0, structure.right[split], structure.left[split])
             exact, weights = scores.astype(np.float64), sample_weight[block][rows]
             moments[split] += weights.sum(), weights @ exact, weights @ exact**2
     return leaf, moments
 
 
-def _gains(target: Target, structure: TreeStructure, node_counts: Doubles) -> Doubles:
-    return gain(target, node_counts[structure.left_nodes], node_counts[structure.right_nodes])
+def add_prior_counts(tree: SomeTree, earlier: CrispTree, decay: float, leaf_prior: float) -> SomeTree:
+    """Add the counts of an earlier tree, times ``decay``, to those of the new rows.
+
+    Parameters
+    ----------
+    tree : FlatTree or ModuleTree
+        Finalized on the new rows. Its first splits are those of ``earlier``, with the same numbers; it may have more.
+    earlier : FlatTree or ModuleTree
+        The tree before the update.
+    decay : float
+        Weight of an earlier row relative to a new one.
+    leaf_prior : float
+        Pseudo-count of every class in every leaf.
+    """
+    structure, target, fresh = tree.structure, tree.meaning, tree.statistics
+    n_old, past = earlier.structure.n_splits, earlier.statistics
+    old = decay * _prior_counts(tree, earlier)
+    counts = structure.sums_below(fresh.node_counts[structure.n_splits :] + old[structure.n_splits :])
+    # Scores of the earlier rows at a split are known by their mean and spread.
+    weights = target.weight(decay * past.node_counts[:n_old]), target.weight(fresh.node_counts[:n_old])
+    total = np.maximum(weights[0] + weights[1], np.finfo(float).tiny)
+    mean, spread = fresh.score_mean.copy(), fresh.score_spread.copy()
+    mean[:n_old] = (weights[0] * past.score_mean + weights[1] * fresh.score_mean[:n_old]) / total
+    squares = [
+        weight * (part.score_spread[:n_old] ** 2 + part.score_mean[:n_old] ** 2)
+        for weight, part in zip(weights, (past, fresh), strict=True)
+    ]
+    spread[:n_old] = np.sqrt(np.maximum((squares[0] + squares[1]) / total - mean[:n_old] ** 2, 0.0))
+    statistics = replace(
+        fresh,
+        node_counts=counts,
+        gain=gain(target, counts[structure.left_nodes], counts[structure.right_nodes]),
+        score_mean=mean,
+        score_spread=spread,
+        shrinkage=past.shrinkage,
+        y_center=past.y_center,
+        y_unit=past.y_unit,
+    )
+    leaves = leaf_tables(target, structure, counts, leaf_prior, past.shrinkage or 0.0)
+    return replace(tree, leaves=leaves, statistics=statistics)
+
+
+def _prior_counts(tree: CrispTree, earlier: CrispTree) -> Doubles:
+    """Counts of the earlier leaves at the same nodes and below them.  (n_nodes, n_statistics)
+
+    The earlier rows of a leaf that has been split since are distributed as the new ones.
+    """
+    structure, before = tree.structure, earlier.structure
+    leaves = earlier.statistics.node_counts[before.n_splits :]
+    counts = np.zeros_like(tree.statistics.node_counts)
+    if not before.n_splits:
+        counts[0] = leaves[0]
+    for children, nodes in ((before.left, structure.left_nodes), (before.right, structure.right_nodes)):
+        ends = np.flatnonzero(children < 0)
+        counts[nodes[ends]] = leaves[~children[ends]]
+    weight = tree.meaning.weight(tree.statistics.node_counts)
+    for split in range(before.n_splits, structure.n_splits):
+        left, right = structure.left_nodes[split], structure.right_nodes[split]
+        share = weight[right] / weight[split] if weight[split] else 0.5
+        counts[left], counts[right] = (1 - share) * counts[split], share * counts[split]
+    return counts
+
+
+def record_ranges(tree: SomeTree, X: Any, missing: Mapping[int, int] | None = None) -> SomeTree:
+    """Record the smallest and the largest value of every feature, and whether all of them are whole numbers.
+
+    ``missing`` maps features to their missing indicators: imputed values are left out.
+
+    Examples
+    --------
+    >>> from crisptree.inference.statistics import empty_statistics
+    >>> from crisptree.inference import FlatTree
+    >>> from crisptree.data.scaling import Scaling
+    >>> from crisptree.structure import TreeStructure
+    >>> leaf = TreeStructure.single_leaf()
+    >>> weight, bias = np.zeros((0, 2), dtype=np.float32), np.zeros(0, dtype=np.float32)
+    >>> statistics = empty_statistics(leaf, Scaling.none(2), np.ones((1, 1)), 1.0)
+    >>> tree = FlatTree(leaf, np.ones((1, 1)), statistics, weight=weight, bias=bias)
+    >>> seen = record_ranges(tree, np.array([[1, 0.5], [3, 0.0]], dtype=np.float32)).statistics
+    >>> seen.lowest.tolist(), seen.highest.tolist(), seen.whole.tolist()
+    ([1.0, 0.0], [3.0, 0.5], [1, 0])
+    """
+    lowest, highest, whole = _sparse_ranges(X) if isinstance(X, SparseRows) else _dense_ranges(X, missing or {})
+    statistics = replace(tree.statistics, lowest=lowest, highest=highest, whole=whole.astype(np.uint8))
+    return replace(tree, statistics=statistics)
+
+
+def _dense_ranges(X: npt.NDArray[np.float32], missing: Mapping[int, int]) -> Ranges:
+    n_features = X.shape[1]
+    lowest, highest = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+    whole = np.ones(n_features, dtype=bool)
+    for rows in row_blocks(len(X)):
+        block = X[rows].copy() if missing else X[rows]
+        for feature, indicator in missing.items():
+            block[block[:, indicator] > 0, feature] = np.nan
+        lowest, highest = np.fmin(lowest, np.fmin.reduce(block)), np.fmax(highest, np.fmax.reduce(block))
+        still = np.flatnonzero(whole)
+        whole[still] = ((block[:, still] == np.rint(block[:, still])) | np.isnan(block[:, still])).all(axis=0)
+    empty = lowest > highest
+    lowest[empty] = highest[empty] = X[0, empty]
+    return lowest, highest, whole
+
+
+def _sparse_ranges(X: SparseRows) -> Ranges:
+    """Zero is one of the values of a feature that not every row has."""
+    is_full = np.bincount(X.index, minlength=X.n_features) == len(X)
+    lowest, highest = np.where(is_full, np.inf, 0.0), np.where(is_full, -np.inf, 0.0)
+    np.minimum.at(lowest, X.index, X.data)
+    np.maximum.at(highest, X.index, X.data)
+    whole = np.ones(X.n_features, dtype=bool)
+    whole[X.index[np.rint(X.data) != X.data]] = False
+    return lowest, highest, whole
+
+
+def inherit_ranges(tree: SomeTree, earlier: CrispTree, *, and_own: bool = False) -> SomeTree:
+    """Take the ranges of an earlier tree, merged with the tree's own if ``and_own``."""
+    seen, own = earlier.statistics, tree.statistics
+    lowest, highest, whole = seen.lowest, seen.highest, seen.whole
+    if and_own and not (lowest is None or highest is None or whole is None):
+        assert own.lowest is not None
+        assert own.highest is not None
+        assert own.whole is not None
+        lowest, highest = np.minimum(lowest, own.lowest), np.maximum(highest, own.highest)
+        whole = whole & own.whole
+    return replace(tree, statistics=replace(own, lowest=lowest, highest=highest, whole=whole))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from crisptree.inference import CrispTree
 from crisptree.inspection import view_model
 from crisptree.inspection.notebook_html import render_bar, render_table
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 
 Integers = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.blocks import row_blocks
-from crisptree.inference.reference import visits
+from crisptree.inference.routing import visit_splits
 from crisptree.inspection import view_model
 from crisptree.inspection.decision_path import margin_scales
 from crisptree.inspection.notebook_html import render_table
@@ -99,7 +99,7 @@ def margin_report(model: Any, X: Any, *, limits: Sequence[float] = DEFAULT_LIMIT
     near, visited = np.zeros((n_splits, len(bounds))), np.zeros(n_splits, dtype=np.int64)
     for block in row_blocks(len(rows)):
         least = smallest[block]  # a view
-        for split, here, scores in visits(tree, rows[block]):
+        for split, here, scores in visit_splits(tree, rows[block]):
             margins = np.abs(scores.astype(np.float64)) / units[split]
             least[here] = np.minimum(least[here], margins)
             near[split] += (margins[:, None] < bounds).sum(axis=0)

@@ -20,7 +20,7 @@ from crisptree.inspection.names import (
     sanitize_preprocessing,
 )
 from crisptree.inspection.validation import validate_row, validate_rows
-from crisptree.labels import class_numbers
+from crisptree.targets.labels import class_numbers
 from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]

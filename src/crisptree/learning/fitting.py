@@ -13,14 +13,12 @@ import torch
 from torch import Tensor
 
 from crisptree import native
-from crisptree.baselines.cart import cart
-from crisptree.baselines.growing import SEARCHES, grow_rival
-from crisptree.baselines.non_greedy import non_greedy
+from crisptree.baselines.cart import fit_cart
+from crisptree.baselines.growth import SEARCHES, grow_baseline
+from crisptree.baselines.non_greedy import train_non_greedy
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.cutting import reduced
-from crisptree.inference.pruning import dead_splits
-from crisptree.inference.remembering import remembering
-from crisptree.inference.statistics import settled, settled_by
+from crisptree.inference.pruning import find_dead_splits, select_nodes
+from crisptree.inference.statistics import add_prior_counts, finalize, finalize_from
 from crisptree.learning.constraints import Held
 from crisptree.learning.finetuning import TrainedTree, finetune
 from crisptree.learning.growth import grow, grow_balanced, single_leaf
@@ -54,7 +52,7 @@ Nodes = tuple[TreeStructure, npt.NDArray[np.int64]]
 
 
 class Fitted(NamedTuple):
-    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the rival's ν.
+    """What a training leaves behind: the greedy tree, the finetuned one, the latter while it is soft, the baseline's ν.
 
     ``best_iteration`` is the number of the finetuning epoch that early stopping has kept; see ``iteration_of``.
     """
@@ -117,7 +115,7 @@ def completed(
 def tuned_tree(
     work: Work, greedy: TrainedTree, validation: Rows | None, zeros: Tensor | None = None
 ) -> tuple[TrainedTree, float | None]:
-    """A grown tree finetuned, unless its growth was stopped; and the rival's ν."""
+    """A grown tree finetuned, unless its growth was stopped; and the baseline's ν."""
     spec = work.spec
     if (spec.split == "axis" and spec.grow in SEARCHED) or (zeros is None and work.holds_zeros):
         zeros = greedy.tree.splits.parameters["weight"] == 0
@@ -145,12 +143,12 @@ def unsettled_tree(soft: TrainedTree, spec: Spec, problem: Problem) -> CrispTree
 
 def settled_tree(tree: CrispTree, spec: Spec, problem: Problem) -> tuple[CrispTree, Nodes | None]:
     """The tree with tables and statistics from the training rows; the shape and nodes that are left, where not all."""
-    tree = settled_by(tree, problem.counted(tree, spec.n_jobs), spec.leaf_prior)
-    dead, to_right = dead_splits(tree)
+    tree = finalize_from(tree, problem.counted(tree, spec.n_jobs), spec.leaf_prior)
+    dead, to_right = find_dead_splits(tree)
     left = None
     if len(dead):
         left = tree.structure.spliced(dead, to_right)
-        tree = reduced(tree, *left, spec.leaf_prior)
+        tree = select_nodes(tree, *left, spec.leaf_prior)
     if spec.leaf_penalty is not None and isinstance(tree, FlatTree):
         tree = with_models(tree, problem, spec.leaf_penalty, spec.n_jobs)
     return tree, left
@@ -243,9 +241,9 @@ def _kept(work: Work, start: Start) -> TrainedTree:
     return TrainedTree(_begin(work, start), work.spec.finetuning.steepness_at(0))
 
 
-def _rival(work: Work, start: Start) -> TrainedTree:
+def _baseline(work: Work, start: Start) -> TrainedTree:
     spec, plan = work.spec, work.spec.growth
-    tree = grow_rival(
+    tree = grow_baseline(
         spec.grow,
         _begin(work, start),
         work.samples,
@@ -260,7 +258,7 @@ def _rival(work: Work, start: Start) -> TrainedTree:
 
 def _cart(work: Work, start: Start) -> TrainedTree:
     spec = work.spec
-    tree = cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
+    tree = fit_cart(work.samples, spec.limits, spec.n_drawn, spec.seed)
     return TrainedTree(tree, spec.growth.steepness_at(0))
 
 
@@ -269,7 +267,7 @@ GROWERS: dict[str, Callable[[Work, Start], TrainedTree]] = {
     "balanced": _balanced,
     "keep": _kept,
     "cart": _cart,
-    **dict.fromkeys(SEARCHES, _rival),
+    **dict.fromkeys(SEARCHES, _baseline),
 }
 
 
@@ -293,8 +291,8 @@ def _tuned(
         return best, None
     if plan.epochs == 0:
         return greedy, spec.nu
-    rival = non_greedy(tree, work.samples, plan, spec.nu, **common)
-    return TrainedTree(rival.tree, plan.steepness_at(0), rival.record), rival.nu
+    result = train_non_greedy(tree, work.samples, plan, spec.nu, **common)
+    return TrainedTree(result.tree, plan.steepness_at(0), result.record), result.nu
 
 
 def _thinned(work: Work, before: TrainedTree, common: dict[str, Any]) -> TrainedTree:
@@ -401,5 +399,5 @@ def update_tree(
         if grows and not work.on_epoch:
             tuned = tuned._replace(tree=GROWERS["greedy"](work, tuned).tree)
         tree = unsettled_tree(tuned, spec, problem)
-    tree = settled(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
-    return remembering(tree, earlier, memory, spec.leaf_prior)
+    tree = finalize(tree, rows.X, rows.y, rows.weight, spec.leaf_prior, spec.n_jobs, problem.target)
+    return add_prior_counts(tree, earlier, memory, spec.leaf_prior)

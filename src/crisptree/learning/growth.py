@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crisptree.baselines.thresholds import Least, best_thresholds, rounded_down
+from crisptree.baselines.thresholds import LeafLimits, best_thresholds, round_down
 from crisptree.learning.constraints import Held, begun, with_drawn_features
 from crisptree.learning.history import Listener, StopTraining
 from crisptree.learning.loop import EpochEnd, reporting, train
@@ -358,16 +358,16 @@ def threshold_stumps(
 ) -> Outcome:
     """The best threshold on one feature for every group of rows; not accepted where no threshold parts them."""
     target, n_nodes = samples.target, len(groups.sizes)
-    least = Least(limits.min_samples_leaf, min_leaf_weight(limits, samples))
+    least = LeafLimits(limits.min_samples_leaf, min_leaf_weight(limits, samples))
     weight = np.zeros((n_nodes, samples.n_features), dtype=np.float32)
     bias = np.full(n_nodes, -1.0, dtype=np.float32)  # no row goes right
     for node, rows in enumerate(groups.rows.split(groups.sizes.tolist())):
         scores = np.ascontiguousarray(samples.batch(rows).cpu().numpy().T)
         y, row_weight = samples.y[rows].cpu().numpy(), samples.weight[rows].double().cpu().numpy()
         best = best_thresholds(scores, y, row_weight, target.n_values if isinstance(target, Classes) else None, least)
-        feature = best.winner()
+        feature = best.best_line()
         if feature is not None:
-            weight[node, feature], bias[node] = 1.0, -rounded_down(best.place[feature])
+            weight[node, feature], bias[node] = 1.0, -round_down(best.threshold[feature])
     splits = kind.from_hyperplanes(*(torch.from_numpy(part).to(samples.weight) for part in (weight, bias)))
     before = samples.table().expand(2 * n_nodes, -1)
     stumps = Stumps(splits, before.reshape(2, -1), groups)

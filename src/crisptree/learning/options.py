@@ -146,7 +146,7 @@ class Spec:
     algorithm : str
         How the whole tree is trained: a key of ``train.ALGORITHMS``, or "non_greedy".
     nu : float or None
-        The rivals' bound.
+        The baselines' bound.
     patience : int or None
         With early stopping, after how many epochs without a better validation score finetuning ends, with the tree of
         the best epoch; None without.
@@ -306,7 +306,7 @@ def _rates(parameters: Mapping[str, Any], reach: float) -> tuple[float, float]:
 
     Adam moves all weights of a hyperplane by about as much, so what a step does to f(x) grows with ``reach``: with the
     number of weights, or, where most values of a row are zero, with the sum of the others. A split on one feature has
-    one; the rivals' bound brings a scale of its own.
+    one; the baselines' bound brings a scale of its own.
     """
     rate = parameters["learning_rate"]
     if rate != "auto":

@@ -13,7 +13,7 @@ import torch
 
 from crisptree.exceptions import CrispTreeWarning
 from crisptree.inference import CrispTree, route_rows
-from crisptree.inference.pruning import without_dead_splits
+from crisptree.inference.pruning import remove_dead_splits
 from crisptree.learning.finetuning import TrainedTree
 from crisptree.learning.fitting import crisp_tree, device_of, fit_tree
 from crisptree.learning.history import Listener
@@ -93,7 +93,7 @@ def simplify(
         Called with a record of every epoch.
     """
     generator = torch.Generator().manual_seed(spec.seed)
-    tree = without_dead_splits(tree, spec.leaf_prior)
+    tree = remove_dead_splits(tree, spec.leaf_prior)
     device = device_of(spec.device, problem, spec.split, has_kernels=spec.has_kernels)
     soft = Tree.soft(tree, device, LINEAR.get(str(spec.split), ObliqueSplits))
     start = now = Stage(TrainedTree(soft, tree.statistics.steepness), None)

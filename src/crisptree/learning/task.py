@@ -15,8 +15,7 @@ from crisptree.data.rows import ArrayRows, RawRows, ShiftedImages, scale_rows
 from crisptree.data.scaling import Scaling
 from crisptree.data.sparse import SparseRows
 from crisptree.inference import CrispTree
-from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import Counted, SomeTree, counted
+from crisptree.inference.statistics import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.history import Ending, Listener
 from crisptree.learning.samples import Samples
 from crisptree.targets import Target
@@ -135,12 +134,12 @@ class Problem:
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
         """The tree with the ranges of the features of all rows."""
-        return with_ranges(tree, self.training.X)
+        return record_ranges(tree, self.training.X)
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
+    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         """What all rows that train leave behind in a deterministic tree."""
         rows = self.training
-        return counted(tree, rows.X, rows.y, rows.weight, n_jobs, self.target)
+        return sum_statistics(tree, rows.X, rows.y, rows.weight, n_jobs, self.target)
 
     @property
     def is_sparse(self) -> bool:

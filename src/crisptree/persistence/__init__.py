@@ -1,6 +1,6 @@
-"""Files: the model file, the trees in it, and the one way in which any file is written.
+"""Model files, checkpoints and atomic writing.
 
-Reading goes downwards: ``model_file`` turns bytes into sections and arrays, ``arrays`` holds those to what the
-dataclasses say of themselves, ``trees`` makes trees of them and asks ``modules``, which needs torch, only where splits
-are modules. ``limits`` says how much a file may ask for, ``writing`` puts files in their place whole or not at all.
+``model_file`` converts bytes to sections of JSON and arrays, ``document`` does so for the JSON export, ``trees`` builds
+trees from sections and asks ``modules``, which needs torch, only for split modules. ``crisptree.limits`` bounds what a
+file may ask for; ``writing`` replaces files atomically.
 """

@@ -1,8 +1,8 @@
-"""The folder of a checkpoint: what the fit is, its trainings that are over, and the one at work.
+"""The folder of a checkpoint: a description of the fit, records of finished trainings, and one of the current training.
 
-``fit`` says what is trained on what, ``finished-00000`` and those after it are only ever added, ``working`` is
-replaced. All are model files in their form: arrays and JSON under a checksum, written whole or not at all, so that
-the folder is sound whenever the process is killed.
+``fit`` describes the fit, files from ``finished-00000`` on are only ever added, ``working`` is replaced. All have the
+format of model files, arrays and JSON under a checksum, and are written atomically, so that the folder is valid
+whenever the process is killed.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ from crisptree.persistence.model_file import Section, read, write
 if sys.platform != "win32":
     import fcntl
 
-FIT, FINISHED, WORKING, PAGE = "fit", "finished", "working", "page"
+FIT, FINISHED, WORKING, RECORD = "fit", "finished", "working", "page"
 ENDING = ".safetensors"
 
 
 class CheckpointFolder:
-    """Reads and writes the files of one folder."""
+    """Files of one checkpoint folder."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.n_finished = 0
 
     def fit(self) -> Section | None:
-        """What the checkpoint is of; None where there is none."""
+        """Description of the fit; None if there is none."""
         path = self._file(FIT)
         return read(path, {FIT}).section(FIT) if path.exists() else None
 
     def begin(self, fit: Section) -> None:
-        """Say what the checkpoint is of."""
+        """Write the description of the fit."""
         write(self._file(FIT), {FIT: fit})
 
     def finished(self) -> Iterator[tuple[str, Section]]:
-        """All pages that were added, in their order, and where each stands; the next ones are added after them."""
+        """Iterate over all finished records in their order, with their paths; further ones are added after them."""
         while (path := self._next()).exists():
             self.n_finished += 1
-            sections = read(path, {PAGE}).sections
+            sections = read(path, {RECORD}).sections
             for name in sorted(sections, key=lambda name: (len(name), name)):
                 yield str(path), sections[name]
 
-    def add(self, pages: list[Section]) -> None:
-        """A further file of pages."""
-        write(self._next(), {f"{PAGE}_{number}": page for number, page in enumerate(pages)})
+    def add(self, records: list[Section]) -> None:
+        """Add a file of finished records."""
+        write(self._next(), {f"{RECORD}_{number}": record for number, record in enumerate(records)})
         self.n_finished += 1
 
     def working(self) -> tuple[str, Section] | None:
-        """The page of the training at work, and where it stands."""
+        """Record of the current training, with its path."""
         path = self._file(WORKING)
-        return (str(path), read(path, {PAGE}).section(PAGE)) if path.exists() else None
+        return (str(path), read(path, {RECORD}).section(RECORD)) if path.exists() else None
 
-    def put(self, page: Section) -> None:
-        """The same, in place of an earlier one."""
-        write(self._file(WORKING), {PAGE: page})
+    def put(self, record: Section) -> None:
+        """Replace the record of the current training."""
+        write(self._file(WORKING), {RECORD: record})
 
     @contextmanager
     def held(self) -> Iterator[bool]:
-        """Inside, no other process has the folder; False where one has. It is made where it is missing."""
+        """Lock the folder, which is created if missing; yields False if another process has locked it."""
         self.path.mkdir(parents=True, exist_ok=True)
         if sys.platform == "win32":
             yield True

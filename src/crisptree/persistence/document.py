@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.model_file import Section, Sections
+from crisptree.persistence.model_file import ModelFileError, Section, Sections
 
 FORMAT, VERSION = "crisptree", 1
 
@@ -33,7 +32,7 @@ TYPES = {
 }
 """What arrays may hold."""
 
-MOST_SIDES = 8
+MAX_DIMENSIONS = 8
 
 
 def document_of(sections: Sections) -> dict[str, Any]:
@@ -120,8 +119,8 @@ def _array(given: Any, place: str) -> npt.NDArray[Any]:
     if not isinstance(array["type"], str) or array["type"] not in TYPES:
         raise _wrong(f"{place}.type", f"must be one of {', '.join(TYPES)}", array["type"])
     shape = array["shape"]
-    if not isinstance(shape, list) or not 0 < len(shape) <= MOST_SIDES or not all(map(_is_length, shape)):
-        raise _wrong(f"{place}.shape", f"must be a list of 1 to {MOST_SIDES} whole numbers", shape)
+    if not isinstance(shape, list) or not 0 < len(shape) <= MAX_DIMENSIONS or not all(map(_is_length, shape)):
+        raise _wrong(f"{place}.shape", f"must be a list of 1 to {MAX_DIMENSIONS} whole numbers", shape)
     dtype = np.dtype(TYPES[array["type"]])
     flat = list(_numbers(array["values"], tuple(shape), dtype, f"{place}.values"))
     return np.array(flat, dtype=dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Split modules in model files: named where they are built in, arrays always. Imported only for such trees."""
+"""Split modules in model files: by name if built in, with their parameters as arrays. Imported only for such trees."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from crisptree.inference.flat import CrispTree
+from crisptree.inference.flat_tree import CrispTree
 from crisptree.one_thread import one_thread
-from crisptree.persistence.arrays import Arrays
-from crisptree.persistence.errors import ModelFileError
+from crisptree.persistence.model_file import Arrays, ModelFileError
 from crisptree.splits import MODULES, Factory, ModuleSplits
 from crisptree.tree import ModuleTree
 
 
 def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, Any], Arrays]:
-    """What a file says of the modules, and their stacked parameters."""
+    """Describe the modules of a tree, and return their stacked parameters."""
     if not isinstance(tree, ModuleTree):
         raise TypeError(f"a {type(tree).__name__} cannot be saved to a model file.")
     name = split if isinstance(split, str) else None
@@ -30,7 +29,7 @@ def describe(tree: CrispTree, split: str | Factory | None) -> tuple[dict[str, An
 def read_splits(
     parameters: Arrays, sizes: Mapping[str, int], module: Any, split: Factory | None, path: str | PathLike[str]
 ) -> ModuleSplits:
-    """The modules of a tree with so many splits and features, of which the file says ``module``."""
+    """Build the split modules of a tree of the given sizes from the file's description ``module``."""
     factory, input_shape = _described(module, split, path)
     wrong = {name: array.shape for name, array in parameters.items() if array.shape[:1] != (sizes["splits"],)}
     if wrong:
@@ -45,7 +44,7 @@ def read_splits(
 
 
 def _described(module: Any, split: Factory | None, path: str | PathLike[str]) -> tuple[Factory, tuple[int, ...]]:
-    """What builds the modules, and for what input."""
+    """Factory of the modules, and their input shape."""
     try:
         name, input_shape = module["name"], tuple(int(side) for side in module["input_shape"])
         factory = MODULES.get(name) if split is None else split

@@ -1,39 +1,49 @@
-"""Any number of trees as sections of a model file, and back: checked, so that nothing in them makes prediction fail."""
+"""Trees as sections of a model file, and back: checked, so that no file makes prediction fail.
+
+Dataclasses are stored as named arrays; which there are, and of what type and shape, is read off the dataclass itself. A
+field that is ``Annotated[NDArray[np.float64], "nodes", "outputs"]`` is an array of doubles with two dimensions;
+dimensions of one name have one length throughout a tree. A ``float`` is an array of one number, the fields of a nested
+dataclass are stored beside those of the outer one, and strings are not arrays. A field that not every file has, or that
+may be None, has a default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
-from crisptree.inference.flat import CrispTree, FlatTree, Statistics
-from crisptree.persistence.arrays import Arrays, CheckedArrays, arrays_of
-from crisptree.persistence.errors import ModelFileError
-from crisptree.persistence.limits import check_depth
-from crisptree.persistence.model_file import ModelFile, Section, Sections
+from crisptree import limits
+from crisptree.inference.flat_tree import CrispTree, FlatTree, Statistics
+from crisptree.persistence.model_file import Arrays, ModelFile, ModelFileError, Section, Sections
 from crisptree.structure import TreeStructure
 from crisptree.targets import TARGETS
 
-MODULE = "module/"
-"""What the names of the parameters of split modules start with."""
+Part = TypeVar("Part")
 
-STEEPEST = 1e30
-"""No training goes so far, and single precision can still multiply by it."""
+MODULE = "module/"
+"""Prefix of the parameter names of split modules."""
+
+MAX_STEEPNESS = 1e30
+"""Beyond any training, and single precision can still multiply by it."""
 
 SHARED = "estimator"
 """The section that describes the split modules of all trees whose own sections do not."""
 
 
 def known_sections(kinds: Iterable[str]) -> set[str]:
-    """The sections of trees with these names, with or without numbers, for ``read``."""
+    """Section names of trees, with or without numbers, for ``read``."""
     return {"statistics"}.union(*((kind, f"{kind}_statistics") for kind in kinds))
 
 
 def trees_to_sections(trees: Mapping[str, CrispTree], split: Any = None, optional: Collection[str] = ()) -> Sections:
-    """The sections of any number of trees, by their names; a reader may do without those that are ``optional``.
+    """Convert trees to sections, by their names; readers may ignore those that are ``optional``.
 
-    ``split`` builds their split modules, where they have some; of a function nothing is kept.
+    ``split`` names or builds their split modules; a function is not stored.
     """
     sections: Sections = {}
     for name, tree in trees.items():
@@ -46,7 +56,7 @@ def trees_to_sections(trees: Mapping[str, CrispTree], split: Any = None, optiona
 def trees_from_file(
     file: ModelFile, names: Iterable[str], n_outputs: int | None = None, split: Any = None
 ) -> dict[str, CrispTree]:
-    """The trees of these names, which must all be there; a leaf says ``n_outputs`` numbers, where that is known.
+    """Read the trees of these names, which must all exist; a leaf table has ``n_outputs`` entries, if that is known.
 
     ``split`` builds the split modules that have no name.
     """
@@ -54,7 +64,7 @@ def trees_from_file(
 
 
 def _parts(tree: CrispTree, split: Any) -> tuple[dict[str, Any], Arrays]:
-    """What a file says of a tree's split modules, where it has some, and all of its arrays."""
+    """Description of a tree's split modules, if any, and all of its arrays."""
     arrays = arrays_of(tree, without=("statistics", "splits"))
     if isinstance(tree, FlatTree):
         return {"target": tree.target}, arrays
@@ -70,11 +80,11 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
     sizes = {} if n_outputs is None else {"outputs": n_outputs}
     arrays = CheckedArrays(name, own.arrays | file.section(_statistics_of(name)).arrays, sizes)
     structure = arrays.build(TreeStructure)
-    check_depth(structure.depth)
+    limits.current().check("depth", structure.depth, f"holds a tree of depth {structure.depth:,}")
     arrays.sizes.update(leaves=structure.n_leaves, nodes=structure.n_nodes)
     statistics = arrays.build(Statistics)
-    if not 0 < statistics.steepness < STEEPEST:
-        said = f"a steepness above 0 and below {STEEPEST:g}; it holds {statistics.steepness}"
+    if not 0 < statistics.steepness < MAX_STEEPNESS:
+        said = f"a steepness above 0 and below {MAX_STEEPNESS:g}; it holds {statistics.steepness}"
         raise ModelFileError(f"the section {name!r} must hold {said}.")
     parts = {"structure": structure, "statistics": statistics, "target": _target(own.content, name)}
     shared = file.sections[SHARED].content if SHARED in file.sections else {}
@@ -100,7 +110,7 @@ def _tree(file: ModelFile, name: str, n_outputs: int | None, split: Any) -> Cris
 
 
 def _target(content: Mapping[str, Any], name: str) -> str:
-    """What the leaves mean; the first files knew nothing but classes."""
+    """Name of the target; the first files knew classification only."""
     target = content.get("target", "classes")
     if not isinstance(target, str) or target not in TARGETS:
         raise ModelFileError(f"the section {name!r} holds leaves of {target!r}, unknown to this version. Update it.")
@@ -108,5 +118,101 @@ def _target(content: Mapping[str, Any], name: str) -> str:
 
 
 def _statistics_of(name: str) -> str:
-    """Statistics of "tree" stand in "statistics", those of any other section in "other_statistics"."""
+    """Statistics of "tree" are in "statistics", those of any other section in "other_statistics"."""
     return "statistics" if name == "tree" else f"{name}_statistics"
+
+
+def arrays_of(part: Any, without: Collection[str] = ()) -> Arrays:
+    """Convert a dataclass to arrays by their names.
+
+    Examples
+    --------
+    >>> from crisptree.data.scaling import Scaling
+    >>> {name: array.tolist() for name, array in arrays_of(Scaling.none(2)).items()}
+    {'center': [0.0, 0.0], 'factor': [1.0, 1.0], 'mean': [0.0, 0.0], 'spread': [1.0, 1.0]}
+    """
+    arrays: Arrays = {}
+    for name, hint in _hints(part.__class__).items():
+        value = None if name in without or hint is str else getattr(part, name)
+        if is_dataclass(value):
+            arrays |= arrays_of(value)
+        elif value is not None:
+            arrays[name] = np.atleast_1d(np.asarray(value, dtype=_type_and_sides(name, hint)[0]))
+    return arrays
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedArrays:
+    """Arrays of a section, whose types, shapes and finite values are checked as they are read.
+
+    ``sizes`` are the lengths of dimensions; an unknown one is taken from the first array that has it.
+    """
+
+    section: str
+    arrays: Arrays
+    sizes: dict[str, int]
+
+    def build(self, kind: Callable[..., Part], **given: Any) -> Part:
+        """Build a dataclass from its arrays and the fields in ``given``."""
+        values = dict(given)
+        for name, hint in _hints(kind).items():
+            if name not in given and (name in self.arrays or not _has_default(kind, name)):
+                inner = isinstance(hint, type) and is_dataclass(hint)
+                values[name] = self.build(hint) if inner else self._value(name, hint)
+        try:
+            return kind(**values)
+        except ValueError as error:
+            raise ModelFileError(f"the section {self.section!r} holds no tree: {error}") from error
+
+    def take(self, name: str, dtype: Any, dimensions: int | None = None) -> npt.NDArray[Any]:
+        """Return an array after checking its type, number of dimensions and finite values."""
+        array = self.arrays.get(name)
+        if array is None:
+            raise ModelFileError(f"the section {self.section!r} lacks the array {name!r}.")
+        wanted = array.ndim if dimensions is None else dimensions
+        if array.dtype != dtype or array.ndim != wanted:
+            raise ModelFileError(
+                f"{name!r} of the section {self.section!r} must have type {np.dtype(dtype)} and {wanted} dimensions; "
+                f"it has {array.dtype} and {array.ndim}."
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFileError(f"{name!r} of the section {self.section!r} holds values that are not finite.")
+        return array
+
+    def _value(self, name: str, hint: Any) -> Any:
+        dtype, sides = _type_and_sides(name, hint)
+        array = self.take(name, dtype, max(len(sides), 1))
+        expected = tuple(self._length(side, found) for side, found in zip(sides, array.shape, strict=False)) or (1,)
+        if array.shape != expected:
+            raise ModelFileError(
+                f"{name!r} of the section {self.section!r} must have shape {expected}; it has {array.shape}."
+            )
+        return array if sides else float(array[0])
+
+    def _length(self, side: str, found: int) -> int:
+        if side not in self.sizes and not found and side != "splits":  # a single leaf has no splits
+            raise ModelFileError(f"the section {self.section!r} holds a tree of no {side}.")
+        return self.sizes.setdefault(side, found)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Type hints of the fields of a dataclass, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {each.name: hints[each.name] for each in fields(kind)}
+
+
+def _has_default(kind: Any, name: str) -> bool:
+    return kind.__dataclass_fields__[name].default is not MISSING
+
+
+def _type_and_sides(name: str, hint: Any) -> tuple[Any, tuple[str, ...]]:
+    """Type of an array and names of its dimensions; a number has none."""
+    for part in (hint, *get_args(hint)):  # what may be None is a union
+        if part is float:
+            return np.float64, ()
+        if get_origin(part) is Annotated:
+            array, *sides = get_args(part)
+            last = get_args(array)[-1]  # the dtype; where NDArray is an alias of its own (Python 3.12), the scalar type
+            return (get_args(last) or (last,))[0], tuple(sides)
+    raise TypeError(f"the field {name!r} must be Annotated with the dimensions of its array to be stored.")

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Atomic writing: a file is complete or not there at all, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ LONGEST_ENDING = 16
 
 
 @contextmanager
-def written_whole(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary name in the same folder, with the same ending; it takes the file's place when all went well.
+def atomic_write(path: str | PathLike[str]) -> Iterator[Path]:
+    """Write to a temporary path in the same folder, which replaces the file if the block succeeds.
 
-    Otherwise, on an interrupt too, an earlier file stays as it was and nothing else is left behind. A link stays a
-    link, and the file that it points to is replaced. A file keeps its permissions, a new one gets those that the umask
-    leaves. A pipe or a device is refused. File and folder are on the disk when the block is left.
+    On an error or interrupt an earlier file stays unchanged and no temporary file is left. A symbolic link stays, and
+    its target is replaced. A file keeps its permissions, a new one gets those that the umask leaves. A pipe or a device
+    is rejected. File and folder are synchronised to disk when the block is left.
 
-    A process that is killed leaves its temporary file behind; the next one that writes to the same place removes it.
+    A killed process leaves its temporary file; the next one that writes to the same path removes it.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder) / "notes.txt") as temporary:
+    ...     with atomic_write(Path(folder) / "notes.txt") as temporary:
     ...         _ = temporary.write_text("all of it")
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('notes.txt', 'all of it')]

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.metrics import auc, roc_curve
 
 from crisptree import metrics
-from crisptree.export.javascript import runtime
+from crisptree.export.javascript import read_runtime
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inference.pruning import trees_on_path
-from crisptree.inference.reference import visits
+from crisptree.inference.pruning import iterate_path
+from crisptree.inference.routing import visit_splits
 from crisptree.inference.statistics import node_tables
 from crisptree.inspection import ModelView
 from crisptree.inspection.columns import find_preprocessing
@@ -82,7 +82,7 @@ def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, ta
     from markupsafe import Markup
 
     values = collect(view, rows, max_samples, target)
-    script = "\n".join([runtime(), *(read_resource("scripts", f"{name}.js") for name in SCRIPTS)])
+    script = "\n".join([read_runtime(), *(read_resource("scripts", f"{name}.js") for name in SCRIPTS)])
     return {
         "subtitle": make_subtitle(view, values),
         "cards": make_cards(values),
@@ -230,7 +230,7 @@ def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, 
     n_splits = tree.structure.n_splits
     start, width = np.zeros(n_splits), np.zeros(n_splits)
     counts = np.zeros((n_splits, HISTOGRAM_BINS + 2, n_classes), dtype=np.int64)
-    for split, visitors, scores in visits(tree, rows.X):
+    for split, visitors, scores in visit_splits(tree, rows.X):
         values = scores.astype(np.float64)
         low, high = np.percentile(values, (TAIL, 100 - TAIL))
         width[split] = (max(high, 0.0) - min(low, 0.0)) / HISTOGRAM_BINS or 1.0
@@ -342,7 +342,7 @@ def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
     trained = tree.statistics.node_counts[structure.n_splits :]
     given = None if rows is None else tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
     alphas, leaves, accuracy, in_training = [], [], [], []
-    for alpha, ends in trees_on_path(tree):
+    for alpha, ends in iterate_path(tree):
         right = outputs[ends][:, None] == np.arange(n_classes)
         alphas.append(alpha)
         leaves.append(len(np.unique(ends)))

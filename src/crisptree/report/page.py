@@ -11,7 +11,7 @@ from crisptree.inspection import Names, view_model
 from crisptree.inspection.columns import find_preprocessing
 from crisptree.inspection.names import sanitize_names
 from crisptree.inspection.validation import check_integer
-from crisptree.persistence.writing import written_whole
+from crisptree.persistence.writing import atomic_write
 from crisptree.report import classification, regression
 from crisptree.report.encoding import csp_hash, read_resource
 from crisptree.report.samples import ReportRows
@@ -89,7 +89,7 @@ def write(
     kind = "regression" if view.is_regression else "classification"
     context = CONTEXTS[kind](view, ReportRows.of(view, X, y, ids), max_samples, target)
     page = _render(environment, kind, heading, context)
-    with written_whole(file) as temporary:
+    with atomic_write(file) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return file
 

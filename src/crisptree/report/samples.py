@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import FlatTree
-from crisptree.inference.reference import visits
+from crisptree.inference.routing import visit_splits
 from crisptree.inspection import ModelView
 from crisptree.inspection.columns import find_preprocessing, list_columns, sum_by_column
 from crisptree.inspection.counterfactual_search import FeasibleSet
@@ -198,7 +198,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     features = np.full((len(X), depth, top), -1, dtype=np.int64)
     pushes = np.zeros((len(X), depth, top, 2))
     units = margin_scales(tree)
-    for split, rows, scores in visits(tree, X):
+    for split, rows, scores in visit_splits(tree, X):
         place = places[split]
         offset: Any = scores  # a module has no such sum
         if isinstance(tree, FlatTree):

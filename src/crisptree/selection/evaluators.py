@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree, route_rows
-from crisptree.inference.cutting import cut
 from crisptree.inference.forest import CrispForest
-from crisptree.inference.shrinking import best_strength, chosen_strength, shrunk
+from crisptree.inference.pruning import truncate
+from crisptree.inference.shrinkage import select_strength, shrink
 from crisptree.learning.fitting import fit_tree
 from crisptree.learning.linear_leaves import best_penalty, with_models
 from crisptree.learning.options import Spec
@@ -102,7 +102,7 @@ class TreeEvaluator(Evaluator):
             return [self._score_postprocessed(values, trees, folds)]
         depths = range(1, max(tree.structure.depth for tree in trees) + 1)
         return [
-            self._score_postprocessed(values | {"max_depth": depth}, [cut(tree, depth) for tree in trees], folds)
+            self._score_postprocessed(values | {"max_depth": depth}, [truncate(tree, depth) for tree in trees], folds)
             for depth in depths
         ]
 
@@ -126,8 +126,8 @@ class TreeEvaluator(Evaluator):
         prior, held_out = self.parameters["leaf_prior"], [fold.held_out for fold in folds]
         rows = [(part.X, part.y, part.weight) for part in held_out]
         mean_weight = float(np.mean([fold.problem.mean_weight for fold in folds]))
-        strength = best_strength(list(zip(trees, rows, strict=True)), prior, mean_weight, self.n_jobs)
-        return [shrunk(tree, strength, prior) for tree in trees]
+        strength = select_strength(list(zip(trees, rows, strict=True)), prior, mean_weight, self.n_jobs)
+        return [shrink(tree, strength, prior) for tree in trees]
 
     def _refit_leaves(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> Sequence[FlatTree]:
         """Refit linear leaves with the penalty that is best for all folds."""
@@ -158,9 +158,8 @@ class TreeEvaluator(Evaluator):
     def _find_shrinkage(self, trees: Sequence[FlatTree], folds: Sequence[Fold]) -> float:
         """Return the median over the folds of the shrinkage that is best for each tree."""
         strengths = [
-            chosen_strength(
-                tree,
-                *(fold.held_out.X, fold.held_out.y, fold.held_out.weight),
+            select_strength(
+                [(tree, (fold.held_out.X, fold.held_out.y, fold.held_out.weight))],
                 leaf_prior=self.parameters["leaf_prior"],
                 unit=fold.problem.mean_weight,
                 n_jobs=self.n_jobs,

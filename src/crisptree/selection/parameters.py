@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from crisptree.inference.pruning import chosen_alpha, pruned_at
-from crisptree.inference.shrinking import chosen_strength, shrunk
+from crisptree.inference.pruning import prune, select_alpha
+from crisptree.inference.shrinkage import select_strength, shrink
 from crisptree.inference.statistics import SomeTree
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def postprocess(tree: SomeTree, parameters: Mapping[str, Any]) -> SomeTree:
     """Prune a trained tree and shrink its leaf tables by resolved parameters."""
     prior = parameters["leaf_prior"]
     if parameters["prune"] is not None:
-        tree = pruned_at(tree, parameters["prune"], prior)
-    return shrunk(tree, parameters["shrinkage"], prior)
+        tree = prune(tree, parameters["prune"], prior)
+    return shrink(tree, parameters["shrinkage"], prior)
 
 
 def resolve_postprocessing(
@@ -138,10 +138,10 @@ def resolve_postprocessing(
         rows = (held_out.X, held_out.y, held_out.weight)
         selected = {name: parameters[name] for name in ("prune", "shrinkage")}
         if selected["prune"] == "auto":
-            selected["prune"] = chosen_alpha(tree, *rows, n_jobs=n_jobs)
+            selected["prune"] = select_alpha(tree, *rows, n_jobs=n_jobs)
         if selected["shrinkage"] == "auto":
             pruned = postprocess(tree, {**parameters, **selected, "shrinkage": 0.0})
-            strength = chosen_strength(pruned, *rows, leaf_prior=prior, unit=mean_weight, n_jobs=n_jobs)
+            strength = select_strength([(pruned, rows)], prior, mean_weight, n_jobs)
             selected["shrinkage"] = strength
         return selected
 

@@ -48,7 +48,19 @@ class Target(ABC):
     starts_at_node: ClassVar[bool] = False
     """Whether the first tables of a stump depend on the rows that it is to part; see ``stump_tables``."""
 
+    has_axis_splits: ClassVar[bool] = True
+    """Whether thresholds on single features can be found for it."""
+
     n_values: int
+
+    @property
+    def hard(self) -> Target:
+        """The target of hard labels, by which model selection and deterministic trees go."""
+        return self
+
+    def conform(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The y of validation rows in the form that this target has in training."""
+        return y
 
     @property
     def n_statistics(self) -> int:

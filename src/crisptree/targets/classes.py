@@ -39,6 +39,10 @@ class Classes(Target):
 
     name: ClassVar[str] = "classes"
 
+    def conform(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The most probable class where y are probabilities."""
+        return y if y.ndim == 1 else y.argmax(axis=1)
+
     def evidence(self, tables: Tensor, y: Tensor, place: Tensor | None = None) -> Tensor:
         """log π_ℓ(y_n).  (n, n_leaves)"""
         return tables.log().T[self._column(y, place)]

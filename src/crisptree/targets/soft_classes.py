@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,16 @@ class SoftClasses(Classes):
     >>> SoftClasses(2).e_step(paths.log(), tables, P, torch.ones(1)).responsibilities.tolist()
     [[0.25, 0.75]]
     """
+
+    has_axis_splits: ClassVar[bool] = False
+
+    @property
+    def hard(self) -> Classes:
+        return Classes(self.n_values)
+
+    def conform(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Certain probabilities where y are labels."""
+        return y if y.ndim == 2 else np.asarray(np.eye(self.n_values)[y])
 
     def evidence(self, tables: Tensor, y: Tensor, place: Tensor | None = None) -> Tensor:
         """Σ_k P_{n,k} log π_ℓ(k), as if the K rows had to share a leaf; the E-step lets each have its own."""

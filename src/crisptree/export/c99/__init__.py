@@ -1,13 +1,14 @@
-"""C99 for anything that has a compiler: one header without dependencies, in single precision or in whole numbers."""
+"""Export to C99: one header without dependencies, in single precision or quantized to integers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from crisptree.export.agreement import Answers, Rows
-from crisptree.export.c99.running import answers_of
-from crisptree.export.c99.writing import header
-from crisptree.export.portable import Portable
+from crisptree.export.c99.header import render
+from crisptree.export.c99.runner import run
+from crisptree.export.formats import find_format
+
+__all__ = ["c", "render", "run"]
 
 
 def c(
@@ -19,25 +20,25 @@ def c(
     max_flash: int | None = None,
     max_stack: int | None = None,
 ) -> str:
-    """A fitted model as one header of C99: no library, no memory asked for, no recursion; C++ takes it too.
+    """Export a fitted model as one header of C99, also valid C++: no library, no allocation, no recursion.
 
-    It has the functions ``NAME_leaf``, ``NAME_predict`` (the number of the class) and ``NAME_predict_proba``. Scaling
-    is folded in. In single precision, sums are those of the kernel, so every row reaches the same leaf, bit by bit; in
-    whole numbers some rows near a boundary reach another one, and ``export.check`` counts them.
+    It has the functions ``NAME_leaf``, ``NAME_predict`` (the index of the class) and ``NAME_predict_proba``. Scaling is
+    folded into the weights. In single precision, sums are those of the kernel, so every row reaches the same leaf, bit
+    by bit; quantized, some rows near a boundary reach another one, and ``export.check`` counts them.
 
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator, or a fitted Pipeline of a ``TableEncoder`` and one.
     name : str, default="model"
-        The prefix of everything in the header.
+        Prefix of all names in the header.
     integer : {"int8", "int16"}, default=None
-        Weights in whole numbers, for machines without floating point; inputs are whole numbers then too, and sums of 32
-        bits are proven not to overflow.
+        Quantize weights, for machines without floating point; inputs are integers then too, and 32-bit sums provably do
+        not overflow.
     inputs : {"auto", "plain", "scaled"}, default="auto"
-        Of whole numbers: whether features come in as they are, or brought to one range by ``NAME_quantize``.
+        With ``integer``: whether features are used unscaled, or scaled to one range by ``NAME_quantize``.
     max_flash, max_stack : int, default=None
-        Refuse a header that takes more bytes of program memory, or of stack, on a Cortex-M0.
+        Reject a header that takes more bytes of program memory, or of stack, on a Cortex-M0.
 
     Returns
     -------
@@ -54,17 +55,5 @@ def c(
     >>> [line for line in header.splitlines() if line.startswith("int32_t")][:2]
     ['int32_t level_leaf(const uint8_t *row);', 'int32_t level_predict(const uint8_t *row);']
     """
-    from crisptree.export.support import target_named
-
     options = {"name": name, "integer": integer, "inputs": inputs, "max_flash": max_flash, "max_stack": max_stack}
-    return str(target_named("c").write(model, **options))
-
-
-def write(portable: Portable, **options: Any) -> str:
-    """The text of the header."""
-    return header(portable, **options)
-
-
-def answers(portable: Portable, written: str, rows: Rows) -> Answers:
-    """What the header says of rows, compiled and run, and what it costs."""
-    return answers_of(portable, written, rows)
+    return str(find_format("c").write(model, **options))

@@ -1,4 +1,4 @@
-"""The code of an export to C99: what is the same for all models. ``$name`` is the prefix of every name in it."""
+"""Templates of C99 code. ``$name`` is the prefix of every name in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLOSING = """\
 #endif
 """
 
-EXACT_SINGLES = """\
+EXACT_FLOATS = """\
 #include <float.h>
 
 /* Every product and every sum is rounded to single precision on its own: that is what makes the leaves equal to
@@ -70,7 +70,7 @@ static float ${name}_fold(${name}_single *lane)
 }
 """
 
-DENSE_SINGLES = """
+DENSE_FLOATS = """
 static float ${name}_score(const float *row, int32_t split)
 {
     const float *weight = ${name}_weight + split * (int32_t)${NAME}_N_FEATURES;
@@ -88,7 +88,7 @@ $whole    for (i = 0; i < $rest; ++i) {
 }
 """
 
-WHOLE_LANES = """\
+FULL_LANES = """\
     for (; first < $whole; first += 32) {
         for (i = 0; i < 32; ++i) {
             const ${name}_single term = row[first + i] * weight[first + i];
@@ -97,7 +97,7 @@ WHOLE_LANES = """\
     }
 """
 
-SPARSE_SINGLES = """
+SPARSE_FLOATS = """
 static float ${name}_score(const float *row, int32_t split)
 {
     ${name}_single lane[$lanes];
@@ -123,7 +123,7 @@ static float ${name}_score(const float *row, int32_t split)
 }
 """
 
-SINGLE_TURN = """\
+FLOAT_STEP = """\
         const ${name}_single sum = ${name}_score(row, node) + ${name}_bias[node];
         node = sum > 0.0f ? ${name}_right[node] : ${name}_left[node];
 """
@@ -156,11 +156,11 @@ static int32_t ${name}_score(const $row_type *row, int32_t split)
 }
 """
 
-INTEGER_TURN = """\
+INTEGER_STEP = """\
         node = ${name}_score(row, node) > 0 ? ${name}_right[node] : ${name}_left[node];
 """
 
-ARRIVE = """
+ROUTE = """
 /* Where a row arrives: its leaf among those of all trees. A sum above zero goes right. */
 static int32_t ${name}_arrive(const $row_type *row, int32_t node)
 {
@@ -170,68 +170,42 @@ $turn    }
 }
 """
 
-ONE_TREE = """
+TREE_LEAF = """
 int32_t ${name}_leaf(const $row_type *row)
 {
     return ${name}_arrive(row, $root);
 }
 """
 
-ONE_TREE_CLASSES = """
-int32_t ${name}_predict(const $row_type *row)
-{
-    return ${name}_answer[${name}_leaf(row)];
-}
-
-void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
+COPY_TABLE = """
+void ${name}_$function(const $row_type *row, $table_type *$output)
 {
     const $table_type *table = ${name}_table + ${name}_leaf(row) * (int32_t)${NAME}_N_OUTPUTS;
     int32_t k;
     for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        probabilities[k] = table[k];
+        $output[k] = table[k];
     }
 }
 """
 
-ONE_TREE_MANY_NUMBERS = """
-void ${name}_predict(const $row_type *row, double *values)
+LEAF_CLASS = """
+int32_t ${name}_predict(const $row_type *row)
 {
-    const double *table = ${name}_table + ${name}_leaf(row) * (int32_t)${NAME}_N_OUTPUTS;
-    int32_t k;
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        values[k] = table[k];
-    }
+    return ${name}_answer[${name}_leaf(row)];
 }
 """
 
-ONE_TREE_NUMBERS = """
+LEAF_VALUE = """
 double ${name}_predict(const $row_type *row)
 {
     return ${name}_table[${name}_leaf(row)];
 }
 """
 
-FOREST = """
+FOREST_LEAF = """
 int32_t ${name}_leaf(const $row_type *row, int32_t tree)
 {
     return ${name}_arrive(row, ${name}_root[tree]) - (int32_t)${name}_first_leaf[tree];
-}
-"""
-
-ADD_TABLES = """
-/* What all trees say, added up in their order. */
-static void ${name}_add_up(const $row_type *row, $sum_type *sums)
-{
-    int32_t tree, k;
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        sums[k] = 0;
-    }
-    for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
-        const int32_t leaf = ${name}_arrive(row, ${name}_root[tree]);
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            sums[k] = sums[k] + ${name}_table[leaf * (int32_t)${NAME}_N_OUTPUTS + k];
-        }
-    }
 }
 """
 
@@ -249,24 +223,40 @@ static double ${name}_model(const $row_type *row, int32_t number)
 }
 """
 
-ADD_NUMBERS = """
-/* What the models of the leaves say, added up over the trees in their order. */
-static void ${name}_add_up(const $row_type *row, double *sums)
+SUM_COMMENTS = {
+    "table": "What all trees say, added up in their order.",
+    "linear": "What the models of the leaves say, added up over the trees in their order.",
+    "softmax": "The softmax of what the models of the leaves say, added up over the trees in their order.",
+}
+
+ADD_UP = """
+/* $comment */
+static void ${name}_add_up(const $row_type *row, $sum_type *sums)
 {
     int32_t tree, k;
     for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
         sums[k] = 0;
     }
     for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
-        const int32_t first = $arrived * (int32_t)${NAME}_N_OUTPUTS;
-        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-            sums[k] = sums[k] + ${name}_model(row, first + k);
-        }
-    }
+$add    }
 }
 """
 
-ADD_SHARES = """
+ADD_TABLE = """\
+        const int32_t leaf = $leaf;
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            sums[k] = sums[k] + ${name}_table[leaf * (int32_t)${NAME}_N_OUTPUTS + k];
+        }
+"""
+
+ADD_LINEAR = """\
+        const int32_t first = $leaf * (int32_t)${NAME}_N_OUTPUTS;
+        for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+            sums[k] = sums[k] + ${name}_model(row, first + k);
+        }
+"""
+
+EXP = """
 /* e to the power of x, for x of at most 0: halves, and a series for what is left. */
 static double ${name}_exp(double x)
 {
@@ -286,16 +276,10 @@ static double ${name}_exp(double x)
     }
     return sum;
 }
+"""
 
-/* The softmax of what the models of the leaves say, added up over the trees in their order. */
-static void ${name}_add_up(const $row_type *row, double *sums)
-{
-    int32_t tree, k;
-    for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
-        sums[k] = 0;
-    }
-    for (tree = 0; tree < ${NAME}_N_TREES; ++tree) {
-        const int32_t first = $arrived * (int32_t)${NAME}_N_OUTPUTS;
+ADD_SOFTMAX = """\
+        const int32_t first = $leaf * (int32_t)${NAME}_N_OUTPUTS;
         double share[${NAME}_N_OUTPUTS];
         double most = 0.0, all = 0.0;
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
@@ -309,11 +293,9 @@ static void ${name}_add_up(const $row_type *row, double *sums)
         for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
             sums[k] = sums[k] + share[k] / all;
         }
-    }
-}
 """
 
-FOREST_CLASSES = """
+MEAN_CLASSES = """
 int32_t ${name}_predict(const $row_type *row)
 {
     $sum_type sums[${NAME}_N_OUTPUTS];
@@ -338,7 +320,7 @@ void ${name}_predict_proba(const $row_type *row, $table_type *probabilities)
 }
 """
 
-FOREST_MANY_NUMBERS = """
+MEAN_VALUES = """
 void ${name}_predict(const $row_type *row, double *values)
 {
     int32_t k;
@@ -349,7 +331,7 @@ void ${name}_predict(const $row_type *row, double *values)
 }
 """
 
-FOREST_NUMBERS = """
+MEAN_VALUE = """
 double ${name}_predict(const $row_type *row)
 {
     double sums[1];
@@ -358,17 +340,138 @@ double ${name}_predict(const $row_type *row)
 }
 """
 
-PREDICTIONS = {
-    ("classes", True): ONE_TREE_CLASSES,
-    ("classes", False): FOREST_CLASSES,
-    ("number", True): ONE_TREE_NUMBERS,
-    ("number", False): FOREST_NUMBERS,
-    ("numbers", True): ONE_TREE_MANY_NUMBERS,
-    ("numbers", False): FOREST_MANY_NUMBERS,
+ENCODER_DECLARATIONS = """\
+#define ${NAME}_N_COLUMNS $n_columns
+
+/* The number that stands for a category of a column; -1 for one that training did not know, -2 for a text that means a
+ * missing value.
+ */
+int32_t ${name}_category(int32_t column, const char *text);
+
+/* Columns of a table as the row that all other functions take. A column is a number; 1 or 0 for true and false; or the
+ * number of a category. Not a number (NaN), or -2 for a category, is a missing value: the mean of training stands in.
+ * The result is 0, or the number of the first column that cannot be used, counted from 1: its value is too large for
+ * single precision, or is missing where the model keeps nothing to stand in.
+ */
+int32_t ${name}_encode(const double *columns, float *row);
+"""
+
+ENCODER = """
+static int ${name}_is(const char *known, const char *text)
+{
+    int32_t i;
+    for (i = 0; known[i] != 0 && known[i] == text[i]; ++i) {
+    }
+    return known[i] == text[i];
 }
-"""What a model says, by what that is and whether one tree says it."""
+
+int32_t ${name}_category(int32_t column, const char *text)
+{
+    int32_t place;
+    for (place = ${name}_first_category[column]; place < (int32_t)${name}_first_category[column + 1]; ++place) {
+        if (${name}_is(${name}_categories[place], text)) {
+            return place - (int32_t)${name}_first_category[column];
+        }
+    }
+    for (place = 0; place < $n_missing; ++place) {
+        if (${name}_is(${name}_missing[place], text)) {
+            return -2;
+        }
+    }
+    return -1;
+}
+
+int32_t ${name}_encode(const double *columns, float *row)
+{
+    int32_t column, k;
+    for (column = 0; column < ${NAME}_N_COLUMNS; ++column) {
+        const double value = columns[column];
+        const int32_t kind = ${name}_column_kind[column];
+        const int32_t levels = (int32_t)${name}_first_category[column + 1] - (int32_t)${name}_first_category[column];
+        const int missing = (!(value >= 0.0) && !(value < 0.0)) || ((kind & 1) != 0 && value < -1.5);
+        if (missing && (kind & 4) != 0) {
+            return column + 1;
+        }
+        if ((kind & 1) != 0) {
+            for (k = 0; k < levels; ++k) {
+                row[k] = !missing && value >= (double)k && value < (double)k + 1.0 ? 1.0f : 0.0f;
+            }
+            row += levels;
+        } else {
+            if (!missing && !(value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38)) {
+                return column + 1;
+            }
+            *row++ = missing ? ${name}_fill[column] : (float)value;
+        }
+        if ((kind & 2) != 0) {
+            *row++ = missing ? 1.0f : 0.0f;
+        }
+    }
+    return 0;
+}
+"""
+
+QUANTIZE_FLOATS_DECLARATION = """\
+/* The inputs that the features of a row become: round((feature - offset) * factor), cut off at $low and $high. */
+void ${name}_quantize(const float *features, $row_type *row);
+"""
+
+QUANTIZE_INTEGERS_DECLARATION = """\
+/* The inputs that the features of a row become: (feature - offset) * factor, cut off at $low and $high. */
+void ${name}_quantize(const int32_t *features, $row_type *row);
+"""
+
+QUANTIZE_FLOATS = """
+void ${name}_quantize(const float *features, $row_type *row)
+{
+    int32_t j;
+    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
+        const ${name}_single above = features[j] - ${name}_offset[j];
+        const ${name}_single exact = above * ${name}_factor[j];
+        const ${name}_single moved = exact + 0.5f;
+        int32_t value = $low;
+        if (moved >= $high.0f) {
+            value = $high;
+        } else if (moved >= $low.0f) {
+            value = (int32_t)moved;
+            if ((float)value > moved) {
+                value -= 1;
+            }
+        }
+        row[j] = ($row_type)value;
+    }
+}
+"""
+
+QUANTIZE_INTEGERS = """
+void ${name}_quantize(const int32_t *features, $row_type *row)
+{
+    int32_t j;
+    for (j = 0; j < ${NAME}_N_FEATURES; ++j) {
+        const int32_t factor = ${name}_factor[j];
+        const int32_t offset = ${name}_offset[j];
+        const int32_t most = offset + $high, least = offset - $high;
+        const int32_t feature = features[j] < least ? least : features[j] > most ? most : features[j];
+        const int32_t value = (feature - offset) * factor;
+        row[j] = ($row_type)(value < $low ? $low : value > $high ? $high : value);
+    }
+}
+"""
+
+COPY_PROBABILITIES = Template(COPY_TABLE).safe_substitute(function="predict_proba", output="probabilities")
+COPY_VALUES = Template(COPY_TABLE).safe_substitute(function="predict", output="values")
+
+PREDICTIONS = {
+    ("classes", True): LEAF_CLASS + COPY_PROBABILITIES,
+    ("classes", False): MEAN_CLASSES,
+    ("value", True): LEAF_VALUE,
+    ("value", False): MEAN_VALUE,
+    ("values", True): COPY_VALUES,
+    ("values", False): MEAN_VALUES,
+}
+"""Prediction functions, by output and whether a single tree of constants gives it."""
 
 
-def filled(text: str, **words: object) -> str:
-    """The text with the prefix and other words in it."""
+def fill(text: str, **words: object) -> str:
+    """Substitute the prefix and other words in a template."""
     return Template(text).substitute(NAME=str(words["name"]).upper(), **words)

@@ -1,4 +1,4 @@
-"""Pieces of C: arrays of constants, the smallest types that hold them, and what may be a prefix of names."""
+"""Constants of C: arrays in the smallest types that hold them, sparse weights, strings, comments and names."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crisptree.export import escaping
+from crisptree.export.escaping import quote_c
 from crisptree.export.portable import ExportError
 
-WIDTH = 110
-LONGEST_STRING = 4095
-"""Bytes of a string that every compiler of C99 must take."""
+LINE_WIDTH = 110
+MAX_STRING = 4095
+"""Bytes of a string that every compiler of C99 must accept."""
+
+MAX_GAP = 255
+"""A gap between two terms is one byte; a wider one is bridged by terms of weight zero."""
 
 
 @dataclass(frozen=True, eq=False)
-class Array:
+class CArray:
     """A constant array of a C file."""
 
     name: str
@@ -28,15 +31,61 @@ class Array:
 
     def __str__(self) -> str:
         values = self.values or ("0",)  # an array of C has at least one element
-        return f"static const {self.type} {self.name}[{len(values)}] = {{\n{wrapped(values)}\n}};\n"
+        return f"static const {self.type} {self.name}[{len(values)}] = {{\n{wrap(values)}\n}};\n"
 
 
-def integers(name: str, values: npt.ArrayLike, kind: str | None = None) -> Array:
-    """Whole numbers in the type given, or the smallest one that holds them all."""
+@dataclass(frozen=True, eq=False)
+class SparseTerms:
+    """Nonzero weights of splits: the gap to the next feature, and its weight.
+
+    Parameters
+    ----------
+    start : ndarray of shape (n_splits + 1,)
+        Index of the first term of every split.
+    gap : ndarray of shape (n_terms,), uint8
+        Distance from the previous feature, or from feature 0.
+    value : ndarray of shape (n_terms,)
+        Weights; zero only to bridge a wide gap.
+
+    Examples
+    --------
+    >>> terms = SparseTerms.of(np.array([[0, 5, 0, 7], [3, 0, 0, 0]]))
+    >>> terms.start.tolist(), terms.gap.tolist(), terms.value.tolist()
+    ([0, 2, 3], [1, 2, 0], [5, 7, 3])
+    """
+
+    start: npt.NDArray[np.int64]
+    gap: npt.NDArray[np.uint8]
+    value: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, weight: npt.NDArray[Any]) -> SparseTerms:
+        """Terms of every row of a matrix."""
+        starts, gaps, values = [0], [], []
+        for line in weight:
+            at = 0
+            for feature in np.flatnonzero(line).tolist():
+                while feature - at > MAX_GAP:
+                    at += MAX_GAP
+                    gaps.append(MAX_GAP)
+                    values.append(0)
+                gaps.append(feature - at)
+                values.append(line[feature])
+                at = feature
+            starts.append(len(gaps))
+        return cls(np.array(starts), np.array(gaps, dtype=np.uint8), np.array(values, dtype=weight.dtype))
+
+    def costs(self) -> npt.NDArray[np.int64]:
+        """Multiply-adds of every split."""
+        return np.diff(self.start)
+
+
+def integers(name: str, values: npt.ArrayLike, kind: str | None = None) -> CArray:
+    """Array of integers, in the given type or the smallest one that holds them all."""
     given = np.asarray(values).reshape(-1)
     kind = kind or smallest_type(given)
     size = int(kind.removeprefix("u").removeprefix("int").removesuffix("_t")) // 8
-    return Array(name, kind, tuple(map(_integer, given.tolist())), size * max(len(given), 1))
+    return CArray(name, kind, tuple(map(_integer, given.tolist())), size * max(len(given), 1))
 
 
 def _integer(value: int) -> str:
@@ -44,40 +93,40 @@ def _integer(value: int) -> str:
     return "(-2147483647 - 1)" if value == -(2**31) else str(value)
 
 
-def singles(name: str, values: npt.NDArray[np.float32]) -> Array:
-    """Single-precision numbers, each with as many digits as bring back its bits."""
+def singles(name: str, values: npt.NDArray[np.float32]) -> CArray:
+    """Array of float, with digits that round-trip."""
     flat = values.reshape(-1)
-    return Array(name, "float", tuple(str(value) + "f" for value in flat), 4 * max(len(flat), 1))
+    return CArray(name, "float", tuple(str(value) + "f" for value in flat), 4 * max(len(flat), 1))
 
 
-def rounded(name: str, values: Iterable[float]) -> Array:
-    """Numbers rounded to single precision."""
+def rounded(name: str, values: Iterable[float]) -> CArray:
+    """Array of numbers rounded to float."""
     with np.errstate(over="ignore", under="ignore"):
         return singles(name, np.array(list(values), dtype=np.float32))
 
 
-def doubles(name: str, values: npt.NDArray[np.float64]) -> Array:
-    """Double-precision numbers, each with as many digits as bring back its bits."""
+def doubles(name: str, values: npt.NDArray[np.float64]) -> CArray:
+    """Array of double, with digits that round-trip."""
     flat = values.reshape(-1).tolist()
-    return Array(name, "double", tuple(map(repr, flat)), 8 * max(len(flat), 1))
+    return CArray(name, "double", tuple(map(repr, flat)), 8 * max(len(flat), 1))
 
 
 def strings(texts: Iterable[str]) -> list[str]:
-    """Strings of C; names longer than every compiler takes are refused."""
+    """Quote strings; names longer than every compiler accepts are rejected."""
     found = list(texts)
     for text in found:
         if "\0" in text:
             raise ExportError(f"names must have no null in them, which ends a string of C; got {text!r}. Rename it.")
-        if len(text.encode("utf-8", "surrogatepass")) > LONGEST_STRING:
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_STRING:
             raise ExportError(
-                f"names must have at most {LONGEST_STRING} bytes to be strings of C99; got one that begins with "
+                f"names must have at most {MAX_STRING} bytes to be strings of C99; got one that begins with "
                 f"{text[:40]!r}. Shorten it."
             )
-    return [escaping.c(text) for text in found]
+    return [quote_c(text) for text in found]
 
 
 def smallest_type(values: npt.NDArray[Any]) -> str:
-    """The smallest integer type of C that holds all values.
+    """Smallest integer type of C that holds all values.
 
     Examples
     --------
@@ -93,11 +142,11 @@ def smallest_type(values: npt.NDArray[Any]) -> str:
     raise ExportError(f"a table must hold numbers of 32 bits; got {low} to {high}. The model is too large for C.")
 
 
-def wrapped(items: Iterable[str], indent: str = "    ") -> str:
-    """Items with commas between them, on lines of readable length."""
+def wrap(items: Iterable[str], indent: str = "    ") -> str:
+    """Join items with commas, in lines of readable length."""
     lines, line = [], indent
     for item in items:
-        if len(line) + len(item) > WIDTH:
+        if len(line) + len(item) > LINE_WIDTH:
             lines.append(line.rstrip())
             line = indent
         line += f"{item}, "
@@ -106,12 +155,12 @@ def wrapped(items: Iterable[str], indent: str = "    ") -> str:
 
 
 def comment(lines: Iterable[str]) -> str:
-    """A block comment; the lines must have been made harmless."""
+    """Write a block comment of escaped lines."""
     return "/* " + "\n".join(f" * {line}".rstrip() for line in lines)[3:] + "\n */\n"
 
 
-def checked_name(name: str) -> str:
-    """A prefix for names of C, or an error."""
+def check_name(name: str) -> str:
+    """Return a valid prefix for names of C, or raise."""
     if not name.isascii() or not name.isidentifier() or name.startswith("_"):
         raise ExportError(
             f"`name` must be ASCII letters, digits and underscores, and must begin with a letter; got {name!r}."

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from crisptree.inference import CrispTree
-from crisptree.inference.ranges import carried_over, with_ranges
-from crisptree.inference.statistics import Counted, SomeTree, counted
+from crisptree.inference.statistics import SomeTree, SufficientStatistics, inherit_ranges, record_ranges, sum_statistics
 from crisptree.learning.engines import EpochResult, quickest
 from crisptree.learning.engines.base import Trainee, all_finite
 from crisptree.learning.finetuning import WholeTree
@@ -76,21 +75,21 @@ class BatchedProblem(Problem):
         sample, validation = super().on(device, n_jobs)
         return BatchedRows(self, sample), validation
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
+    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         structure = tree.structure
         leaves = np.zeros((structure.n_leaves, self.target.n_statistics))
         moments = np.zeros((structure.n_splits, 3))
         for part in self.chunks(None):
-            found = counted(tree, part.X, part.y, part.weight, n_jobs, self.target)
+            found = sum_statistics(tree, part.X, part.y, part.weight, n_jobs, self.target)
             leaves, moments = leaves + found.leaves, moments + found.moments
-        return Counted(leaves, moments)
+        return SufficientStatistics(leaves, moments)
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
         """The tree with the ranges of the features of all rows."""
         seen: SomeTree | None = None
         for part in self.chunks(None):
-            now = with_ranges(tree, part.X)
-            seen = now if seen is None else carried_over(now, seen, and_own=True)
+            now = record_ranges(tree, part.X)
+            seen = now if seen is None else inherit_ranges(now, seen, and_own=True)
         assert seen is not None
         return seen
 

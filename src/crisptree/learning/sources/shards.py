@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from crisptree.inference import CrispTree
-from crisptree.inference.ranges import with_ranges
-from crisptree.inference.statistics import Counted, SomeTree, counted
+from crisptree.inference.statistics import SomeTree, SufficientStatistics, record_ranges, sum_statistics
 from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.distributed.rows import Shards
 from crisptree.learning.engines.base import Trainee
@@ -88,12 +87,12 @@ class ShardedProblem(Problem):
         """Some rows on the training device."""
         return scaled_samples(part, self, self.mean_weight, device, n_jobs)
 
-    def counted(self, tree: CrispTree, n_jobs: int | None) -> Counted:
+    def counted(self, tree: CrispTree, n_jobs: int | None) -> SufficientStatistics:
         structure, target = tree.structure, self.target
         parts = [part for part in self.shards.parts if len(part.y)]
-        found = [counted(tree, part.X, part.y, part.weight, n_jobs, target) for part in parts]
+        found = [sum_statistics(tree, part.X, part.y, part.weight, n_jobs, target) for part in parts]
         leaves = self.group.total([one.leaves for one in found], (structure.n_leaves, target.n_statistics))
-        return Counted(leaves, self.group.total([one.moments for one in found], (structure.n_splits, 3)))
+        return SufficientStatistics(leaves, self.group.total([one.moments for one in found], (structure.n_splits, 3)))
 
     def with_ranges(self, tree: SomeTree) -> SomeTree:
         """The tree with the smallest and largest values of all rows, and whether they are whole numbers."""
@@ -102,7 +101,7 @@ class ShardedProblem(Problem):
         mine = np.concatenate([np.full(2 * n, -np.inf), np.zeros(n)])
         for part in self.shards.parts:
             if len(part.y):
-                seen = with_ranges(tree, part.X).statistics
+                seen = record_ranges(tree, part.X).statistics
                 assert seen.lowest is not None
                 assert seen.highest is not None
                 assert seen.whole is not None

@@ -1,0 +1,222 @@
+"""Running of a written header: it is compiled with the system's compiler, loaded, and called."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crisptree.export.agreement import EncodedRows, Predictions
+from crisptree.export.c99.header import DeviceCost, make_header
+from crisptree.export.portable import ExportError, Portable
+
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-O1", "-shared", "-fPIC")
+
+DRIVER = """\
+#define ${NAME}_IMPLEMENTATION
+#define ${NAME}_WITH_FLOAT
+#include "${name}.h"
+
+int32_t crisptree_ask(const $given *rows, int32_t n, int32_t *leaves, int32_t *classes, double *says);
+int32_t crisptree_ask(const $given *rows, int32_t n, int32_t *leaves, int32_t *classes, double *says)
+{
+    int32_t i, k;
+    for (i = 0; i < n; ++i) {
+        const $given *given = rows + i * (int32_t)${NAME}_$width;
+$prepare        for (k = 0; k < ${NAME}_N_TREES; ++k) {
+            *leaves++ = ${name}_leaf($row$tree);
+        }
+$predict    }
+    (void)classes;
+    return 0;
+}
+"""
+
+ENCODE = """\
+        float features[${NAME}_N_FEATURES];
+        const int32_t refused = ${name}_encode(given, features);
+        if (refused != 0) {
+            return refused;
+        }
+"""
+
+QUANTIZE = """\
+        $row_type row[${NAME}_N_FEATURES];
+        ${name}_quantize($features, row);
+"""
+
+CLASSES = """\
+        {
+            $table_type table[${NAME}_N_OUTPUTS];
+            ${name}_predict_proba($row, table);
+            *classes++ = ${name}_predict($row);
+            for (k = 0; k < ${NAME}_N_OUTPUTS; ++k) {
+                *says++ = (double)table[k] / $one;
+            }
+        }
+"""
+
+MANY_NUMBERS = "        ${name}_predict($row, says);\n        says += ${NAME}_N_OUTPUTS;\n"
+NUMBERS = "        *says++ = ${name}_predict($row);\n"
+
+DTYPES = {
+    "float": np.float32,
+    "double": np.float64,
+    "uint8_t": np.uint8,
+    "int8_t": np.int8,
+    "int16_t": np.int16,
+    "int32_t": np.int32,
+}
+
+
+@dataclass(frozen=True)
+class ParsedHeader:
+    """Names, types and options of a written header."""
+
+    name: str
+    row_type: str
+    quantizes: str | None
+    encodes: bool
+    table_type: str | None
+    many: bool
+    one: str
+    integer: str | None
+    inputs: str
+
+    @classmethod
+    def of(cls, text: str) -> ParsedHeader:
+        """Parse a header."""
+        leaf = re.search(r"^int32_t (\w+)_leaf\(const (\w+) \*row", text, re.MULTILINE)
+        if leaf is None:
+            raise ExportError("the text must be a header that crisptree wrote; it has no function NAME_leaf.")
+        name = leaf[1]
+
+        def found(pattern: str) -> str | None:
+            match = re.search(pattern, text, re.MULTILINE)
+            return None if match is None else match[1]
+
+        return cls(
+            name,
+            leaf[2],
+            found(rf"^void {name}_quantize\(const (\w+) \*features"),
+            f"int32_t {name}_encode(" in text,
+            found(rf"^void {name}_predict_proba\(.*, (\w+) \*probabilities"),
+            f"void {name}_predict(" in text,
+            found(rf"^#define {name.upper()}_ONE (\d+)$") or "1",
+            found(r"^ \* Options: integer=(\w+)"),
+            found(r"^ \* Options: .*inputs=(\w+)") or "auto",
+        )
+
+    @property
+    def given(self) -> str:
+        """Type of the values of an input row."""
+        return "double" if self.encodes else self.quantizes or self.row_type
+
+    def driver(self, n_trees: int) -> str:
+        """Write a function that predicts many rows."""
+        features = "features" if self.encodes else "given"
+        words = {"name": self.name, "NAME": self.name.upper(), "row_type": self.row_type, "given": self.given}
+        words |= {"features": features, "row": "row" if self.quantizes else features, "one": f"{self.one}.0"}
+        words |= {"table_type": self.table_type or "double", "tree": ", k" if n_trees > 1 else ""}
+        words["width"] = "N_COLUMNS" if self.encodes else "N_FEATURES"
+        prepare = ENCODE * self.encodes + QUANTIZE * (self.quantizes is not None)
+        words["prepare"] = Template(prepare).substitute(words)
+        predict = CLASSES if self.table_type else MANY_NUMBERS if self.many else NUMBERS
+        words["predict"] = Template(predict).substitute(words)
+        return Template(DRIVER).substitute(words)
+
+
+def find_compiler() -> str:
+    """Find the command of a C compiler: $CC, or the first that is installed."""
+    for command in (os.environ.get("CC", ""), *COMPILERS):
+        if command and shutil.which(command):
+            return command
+    raise ExportError(
+        f"a check of C needs a compiler; none of {', '.join(COMPILERS)} is installed. Install one, or set CC."
+    )
+
+
+def run(portable: Portable, written: str, rows: EncodedRows) -> Predictions:
+    """Predict rows with the header, whose own functions encode columns and quantize features."""
+    header, n = ParsedHeader.of(written), len(rows)
+    command = find_compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / f"{header.name}.h").write_text(written, encoding="ascii")
+        (root / "driver.c").write_text(header.driver(len(portable.trees)), encoding="ascii")
+        arguments = [command, *FLAGS, str(root / "driver.c"), "-o", str(root / "driver.so")]
+        result = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise ExportError(f"{command} must compile the header; it reports: {result.stderr.strip()[:2000]}")
+        library = ctypes.CDLL(str(root / "driver.so"))
+    given = _convert_columns(portable, rows, header, library) if header.encodes else _convert_rows(rows, header)
+    leaves, classes = np.full((n, len(portable.trees)), -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    says = np.full((n, portable.n_outputs), np.nan)
+    arrays = [np.ascontiguousarray(given), leaves, classes, says]
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
+    refused = library.crisptree_ask(pointers[0], ctypes.c_int32(n), *pointers[1:])
+    if refused:
+        raise ExportError(f"the header refuses a row for its column {portable.inputs[refused - 1].name!r}.")
+    notes = [_cost_note(portable, header, leaves.astype(np.int64)), _version(command)]
+    if result.stderr.strip():
+        notes.append(f"the compiler warns: {result.stderr.strip()[:500]}")
+    return Predictions(leaves.astype(np.int64), says, classes.astype(np.int64), tuple(notes), header.integer is None)
+
+
+def _convert_rows(rows: EncodedRows, header: ParsedHeader) -> npt.NDArray[Any]:
+    """Convert rows to the type of the header, if that can hold them."""
+    with np.errstate(invalid="ignore"):
+        given = rows.X.astype(DTYPES[header.given])
+    differs = (given != rows.X).any(axis=1)
+    if differs.any():
+        raise ExportError(
+            f"rows must be whole numbers that {header.given} holds, as all of training were; row {differs.argmax()}, "
+            "counted from 0, is not. Say inputs='scaled', leave such rows out, or export with floating point."
+        )
+    return given
+
+
+def _convert_columns(
+    portable: Portable, rows: EncodedRows, header: ParsedHeader, library: Any
+) -> npt.NDArray[np.float64]:
+    """Convert the columns of a table to numbers; categories by the header's function.  (n, n_columns)"""
+    table = np.empty((len(rows), len(portable.inputs)))
+    ask = getattr(library, f"{header.name}_category")
+    for place, column in enumerate(portable.inputs):
+        values = rows.columns[column.name]
+        if column.kind == "category":
+            texts = {value: str(value).encode("utf-8", "surrogatepass") for value in values if value is not None}
+            known = {value: ask(ctypes.c_int32(place), ctypes.c_char_p(text)) for value, text in texts.items()}
+            table[:, place] = [np.nan if value is None else known[value] for value in values]
+        else:
+            table[:, place] = [np.nan if value is None else float(value) for value in values]
+    return table
+
+
+def _cost_note(portable: Portable, header: ParsedHeader, leaves: npt.NDArray[np.int64]) -> str:
+    """Describe program memory, stack and multiply-adds, the latter for these rows."""
+    content = make_header(portable, header.name, header.integer, header.inputs)
+    costs, trees = DeviceCost.of(portable, content), content.trees
+    by_leaf = trees.path_costs(content.costs)
+    mean = by_leaf[leaves + trees.first_leaf].sum(axis=1).mean() if len(leaves) else 0.0
+    mean += trees.linear_cost
+    return (
+        f"on a Cortex-M0 at most {costs.flash:,} bytes of flash and {costs.stack:,} bytes of stack; {mean:,.1f} "
+        f"multiply-adds a row, at worst {costs.worst:,}"
+    )
+
+
+def _version(command: str) -> str:
+    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
+    return f"compiled with {said.partition(chr(10))[0]}"

@@ -1,0 +1,364 @@
+"""Class labels and probabilities of classes: validation, encoding, class weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from crisptree.targets.base import Target
+from crisptree.targets.classes import Classes
+from crisptree.targets.encoding import EncodedTarget, Reduction, Rows, TargetEncoding, TargetInput, TargetStatistics
+from crisptree.targets.labels import check_present, class_numbers, label_type
+from crisptree.targets.soft_classes import SoftClasses
+from crisptree.targets.weights import check_some_weight, check_total_weight, class_factors, sum_weights, weigh_classes
+
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+MAX_FLOAT_CLASS = 2.0**63
+"""Floats of at least this are no whole numbers of 64 bits, which classes must be."""
+
+PROBABILITY_TOLERANCE = 1e-3
+"""Sums may be so far from 1 and probabilities so far below 0, as half-precision softmaxes are; then they are mended."""
+
+REMEDY = "For numbers use CrispTreeRegressor; of classes make text first, for example with y.astype(str)."
+
+HARD_LABELS_ONLY = {"grow": ("axis_aligned", "random", "oc1", "co2"), "algorithm": ("non_greedy",)}
+"""What counts rows by class, and cannot be trained on probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """A matrix of probabilities with the class of every column, for callers without a table.
+
+    ``source`` says which row a row is a copy of: a row and its copies never validate a tree that one of them trained.
+    """
+
+    values: Doubles
+    columns: npt.NDArray[Any]
+    source: npt.NDArray[np.intp] | None = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEncoding(TargetEncoding):
+    """The classes of a fit.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels of the rows that train.
+    labels, factors : ndarray of shape (n_labels,), optional
+        All labels that rows have, and the factor on the weights of each; a label of factor 0 is no class.
+    """
+
+    classes: npt.NDArray[Any]
+    labels: npt.NDArray[Any] | None = None
+    factors: Doubles | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {"classes_": self.classes}
+
+    def target_of(self, y: npt.NDArray[Any]) -> Target:
+        return (Classes if y.ndim == 1 else SoftClasses)(len(self.classes))
+
+    @classmethod
+    def of_fitted(cls, attributes: Mapping[str, Any], tree: Any) -> Self:
+        return cls(attributes["classes_"])
+
+    @classmethod
+    def read(cls, y: Any) -> TargetInput:
+        if is_probabilities(y):
+            return TargetInput(y, True, column_classes(y), y.source if isinstance(y, Probabilities) else None)
+        check_present(y, "y", "a label")
+        return TargetInput(y)
+
+    @classmethod
+    def check(cls, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        check_classes(y)
+        label_type(np.asarray(y))
+        return y
+
+    @classmethod
+    def learn(
+        cls,
+        given: TargetInput,
+        y: npt.NDArray[Any],
+        weight: Doubles,
+        parameters: Any,
+        earlier: Self | None = None,
+        *,
+        is_part: bool = False,
+    ) -> EncodedTarget:
+        if given.classes is None:
+            check_classes(y)
+            classes = None
+        else:
+            classes, y = sort_probabilities(y, given.classes)
+            if y.ndim == 2:
+                check_soft_parameters(parameters)
+        weight = weigh_classes(parameters.class_weight, y, weight)
+        kept = check_some_weight(weight)
+        if not kept.all():
+            y, weight = y[kept], weight[kept]
+        if classes is None:
+            label_type(np.asarray(y))
+            classes, numbers = np.unique(y, return_inverse=True)
+            numbers = numbers.astype(np.int64)
+        else:
+            label_type(classes)
+            numbers = y if y.ndim == 2 else class_numbers(y, classes)
+        found = cls(classes)
+        if earlier is not None and is_part:
+            found, numbers = found.extended(numbers, earlier.classes)
+        elif earlier is not None and not np.array_equal(earlier.classes, classes):
+            raise ValueError(
+                f"`warm_start` must go on with the same classes; the tree knows {earlier.classes.tolist()} and y has "
+                f"{classes.tolist()}. Use a new estimator for other data."
+            )
+        return EncodedTarget(found, numbers, weight, kept)
+
+    def extended(self, numbers: npt.NDArray[Any], classes: npt.NDArray[Any]) -> tuple[Self, npt.NDArray[Any]]:
+        """The encoding of more classes, and encoded y by it."""
+        if numbers.ndim != 1:
+            raise ValueError("y must be class labels here, (n_samples,); got probabilities. Use fit.")
+        places = class_numbers(self.classes, classes)
+        if (places < 0).any():
+            unknown = self.classes[places < 0].tolist()
+            raise ValueError(
+                f"y must be among the training classes {classes.tolist()}; got {unknown} too. Name all classes in "
+                "the first call of partial_fit, or leave those rows out."
+            )
+        return type(self)(classes), places[numbers]
+
+    def encode_validation(self, y: Any, name: str | None = None, *, may_be_soft: bool = False) -> npt.NDArray[Any]:
+        name = name or "validation labels"
+        if may_be_soft and is_probabilities(y):
+            return self._ordered_probabilities(y, name)
+        y = column_or_1d(y)
+        numbers = class_numbers(y, self.classes)
+        unknown = list(dict.fromkeys(y[numbers < 0].tolist()))
+        if unknown:
+            raise ValueError(
+                f"{name} must be among the training classes {self.classes.tolist()}; got {unknown} too. Leave those "
+                "rows out."
+            )
+        return numbers
+
+    def _ordered_probabilities(self, y: Any, name: str) -> Doubles:
+        """Check probabilities with a column for each of the classes: a table's by name, a plain matrix's in order."""
+        classes = self.classes
+        columns = column_classes(y) if hasattr(y, "columns") else classes
+        values = np.asarray(y)
+        places = {label: place for place, label in enumerate(columns.tolist())}
+        if values.shape[1] != len(classes) or places.keys() != set(classes.tolist()):
+            came = columns.tolist() if hasattr(y, "columns") else f"{values.shape[1]} columns"
+            raise ValueError(
+                f"{name} as a matrix must have a column for each of the training classes {classes.tolist()}; got "
+                f"{came}."
+            )
+        return check_probabilities(values[:, [places[label] for label in classes.tolist()]], name)
+
+    @classmethod
+    def statistics(cls, parameters: Mapping[str, Any]) -> ClassCounts:
+        return ClassCounts(parameters["class_weight"])
+
+    @classmethod
+    def summarize(cls, y: npt.NDArray[Any]) -> Any:
+        return np.unique(y)
+
+    @classmethod
+    def merge(cls, summaries: Sequence[Any]) -> Self:
+        labels = [one for one in summaries if len(one)]
+        if len({one.dtype.kind in "biuf" for one in labels}) > 1:
+            raise ValueError("labels must be numbers in all processes, or text in all; got both.")
+        merged = np.unique(np.concatenate(labels))
+        label_type(merged)
+        return cls(merged, merged, np.ones(len(merged)))
+
+    def as_numbers(self, y: npt.NDArray[Any]) -> Integers:
+        assert self.labels is not None
+        return class_numbers(y, self.labels) if len(y) else np.zeros(0, dtype=np.int64)
+
+    def weighted(self, totals: Doubles, class_weight: Any) -> Self:
+        """The encoding with the factors of ``class_weight``, from the weight of the rows of each label."""
+        assert self.labels is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = class_factors(class_weight, self.labels, totals)
+            check_total_weight(sum_weights(totals * factors))
+        return type(self)(self.labels[factors > 0], self.labels, factors)
+
+    def reduce(self, parts: Sequence[Rows], reduction: Reduction, parameters: Mapping[str, Any]) -> Self:
+        n_labels = len(self.classes)
+        totals = reduction.total([np.bincount(part.y, part.weight, n_labels) for part in parts], (n_labels,))
+        return self.weighted(totals, parameters["class_weight"])
+
+    def no_rows(self) -> npt.NDArray[Any]:
+        return np.zeros(0, dtype=np.int64)
+
+    def encode(self, numbers: Integers, weight: Doubles) -> tuple[Integers, Doubles]:
+        assert self.factors is not None
+        return (np.cumsum(self.factors > 0) - 1)[numbers].astype(np.int64), weight * self.factors[numbers]
+
+
+class ClassCounts(TargetStatistics):
+    """Rows and weights of every label."""
+
+    def __init__(self, class_weight: Any) -> None:
+        self.class_weight = class_weight
+        self.counts: dict[Any, list[float]] = {}
+
+    def add(self, y: npt.NDArray[Any], weight: Doubles, name: str) -> Doubles:
+        if y.ndim != 1:
+            raise ValueError(f"{name} must have one class for every row, (n,); got shape {y.shape}.")
+        try:
+            check_present(y, "y", "a label")
+            check_classes(y)
+        except ValueError as error:
+            raise ValueError(f"{name} must have a class for every row: {error}") from error
+        labels, which = np.unique(y, return_inverse=True)
+        rows, totals = np.bincount(which), np.bincount(which, weights=weight)
+        for label, n, w in zip(labels.tolist(), rows.tolist(), totals.tolist(), strict=True):
+            entry = self.counts.setdefault(label, [0, 0.0])
+            entry[0], entry[1] = entry[0] + n, entry[1] + w
+        if len({isinstance(label, str) for label in self.counts}) > 1:
+            raise ValueError(f"{name} must have labels of one type; some batches have text, some numbers.")
+        if not isinstance(self.class_weight, dict):
+            return weight
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
+        with np.errstate(over="ignore", under="ignore"):
+            return weight * factors[which]
+
+    def learn(self, name: str) -> tuple[ClassEncoding, Doubles]:
+        labels = np.unique(np.array(list(self.counts)))
+        label_type(labels)
+        self.checksum = np.array([self.counts[label][0] for label in labels.tolist()], dtype=np.int64)
+        totals = np.array([self.counts[label][1] for label in labels.tolist()], dtype=np.float64)
+        self.encoding = ClassEncoding(labels, labels).weighted(totals, self.class_weight)
+        assert self.encoding.factors is not None
+        is_class = self.encoding.factors > 0
+        self.n_rows = int(self.checksum[is_class].sum())
+        return self.encoding, (totals * self.encoding.factors)[is_class]
+
+    def rows_checksum(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        numbers = self.encoding.as_numbers(y)
+        if numbers.min(initial=0) < 0:
+            raise ValueError(f"the rows have changed: the first pass had no class {y[numbers < 0].tolist()[0]!r}.")
+        return np.bincount(numbers, minlength=len(self.checksum))
+
+    def describe_checksum(self, checksum: npt.NDArray[Any]) -> str:
+        return f"{checksum.sum():,} rows, by class {checksum.tolist()}"
+
+
+def check_classes(y: npt.NDArray[Any]) -> None:
+    """Refuse what is no class: floats with fractions or beyond 64 bits, or values of types that do not go together."""
+    if y.ndim == 1 and y.dtype.kind == "f" and (np.abs(y) >= MAX_FLOAT_CLASS).any():
+        row = int((np.abs(y) >= MAX_FLOAT_CLASS).argmax())
+        raise ValueError(
+            f"y must hold classes; it holds numbers beyond the whole numbers of 64 bits, such as {y[row]!s} in row "
+            f"{row}. {REMEDY}"
+        )
+    if y.ndim == 1 and y.dtype.kind == "S":  # scikit-learn's trees take them too, but not its check
+        return
+    try:
+        check_classification_targets(y)
+    except (ValueError, TypeError) as error:
+        if y.ndim == 1 and y.dtype.kind == "f":
+            row = int((y != np.rint(y)).argmax())
+            raise ValueError(
+                f"y must hold classes; it holds numbers with fractions, such as {y[row]!s} in row {row}. {REMEDY} "
+                f"({error})"
+            ) from None
+        kinds = sorted({type(value).__name__ for value in y.ravel().tolist()})
+        raise ValueError(
+            "y must hold classes: one label in every row, of text, whole numbers, booleans or NumPy's dates; it has "
+            f"the shape {y.shape} and holds {', '.join(kinds[:4])}. Make text of them first, for example with "
+            f"y.astype(str), or of dates an array of the type 'datetime64[D]'. ({error})"
+        ) from None
+
+
+def is_probabilities(y: Any) -> bool:
+    """Whether y is a matrix of floats with several columns; whole numbers and booleans are no probabilities."""
+    if isinstance(y, list | tuple):
+        # Only rows of numbers may be made an array: other lists are labels, whatever they hold.
+        if not (len(y) and isinstance(y[0], list | tuple | np.ndarray)):
+            return False
+        try:
+            y = np.asarray(y)
+        except ValueError:
+            return False
+    shape: Any = getattr(y, "shape", ())
+    return len(shape) == 2 and bool(shape[1] > 1) and np.asarray(y).dtype.kind == "f"
+
+
+def column_classes(y: Any) -> npt.NDArray[Any]:
+    """The classes of the columns: their names in a table, 0, 1, … in a plain matrix."""
+    columns = getattr(y, "columns", None)
+    return np.arange(np.shape(y)[1]) if columns is None else np.asarray(columns)
+
+
+def check_soft_parameters(parameters: Any) -> None:
+    """Refuse parameters that need one label per row."""
+    if parameters.class_weight is not None:
+        raise ValueError(
+            f"`class_weight` must be None where y are probabilities; got {parameters.class_weight!r}. Weigh rows by "
+            "sample_weight, or give one label per row, such as y.argmax(axis=1)."
+        )
+    for name, values in HARD_LABELS_ONLY.items():
+        if getattr(parameters, name) in values:
+            raise ValueError(
+                f"y must be one label per row for {name}={getattr(parameters, name)!r}, which counts rows by class; "
+                "got probabilities. Give y.argmax(axis=1), or train by 'em' or 'likelihood'."
+            )
+
+
+def check_probabilities(y: npt.NDArray[Any], name: str = "y") -> Doubles:
+    """Check rows that are not negative and sum to 1 up to rounding, and normalise them."""
+    y = np.asarray(y, dtype=np.float64)
+    sums = y.sum(axis=1)
+    # NaN is neither at least 0 nor near 1, so rows are asked to be good rather than bad.
+    is_good = (y >= -PROBABILITY_TOLERANCE).all(axis=1) & (np.abs(sums - 1) <= PROBABILITY_TOLERANCE)
+    if not is_good.all():
+        row = int(is_good.argmin())
+        shown = ", ".join(f"{value:.3g}" for value in y[row, :6]) + ", …" * (y.shape[1] > 6)
+        raise ValueError(
+            f"{name} as a matrix must hold probabilities of {y.shape[1]} classes, rows of numbers of at least 0 that "
+            f"sum to 1; row {row} is [{shown}] with the sum {sums[row]:.4g}. Divide scores by their sum, or give one "
+            "label per row."
+        )
+    y = np.maximum(y, 0.0)
+    return y / y.sum(axis=1, keepdims=True)
+
+
+def sort_probabilities(y: npt.NDArray[Any], columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Sort the classes of the columns, and check probabilities in their order; labels where every row is certain.
+
+    Certain rows are plain labels, which everything else trains on too, and faster.
+    """
+    try:
+        classes, order = np.unique(columns, return_index=True)
+    except TypeError as error:
+        raise ValueError(
+            f"the column names of y, which are its classes, must be of one type that can be sorted; got "
+            f"{columns.tolist()}. Make text of them, for example with y.columns = y.columns.astype(str)."
+        ) from error
+    y = check_probabilities(y)[:, order]
+    return classes, classes[y.argmax(axis=1)] if ((y == 0) | (y == 1)).all() else y
+
+
+def one_hot(numbers: Integers, n_classes: int) -> Doubles:
+    """Class numbers as probabilities.  (n,) → (n, n_classes)"""
+    return np.asarray(np.eye(n_classes)[numbers])

@@ -1,0 +1,64 @@
+import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from crisptree import export
+from crisptree.export import ExportError
+from crisptree.export.agreement import Predictions
+from crisptree.export.formats import FEATURES, FORMATS, ExportFormat, support_table
+from crisptree.export.thresholds import find_split_threshold
+from tests.export.models import numbers, thresholds
+
+PAGE = Path(__file__).parents[2] / "docs" / "export" / "index.md"
+
+
+def test_the_page_of_exports_has_the_table_that_the_code_has():
+    (table,) = re.findall(r"<!-- support table.*?-->\n(.*?)<!-- end", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    assert table.strip() == support_table()
+
+
+@pytest.mark.parametrize("target", FORMATS.values(), ids=lambda target: target.name)
+def test_every_refusal_says_what_to_do(target):
+    for word, reason in target.unsupported.items():
+        assert word in FEATURES
+        assert re.search(r"Train|Export|Keep|Use|keep", reason), (target.name, word)
+
+
+def test_an_unknown_target_or_option_is_answered_with_the_known_ones():
+    model, _ = numbers(n=60, max_depth=1)
+    with pytest.raises(ExportError, match=r"must go to one of .*sklearn.*; got 'cobol'"):
+        export.write(model, "cobol")
+    with pytest.raises(ExportError, match="takes the options `form`; got `speed`"):
+        export.write(thresholds()[0], "sklearn", speed=1)
+
+
+def test_a_new_format_is_a_module_and_an_entry(monkeypatch):
+    """Depth-1 trees as a JSON list: the split's feature and threshold, and the tables of its two leaves."""
+
+    def render(portable):
+        (tree,) = portable.trees
+        threshold = find_split_threshold(tree.weight[0], tree.bias[0])
+        return json.dumps([*threshold, tree.tables.tolist()])
+
+    def run(portable, written, rows):
+        feature, value, larger_go_right, tables = json.loads(written)
+        leaves = ((rows.X[:, feature] > value) == larger_go_right).astype(int)
+        outputs = np.array(tables)[leaves]
+        return Predictions.of(leaves, outputs, outputs.argmax(axis=1), range(len(portable.classes)))
+
+    monkeypatch.setitem(sys.modules, "crisptree.export.stump", SimpleNamespace(render=render, run=run))
+    stump = ExportFormat(
+        "stump", "a stump", (".json",), "stump", "nothing", unsupported={"oblique": "Train thresholds."}
+    )
+    monkeypatch.setitem(FORMATS, "stump", stump)
+    model, X = numbers(split="axis", grow="axis_aligned", finetune_epochs=0, max_depth=1)
+    agreement = export.check(model, X, "stump")
+    assert agreement.holds
+    assert agreement.equal_leaves == agreement.rows == len(X)
+    with pytest.raises(ExportError, match="a stump does not support oblique splits: Train thresholds"):
+        export.write(numbers(n=60, max_depth=1)[0], "stump")
