@@ -13,7 +13,7 @@ from PIL import Image
 HERE = Path(__file__).parent
 
 PICTURES = {
-    "plot_choices": ["choices.png"],
+    "plot_selection": ["choices.png"],
     "plot_cnn_splits": ["networks-tree.png"],
     "plot_distances": ["distances.png", "distances-stages.png", "distances-weights.png"],
     "plot_figure_1": ["figure-1-plane.png", "figure-1-tree.png"],

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import ndimage
 
 from crisptree import CrispPixelRegressor
-from crisptree.plots import plot_pixel_numbers, plot_weights
+from crisptree.plots import plot_pixel_regression, plot_weights
 
 SIDE = 96
 rng = np.random.default_rng(0)
@@ -36,8 +36,8 @@ print(f"two stages: R² {twice.score(new, truth):.3f}")
 
 # %%
 # The image, the true distances, the leaf of every pixel and the distances found, by one tree and in two stages.
-plot_pixel_numbers(new, truth, model.leaf_image(new), model.predict(new), name="one tree")
-plot_pixel_numbers(new, truth, twice.leaf_image(new), twice.predict(new), name="two stages")
+plot_pixel_regression(new, truth, model.leaf_image(new), model.predict(new), name="one tree")
+plot_pixel_regression(new, truth, twice.leaf_image(new), twice.predict(new), name="two stages")
 
 # %%
 # What the first splits ask of the window.

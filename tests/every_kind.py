@@ -142,8 +142,8 @@ def use(model: Any, data: Data) -> None:
         crisptree.load(path).predict(X)
         for call in (
             lambda: model.explain(X[0]),
-            lambda: explain.nearest_other(model, X[0]),
-            lambda: explain.blame(model, X, y),
+            lambda: explain.find_counterfactual(model, X[0]),
+            lambda: explain.attribute_errors(model, X, y),
             lambda: model.feature_importances_,
             lambda: model.report(Path(folder, "report.html"), X, y),
             lambda: export.check(model, X, "sql"),

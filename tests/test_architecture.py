@@ -75,7 +75,6 @@ EXCEPTIONS = {
     "targets/gaussians.py": {"equations"},
     "learning/fitting.py": {"baselines"},  # the table of growth methods includes the baselines
     "learning/growth.py": {"baselines"},  # exact thresholds, where no stump could be trained
-    "report/number_page.py": {"export"},  # the drawn tree and its rules
     "persistence/modules.py": {"splits", "tree", "one_thread"},  # torch, imported for trees of modules only
     "persistence/trees.py": {"tree"},
     "estimators/checkpoints.py": {"learning"},  # imported only where a fit keeps checkpoints
@@ -125,6 +124,7 @@ LIBRARIES = {
         "export/sklearn_tree.py",
         "holdout",
         "metrics",
+        "report",
         "targets/classification.py",
         "targets/regression.py",
         "targets/weights.py",

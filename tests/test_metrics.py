@@ -94,7 +94,7 @@ def test_strings_are_labels_too():
         (lambda: metrics.pixel_accuracy([9], [0], ignore_label=9), "at least one labelled pixel"),
         (lambda: metrics.roc_auc([1, 1], [0.1, 0.2]), "and of others"),
         (lambda: metrics.roc_auc([0, 1], [0.1, np.nan]), "finite"),
-        (lambda: metrics.recall([0, 0], [0, 1]), "no pixel of class 1"),
+        (lambda: metrics.recall([0, 0], [0, 1]), "pixels of class 1"),
         (lambda: metrics.adapted_rand_error([[0, 0]], [[1, 1]]), "at least one segment"),
         (lambda: metrics.adapted_rand_error([1, 1], [1, 1]), "height, width"),
         (lambda: metrics.neighbours_in_same_leaf([[1]]), "two pixels"),

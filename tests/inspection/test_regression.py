@@ -1,6 +1,9 @@
-"""A model of numbers as others see it."""
+"""Explanations, plots and reports of regression models."""
+
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crisptree import explain, export
@@ -112,3 +115,27 @@ def test_the_page_tells_the_errors(rows, model, double, tmp_path):
     assert "<a>" not in page
     assert "predicted" not in model.report(tmp_path / "plain.html").read_text()
     assert "How far y1 is off" in double.report(tmp_path / "two.html", X, np.stack([y, -y], axis=1)).read_text()
+
+
+def test_a_report_and_a_residual_plot_check_the_targets(rows, model, double, tmp_path):
+    X, y = rows
+    with pytest.raises(ValueError, match="got y without X"):
+        model.report(tmp_path / "r.html", None, y)
+    for wrong in (y[:-1], np.stack([y, y], axis=1), np.where(y == y[0], np.nan, y)):
+        for check in (lambda: model.report(tmp_path / "r.html", X, wrong), lambda: plot_residuals(model, X, wrong)):  # noqa: B023
+            with pytest.raises(ValueError, match=f"a finite number for each of the {len(X)} rows"):
+                check()
+    with pytest.raises(ValueError, match="2 finite numbers"):
+        plot_residuals(double, X, y)
+    with pytest.raises(ValueError, match="`output` must be"):
+        plot_residuals(model, X, y, output=1)
+
+
+def test_a_report_lists_importances_by_column_of_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(40, 10, 90), "plan": rng.choice(["basic", "gold", "silver"], 90)})
+    model = plain_regressor(max_depth=2).fit(frame, frame.age + 30 * (frame.plan == "gold"))
+    page = model.report(tmp_path / "r.html").read_text()
+    importances = dict(re.findall(r"<tr><td>(\w+)</td><td>([\d.]+)%</td></tr>", page))
+    assert set(importances) == {"age", "plan"}
+    assert sum(map(float, importances.values())) == pytest.approx(100, abs=0.11)

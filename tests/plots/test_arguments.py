@@ -22,7 +22,7 @@ DRAWINGS = {
     "plot_training": lambda ax: plots.plot_training(MODEL, axes=[ax, ax]),
     "plot_weights": lambda ax: plots.plot_weights(MODEL, [0], [ax]),
     "plot_segmentation": lambda ax: plots.plot_segmentation(IMAGE, None, IMAGE / 12, IMAGE / 12, axes=[ax, ax, ax]),
-    "plot_pixel_numbers": lambda ax: plots.plot_pixel_numbers(IMAGE, None, IMAGE / 12, IMAGE, axes=[ax, ax, ax]),
+    "plot_pixel_regression": lambda ax: plots.plot_pixel_regression(IMAGE, None, IMAGE / 12, IMAGE, axes=[ax, ax, ax]),
 }
 
 

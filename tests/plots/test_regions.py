@@ -169,7 +169,7 @@ def test_any_two_features_are_drawn_with_the_others_at_their_median():
 
 def test_features_that_cannot_be_drawn_are_refused_with_a_sentence():
     model, X = random_model(n_features=3, depth=2, n=40), np.zeros((4, 3))
-    with pytest.raises(ValueError, match=r"must know which two of the 3 features to draw. Name them, e.g. features="):
+    with pytest.raises(ValueError, match=r"must know which two of the 3 features to draw. Pass them, e.g. features="):
         plot_regions(model, X)
     with pytest.raises(ValueError, match=r"`features` must be features of the model, 'x0', 'x1', 'x2', .* got 'z'"):
         plot_regions(model, X, features=("x0", "z"))

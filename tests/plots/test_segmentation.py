@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from crisptree import CrispSegmenter
-from crisptree.plots import plot_pixel_numbers, plot_segmentation, plot_tree
+from crisptree.plots import plot_pixel_regression, plot_segmentation, plot_tree
 
 RNG = np.random.default_rng(0)
 GREY, LEAVES, CHANCE = RNG.random((12, 16)), RNG.random((12, 16)), RNG.random((12, 16))
@@ -52,11 +52,11 @@ def test_the_splits_of_a_segmenter_are_drawn_as_windows():
 
 def test_numbers_and_the_truth_are_drawn_on_one_scale():
     truth = np.where(GREY > 0.9, np.nan, 10 * GREY)
-    axes = plot_pixel_numbers(GREY, truth, LEAVES, 20 * CHANCE, name="depth")
+    axes = plot_pixel_regression(GREY, truth, LEAVES, 20 * CHANCE, name="depth")
     assert [ax.get_title() for ax in axes] == ["image", "ground truth", "leaf affiliation", "depth"]
     assert axes[1].images[0].get_clim() == axes[3].images[0].get_clim() == (np.nanmin(truth), np.nanmax(truth))
     assert np.allclose(axes[3].images[0].get_array(), 20 * CHANCE)
-    alone = plot_pixel_numbers(GREY, None, LEAVES, CHANCE)
+    alone = plot_pixel_regression(GREY, None, LEAVES, CHANCE)
     assert alone[2].images[0].get_clim() == (CHANCE.min(), CHANCE.max())
     with pytest.raises(ValueError, match="Of several outputs draw one"):
-        plot_pixel_numbers(GREY, truth, LEAVES, np.stack([CHANCE, CHANCE], axis=2))
+        plot_pixel_regression(GREY, truth, LEAVES, np.stack([CHANCE, CHANCE], axis=2))

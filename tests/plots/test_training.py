@@ -51,7 +51,7 @@ def test_given_axes_are_used():
 
 def test_a_loaded_model_has_no_history_and_says_so(tmp_path):
     figure_1().save(tmp_path / "model.crisp")
-    with pytest.raises(ValueError, match="loaded from a file, which does not keep it"):
+    with pytest.raises(ValueError, match="loaded from a file, which does not store it"):
         plot_training(crisptree.load(tmp_path / "model.crisp"))
 
 

@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from crisptree.plots import plot_path, plot_tree
-from crisptree.plots.layout import tree_layout
+from crisptree.plots.layout import compute_layout
 from crisptree.plots.style import ACCENT
 from tests.plots.models import figure_1, module_model, random_model
 from tests.plots.reading import overlaps, texts
@@ -113,7 +113,7 @@ def test_arrows_have_heads_and_thicker_ones_carry_more_training_rows():
     model = random_model(depth=3)
     outlines = arrows(plot_tree(model)).get_paths()
     totals = model.tree_.statistics.node_counts.sum(axis=1)
-    children = [child for _, child, _ in tree_layout(model.tree_.structure).edges]
+    children = [child for _, child, _ in compute_layout(model.tree_.structure).edges]
     widths = [thickness(outline) for outline in outlines]
     assert np.allclose(np.array(widths) - 0.012, (0.17 - 0.012) * totals[children] / totals[0])
     assert all(len(outline.vertices) >= 7 for outline in outlines)
@@ -133,7 +133,7 @@ def test_the_path_of_a_sample_is_coloured():
     row = np.array([1.0, -1.0, 0.5, 2.0])
     ax = plot_tree(model, sample=row.reshape(2, 2))
     way = set(model.decision_path(row.reshape(1, -1)).indices.tolist())
-    children = [child for _, child, _ in tree_layout(model.tree_.structure).edges]
+    children = [child for _, child, _ in compute_layout(model.tree_.structure).edges]
     paint = arrows(ax).get_facecolors()
     accent = np.array(plt.matplotlib.colors.to_rgba(ACCENT))
     assert {child for child, color in zip(children, paint, strict=True) if np.allclose(color, accent)} == way - {0}

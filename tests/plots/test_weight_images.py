@@ -1,22 +1,22 @@
 import numpy as np
 import pytest
 
-from crisptree.plots.weights import as_image, full_range, side_by_side
+from crisptree.plots.weights import as_image, rescale_to_unit, side_by_side
 
 
 def test_weights_fill_the_grey_range():
-    drawn = full_range(np.array([-3.0, 1.0, 5.0]))
+    drawn = rescale_to_unit(np.array([-3.0, 1.0, 5.0]))
     assert drawn.tolist() == [0.0, 0.5, 1.0]
 
 
 def test_equal_weights_are_grey():
-    assert full_range(np.zeros(3)).tolist() == [0.5] * 3
+    assert rescale_to_unit(np.zeros(3)).tolist() == [0.5] * 3
 
 
 def test_constant_pixels_do_not_take_the_range_of_the_others():
     counts = np.array([False, True, True])
-    assert full_range(np.array([0.0, 100.0, 101.0]), counts).tolist() == [0.0, 0.0, 1.0]
-    assert full_range(np.array([2.0, 2.0, 2.0]), np.zeros(3, bool)).tolist() == [0.5] * 3
+    assert rescale_to_unit(np.array([0.0, 100.0, 101.0]), counts).tolist() == [0.0, 0.0, 1.0]
+    assert rescale_to_unit(np.array([2.0, 2.0, 2.0]), np.zeros(3, bool)).tolist() == [0.5] * 3
 
 
 @pytest.mark.parametrize(

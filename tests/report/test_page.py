@@ -12,8 +12,8 @@ import pytest
 import crisptree
 from crisptree.data.scaling import Scaling
 from crisptree.inference.statistics import finalize
-from crisptree.report import page as pages
 from crisptree.report import write
+from crisptree.report.classification import SCRIPTS
 from crisptree.structure import TreeStructure
 from tests.report.conftest import EVIL, EVIL_FEATURE, KINDS, fitted
 from tests.toys import clouds, plain_tree, random_tree
@@ -64,14 +64,14 @@ def test_the_policy_allows_these_very_scripts_and_styles_and_no_network(page):
 
 
 def test_scripts_never_turn_text_into_elements():
-    for name in pages.SCRIPTS:
+    for name in SCRIPTS:
         script = files("crisptree.report").joinpath("scripts", f"{name}.js").read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", script)
 
 
 def test_every_script_is_part_of_the_page_and_short_enough_to_read():
     folder = files("crisptree.report").joinpath("scripts")
-    assert sorted(f"{name}.js" for name in pages.SCRIPTS) == sorted(script.name for script in folder.iterdir())
+    assert sorted(f"{name}.js" for name in SCRIPTS) == sorted(script.name for script in folder.iterdir())
     for script in folder.iterdir():
         lines = script.read_text().splitlines()
         assert len(lines) <= 320

@@ -6,7 +6,8 @@ from sklearn.metrics import roc_auc_score
 from crisptree import explain
 from crisptree.encoding.preprocessing import Column, Preprocessing
 from crisptree.inspection import view_model
-from crisptree.report.quality import calibration, importances, roc_curves
+from crisptree.inspection.importances import rank_columns
+from crisptree.report.classification import calibration_curve, roc_curves
 from tests.report.conftest import fitted, unpacked
 
 
@@ -29,7 +30,7 @@ def test_a_class_that_no_row_has_has_no_curve():
 def test_calibration_holds_all_rows_and_equal_chances_stay_together():
     said = np.array([[0.9, 0.1]] * 30 + [[0.2, 0.8]] * 10)
     truth = np.array([0] * 27 + [1] * 3 + [1] * 10)
-    found = calibration(truth, said)
+    found = calibration_curve(truth, said)
     assert (found["rows"], found["told"], found["came"]) == ([30, 10], [0.1, 0.8], [0.1, 1.0])
 
 
@@ -61,7 +62,7 @@ def test_importances_are_added_up_by_column_and_named():
     )
     model.preprocessing_ = Preprocessing(columns)
     shares = explain.feature_importances(model)
-    found = dict(importances(view_model(model, "a test")))
+    found = dict(rank_columns(view_model(model, "a test"), 300))
     assert found["plan"] == pytest.approx(shares[1:4].sum(), abs=1e-5)
     assert set(found) == {"calls", "plan", "paid"}
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crisptree import explain
-from crisptree.report.samples import ReportRows, choose
+from crisptree.report.samples import ReportRows, select_rows
 from tests.report.conftest import KINDS, fitted, unpacked
 
 
@@ -13,22 +13,22 @@ def rows(leaf, predicted, y):
 
 def test_wrong_rows_come_first_in_turns_from_every_confusion():
     given = rows([0] * 6, [0, 1, 1, 1, 1, 0], [0, 0, 0, 0, 2, 0])
-    assert choose(given, 6).tolist() == [1, 4, 2, 3, 0, 5]
+    assert select_rows(given, 6).tolist() == [1, 4, 2, 3, 0, 5]
 
 
 def test_right_rows_keep_a_quarter_of_the_places():
     given = rows([0] * 20, [1] * 10 + [0] * 10, [0] * 20)
-    chosen = choose(given, 8)
+    chosen = select_rows(given, 8)
     assert (chosen < 10).sum() == 6
     assert len(chosen) == 8
     few = rows([0] * 11, [1] * 10 + [0], [0] * 11)
-    assert sorted(choose(few, 8).tolist()) == [*range(7), 10]
+    assert sorted(select_rows(few, 8).tolist()) == [*range(7), 10]
 
 
 def test_every_leaf_shows_a_right_row_before_any_shows_two():
     given = rows([0, 0, 0, 1, 2, 1], [0] * 6, [0] * 6)
-    assert choose(given, 4).tolist() == [0, 3, 4, 1]
-    assert choose(given, 0).tolist() == []
+    assert select_rows(given, 4).tolist() == [0, 3, 4, 1]
+    assert select_rows(given, 0).tolist() == []
 
 
 @pytest.mark.parametrize("kind", ["tabular", "image", "module", "axis", "one feature", "4,096 features"])

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crisptree.inference import CrispTree, FlatTree
-from crisptree.inspection.model_view import require_linear_splits, view_model
+from crisptree.inspection.columns import list_columns, sum_by_column
+from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
 
 Doubles = npt.NDArray[np.float64]
 
@@ -84,6 +85,16 @@ def feature_importances(model: Any) -> Doubles:
     importances = (passing * tree.statistics.gain) @ shares
     total = importances.sum()
     return importances / total if total > 0 else importances
+
+
+def rank_columns(view: ModelView, top: int) -> list[tuple[str, float]]:
+    """Return the ``top`` columns of the table with the largest importances; none if splits are modules."""
+    if not isinstance(view.tree, FlatTree):
+        return []
+    columns = list_columns(view)
+    importances = sum_by_column(columns, feature_importances(view.tree))
+    order = np.argsort(-importances, kind="stable")[:top]
+    return [(columns[j].name, round(float(importances[j]), 6)) for j in order if importances[j] > 0]
 
 
 def sparsity(model: Any) -> float:

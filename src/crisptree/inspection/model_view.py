@@ -21,6 +21,7 @@ from crisptree.inspection.names import (
 )
 from crisptree.inspection.validation import validate_row, validate_rows
 from crisptree.targets.labels import class_numbers
+from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -236,6 +237,17 @@ class ModelView:
                 "rows out."
             )
         return numbers
+
+    def encode_target(self, y: Any, n_rows: int) -> npt.NDArray[Any]:
+        """Return class indices (n,), or the numbers of a regression target (n, n_outputs), validated."""
+        if not self.is_regression:
+            return self.encode_labels(y, n_rows)
+        values, n_outputs = np.asarray(detach(y), dtype=np.float64), len(self.class_names)
+        has_shape = values.shape == (n_rows, n_outputs) or (n_outputs == 1 and values.shape == (n_rows,))
+        if not has_shape or not np.isfinite(values).all():
+            numbers = "a finite number" if n_outputs == 1 else f"{n_outputs} finite numbers"
+            raise ValueError(f"`y` must hold {numbers} for each of the {n_rows} rows of X; got shape {values.shape}.")
+        return values.reshape(n_rows, n_outputs)
 
     def confusion_matrix(self, true: Integers, predicted: Integers) -> Integers:
         """Count rows by true class (row) and predicted class (column), both given as class indices."""

@@ -35,9 +35,7 @@ def validate_rows(estimator: Any, transformers: Sequence[Any], X: Any) -> Single
             shape = estimator.image_shape_
             or_images = "" if shape is None else f", or images of shape {shape}"
             raise ValueError(f"X must be rows of {n_features} features{or_images}; got an array of shape {X.shape}.")
-    with np.errstate(
-        over="ignore", under="ignore", invalid="ignore"
-    ):  # scikit-learn adds all values up first: inf − inf
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # scikit-learn sums all values: inf − inf
         return validate_data(estimator, X, dtype=np.float32, order="C", reset=False)
 
 

@@ -1,9 +1,9 @@
-"""How good an answer is: ``segmentation`` has measures of label images, ``probabilities`` those of class probabilities.
+"""Metrics that scikit-learn lacks, or has for flat arrays only: of class probabilities and of label images.
 
 >>> import numpy as np
 >>> from crisptree import metrics
->>> truth, said = np.array([0, 1]), np.array([[0.8, 0.2], [0.4, 0.6]])
->>> round(metrics.log_loss(truth, said), 3), round(metrics.brier_score(truth, said), 3)
+>>> truth, probabilities = np.array([0, 1]), np.array([[0.8, 0.2], [0.4, 0.6]])
+>>> round(metrics.log_loss(truth, probabilities), 3), round(metrics.brier_score(truth, probabilities), 3)
 (0.367, 0.2)
 """
 

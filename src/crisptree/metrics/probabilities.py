@@ -1,7 +1,8 @@
-"""How good class probabilities are, beside how often the largest of them is right.
+"""Scores of class probabilities, where scikit-learn's differ.
 
-All functions take the true classes (n,) and the probabilities (n, n_classes) of the columns ``classes``, without which
-the true classes are numbers of columns.
+scikit-learn's ``log_loss`` clips probabilities of 0 instead of returning infinity, its ``brier_score_loss`` takes more
+than two classes from 1.7 on only, and it has no calibration error. All functions take the true classes (n,) and the
+probabilities (n, n_classes) of the columns ``classes``, without which the true classes are column indices.
 """
 
 from __future__ import annotations
@@ -13,43 +14,40 @@ import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
 
-BINS = 15
-"""Groups of rows whose confidence is compared with how often they are right."""
-
 
 def log_loss(truth: npt.ArrayLike, probabilities: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> float:
-    """The mean of −log p(y∣x) in nats; infinite where a true class was given no chance at all.
+    """Compute the mean of −log p(y∣x) in nats; infinite where a true class has probability 0.
 
     Examples
     --------
     >>> log_loss([0, 1], [[0.5, 0.5], [0.5, 0.5]]), log_loss([0], [[0.0, 1.0]])
     (0.6931471805599453, inf)
     """
-    numbers, table = _checked(truth, probabilities, classes)
+    numbers, table = _validate(truth, probabilities, classes)
     with np.errstate(divide="ignore"):
-        return float(0 - np.log(table[np.arange(len(numbers)), numbers]).mean())  # a certain 0, and not −0
+        return float(0 - np.log(table[np.arange(len(numbers)), numbers]).mean())  # 0 and not −0
 
 
 def brier_score(truth: npt.ArrayLike, probabilities: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> float:
-    """The mean of Σ_k (p(k∣x) − 1(y = k))²: 0 is certain and right, 2 certain and wrong.
+    """Compute the mean of Σ_k (p(k∣x) − 1(y = k))², from 0 to 2.
 
-    For two classes it is twice what scikit-learn's ``brier_score_loss`` says of one of them.
+    For two classes it is twice scikit-learn's ``brier_score_loss``.
 
     Examples
     --------
     >>> brier_score(["no", "yes"], [[1.0, 0.0], [0.5, 0.5]], classes=["no", "yes"])
     0.25
     """
-    numbers, table = _checked(truth, probabilities, classes)
+    numbers, table = _validate(truth, probabilities, classes)
     return float(((table - np.eye(table.shape[1])[numbers]) ** 2).sum(axis=1).mean())
 
 
 def calibration_error(
-    truth: npt.ArrayLike, probabilities: npt.ArrayLike, classes: npt.ArrayLike | None = None, *, bins: int = BINS
+    truth: npt.ArrayLike, probabilities: npt.ArrayLike, classes: npt.ArrayLike | None = None, *, bins: int = 15
 ) -> float:
-    """How far confidence is from being right: the expected calibration error over bins of equally many rows.
+    """Compute the expected calibration error over quantile bins of the confidence.
 
-    A row's confidence is its largest probability. Rows of the same confidence, of which trees have many, stay in one
+    The confidence of a row is its largest probability. Rows of equal confidence, of which trees have many, stay in one
     bin, so that their order does not matter; there may be fewer bins then.
 
     Parameters
@@ -57,28 +55,28 @@ def calibration_error(
     truth : array-like of shape (n,)
         The true classes.
     probabilities : array-like of shape (n, n_classes)
-        What was said of them.
+        Predicted class probabilities.
     classes : array-like of shape (n_classes,), default=None
-        The labels of the columns; None where ``truth`` has their numbers.
+        The labels of the columns; None where ``truth`` has column indices.
     bins : int, default=15
-        How many bins, at most.
+        Maximal number of bins.
 
     Examples
     --------
-    Three rows of four right at a confidence of 0.9:
+    Three of four rows are correct at a confidence of 0.9:
 
     >>> round(calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 3)
     0.15
     """
-    numbers, table = _checked(truth, probabilities, classes)
+    numbers, table = _validate(truth, probabilities, classes)
     confidence, right = table.max(axis=1), table.argmax(axis=1) == numbers
     edges = np.quantile(confidence, np.arange(1, bins) / bins, method="inverted_cdf")
     bin_of = np.searchsorted(np.unique(edges), confidence)
     return float(np.abs(np.bincount(bin_of, right - confidence)).sum() / len(numbers))
 
 
-def _checked(truth: Any, probabilities: Any, classes: Any) -> tuple[npt.NDArray[np.intp], Doubles]:
-    """The column of every row's true class, and the probabilities."""
+def _validate(truth: Any, probabilities: Any, classes: Any) -> tuple[npt.NDArray[np.intp], Doubles]:
+    """Return the column index of the true class of every row, and the probabilities."""
     labels, table = np.asarray(truth), np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or labels.shape != table.shape[:1] or not len(labels):
         raise ValueError(

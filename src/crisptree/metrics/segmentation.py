@@ -1,7 +1,7 @@
-"""How good a segmentation is: numbers for label, probability and leaf images, scikit-learn's where it has them.
+"""Metrics of label, probability and leaf images; scikit-learn's on the pixels of all images where it has them.
 
-All functions take arrays of any shape that agree with each other, or lists of such arrays; pixels are counted together,
-except in ``adapted_rand_error``, where every image has segments of its own.
+All functions take arrays of any equal shape, or lists of such arrays; pixels of all images are pooled, except in
+``adapted_rand_error``, which is averaged over images.
 
 >>> import numpy as np
 >>> truth = np.array([[0, 0, 1], [1, 1, 1]])
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
-from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, recall_score, roc_auc_score
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, jaccard_score, recall_score, roc_auc_score
+from sklearn.metrics.cluster import contingency_matrix
 
 Images = npt.ArrayLike | Sequence[npt.ArrayLike]
 Doubles = npt.NDArray[np.float64]
@@ -37,35 +38,35 @@ __all__ = [
 
 
 def confusion(truth: Images, found: Images, ignore_label: Any = None) -> tuple[npt.NDArray[Any], Doubles]:
-    """The classes that occur, and how many pixels of each (rows) were found to be of each (columns)."""
+    """Return the classes that occur, and the confusion matrix of the pixels."""
     classes, true, seen = _numbered(truth, found, ignore_label)
     n = len(classes)
-    table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # it warns where there is one class only
+    table = confusion_matrix(true, seen, labels=np.arange(max(2, n)))[:n, :n]  # scikit-learn warns for a single class
     return classes, table.astype(np.float64)
 
 
 def pixel_accuracy(truth: Images, found: Images, ignore_label: Any = None) -> float:
-    """The share of pixels that were given their class."""
+    """Compute the share of correctly classified pixels."""
     _, true, seen = _numbered(truth, found, ignore_label)
-    return float(np.mean(true == seen))
+    return float(accuracy_score(true, seen))
 
 
 def recall(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """The share of the pixels of a class that were found."""
+    """Compute the recall of a class."""
     true, seen = _labelled(truth, found, ignore_label)
     if not (true == positive).any():
-        raise ValueError(f"there must be something to count, but truth has no pixel of class {positive!r}.")
+        raise ValueError(f"`truth` must have pixels of class {positive!r} to compute its recall; it has none.")
     return float(recall_score(true == positive, seen == positive))
 
 
 def f1(truth: Images, found: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """The harmonic mean of precision and recall of a class: 2 · right / (found + true); 1 where there is nothing."""
+    """Compute the F1 score of a class; 1 where neither image has it."""
     true, seen = _labelled(truth, found, ignore_label)
     return float(f1_score(true == positive, seen == positive, zero_division=1.0))
 
 
 def intersection_over_union(truth: Images, found: Images, ignore_label: Any = None) -> dict[Any, float]:
-    """Of every class: pixels that are of it and found to be, over pixels that are one or the other.
+    """Compute the intersection over union (Jaccard score) of every class.
 
     Examples
     --------
@@ -77,18 +78,18 @@ def intersection_over_union(truth: Images, found: Images, ignore_label: Any = No
 
 
 def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any = None) -> float:
-    """The probability that a pixel of a class scores higher than one of another; ties count half.
+    """Compute the area under the ROC curve of a class against all others.
 
     Parameters
     ----------
     truth : array-like or list
         Label images.
     score : array-like or list
-        The larger, the likelier the class.
+        Score of the class.
     positive : scalar, default=1
         The class.
     ignore_label : scalar, default=None
-        Pixels of this label do not count.
+        Pixels of this label are ignored.
     """
     true, scores = _labelled(truth, score, ignore_label)
     if not np.isfinite(scores).all():
@@ -99,7 +100,7 @@ def roc_auc(truth: Images, score: Images, positive: Any = 1, ignore_label: Any =
 
 
 def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Pieces of an image whose pixels hang together by their sides, numbered from 1; 0 is what lies between them.
+    """Label the connected components of a mask (4-neighbourhood) from 1; 0 is the background.
 
     Examples
     --------
@@ -111,11 +112,10 @@ def segments(inside: npt.ArrayLike) -> npt.NDArray[np.int32]:
 
 
 def adapted_rand_error(truth: Images, found: Images) -> float:
-    """1 − the F-score of pairs of pixels that lie in one segment, as in the ISBI 2012 challenge; mean over images.
+    """Compute 1 − the F-score of pairs of pixels in one segment, as in the ISBI 2012 challenge; mean over images.
 
-    Of pairs of pixels in one segment of the one image, how many lie in one segment of the other: precision asks it of
-    ``found``, recall of ``truth``. Pixels that are 0 in ``truth`` do not count; each pixel that is 0 in ``found`` is a
-    segment of its own.
+    Precision is the share of pairs in one segment of ``found`` that are also in one of ``truth``, recall the reverse.
+    Pixels that are 0 in ``truth`` are ignored; each pixel that is 0 in ``found`` is a segment of its own.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def adapted_rand_error(truth: Images, found: Images) -> float:
 
     Examples
     --------
-    Two cells that were taken for one: all pairs are kept together, but half of those found together are not.
+    Two cells merged into one: recall is 1, precision 1/2.
 
     >>> adapted_rand_error([[1, 1, 2, 2]], [[1, 1, 1, 1]])
     0.33333333333333337
@@ -141,19 +141,17 @@ def _adapted_rand_error(true: npt.NDArray[Any], seen: npt.NDArray[Any]) -> float
     counted = true != 0
     if not counted.any():
         raise ValueError("truth must have at least one segment in every image; got one of zeros.")
-    _, rows = np.unique(true[counted], return_inverse=True)
-    names, columns = np.unique(seen[counted], return_inverse=True)
-    _, cell, table = np.unique(rows * len(names) + columns, return_index=True, return_counts=True)
-    alone = names[columns[cell]] == 0
-    singles = float(table[alone].sum())
-    together = float((table[~alone].astype(np.float64) ** 2).sum()) + singles
-    in_found = float((np.bincount(columns).astype(np.float64)[names != 0] ** 2).sum()) + singles
-    in_truth = float((np.bincount(rows).astype(np.float64) ** 2).sum())
-    return 1 - 2 * together / (in_found + in_truth)
+    counts = contingency_matrix(true[counted], seen[counted], sparse=True, dtype=np.float64)
+    background = np.unique(seen[counted]) == 0  # its pixels are segments of one pixel each
+    singles, segments_only = counts[:, background].sum(), counts[:, ~background]
+    in_both = segments_only.power(2).sum() + singles
+    in_found = np.square(segments_only.sum(axis=0)).sum() + singles
+    in_truth = np.square(counts.sum(axis=1)).sum()
+    return float(1 - 2 * in_both / (in_found + in_truth))
 
 
 def neighbours_in_same_leaf(leaves: Images) -> float:
-    """The share of pairs of neighbouring pixels, side by side or one above the other, that reach one leaf.
+    """Compute the share of pairs of neighbouring pixels (4-neighbourhood) that reach the same leaf.
 
     Examples
     --------
@@ -166,7 +164,7 @@ def neighbours_in_same_leaf(leaves: Images) -> float:
             equal = np.diff(image, axis=axis) == 0
             same, pairs = same + int(np.count_nonzero(equal)), pairs + equal.size
     if not pairs:
-        raise ValueError("there must be something to count, but no image has two pixels.")
+        raise ValueError("images must have at least two pixels; none has.")
     return same / pairs
 
 
@@ -175,7 +173,7 @@ def _is_list(images: Any) -> bool:
 
 
 def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The pixels that count, one after the other."""
+    """Return the pixels of all images as flat arrays, without ignored ones."""
     several = _is_list(truth) or _is_list(found)
     one, other = ([np.asarray(image) for image in (images if several else [images])] for images in (truth, found))
     shapes, others = ([image.shape for image in images] for images in (one, other))
@@ -196,7 +194,7 @@ def _labelled(truth: Any, found: Any, ignore_label: Any) -> tuple[npt.NDArray[An
 def _numbered(
     truth: Any, found: Any, ignore_label: Any
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The classes that occur and the numbers of the pixels that count among them: labels of any type are classes."""
+    """Return the classes that occur, and the class indices of the pixels."""
     true, seen = _labelled(truth, found, ignore_label)
     classes, numbers = np.unique(np.concatenate([true, seen]), return_inverse=True)
     return classes, numbers[: len(true)], numbers[len(true) :]

@@ -1,4 +1,4 @@
-"""Drawings. Each function takes values and axes, and returns the axes; matplotlib is imported in here only.
+"""Plots. Each function takes a model or values and axes, and returns the axes; only this package imports matplotlib.
 
 None of them writes a file or opens a window: save with ``ax.figure.savefig("tree.svg")``.
 """
@@ -7,17 +7,15 @@ try:
     import matplotlib  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "drawings need matplotlib, which is not installed. Install it with: pip install 'crisptree[plots]'"
+        "plots need matplotlib, which is not installed. Install it with: pip install 'crisptree[plots]'"
     ) from error
 
-from crisptree.plots.choices import plot_choices
-from crisptree.plots.confusion import plot_confusion
 from crisptree.plots.path import plot_path
+from crisptree.plots.prediction_errors import plot_confusion, plot_residuals
 from crisptree.plots.regions import plot_regions
-from crisptree.plots.residuals import plot_residuals
-from crisptree.plots.segmentation import plot_pixel_numbers, plot_segmentation
+from crisptree.plots.segmentation import plot_pixel_regression, plot_segmentation
 from crisptree.plots.style import class_colors
-from crisptree.plots.training import plot_training
+from crisptree.plots.training import plot_selection, plot_training
 from crisptree.plots.tree import plot_tree
 from crisptree.plots.weights import plot_weights
 
@@ -26,11 +24,11 @@ __all__ = [
     "plot_weights",
     "plot_regions",
     "plot_training",
-    "plot_choices",
+    "plot_selection",
     "plot_path",
     "plot_confusion",
     "plot_residuals",
     "plot_segmentation",
-    "plot_pixel_numbers",
+    "plot_pixel_regression",
     "class_colors",
 ]

@@ -1,4 +1,4 @@
-"""Where the nodes of a tree and its arrows stand in a drawing: numbers only."""
+"""Layout of a tree plot: positions of nodes and outlines of arrows."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ END = 0.8
 """Side of the bar chart at an end, in distances of two neighbouring ends."""
 
 FILLED = 0.86
-"""How much of the space between two neighbours a split takes."""
+"""Share of the space between two neighbours that a split takes."""
 
-LEAST_DROP, MOST_DROP, SLOPE = 0.7, 1.7, 0.18
-"""Arrows go down by at least and at most so much, in between by this part of the way they go sideways."""
+MIN_DROP, MAX_DROP, SLOPE = 0.7, 1.7, 0.18
+"""Limits of the vertical distance of levels, and its ratio to the horizontal distance between them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Places of the drawn nodes; one unit is the distance of two neighbouring ends.
+class TreeLayout:
+    """Positions of the drawn nodes; one unit is the distance of two neighbouring ends.
 
-    Arrays and lists are by node number, splits first, then leaves. An end is a node without children in the drawing: a
-    leaf, or a split at the cut.
+    Arrays are indexed by node, splits first, then leaves. An end is a node that is drawn without children: a leaf, or a
+    split at the maximal depth.
     """
 
     nodes: list[int]  # all that are drawn
@@ -42,18 +42,18 @@ class Layout:
         return node in self.ends
 
     def outline(self, node: int) -> tuple[float, float, float, float]:
-        """Left, right, lower and upper edge of a node."""
+        """Return the left, right, lower and upper edge of a node."""
         x, y, width, height = (float(part[node]) for part in (self.x, self.y, self.width, self.height))
         return x - width / 2, x + width / 2, y - height / 2, y + height / 2
 
 
-def tree_layout(
+def compute_layout(
     structure: TreeStructure, max_depth: int | None = None, *, widest: float = 2, aspect: float = 1, lowest: float = 0
-) -> Layout:
-    """Ends stand side by side from left to right, a split stands above the middle of its children.
+) -> TreeLayout:
+    """Compute positions: ends side by side from left to right, a split above the middle of its children.
 
-    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is space, and ``aspect`` times as tall,
-    but no lower than ``lowest``.
+    Splits at ``max_depth`` become ends. A split is ``widest`` wide where there is room, and ``aspect`` times as tall,
+    but at least ``lowest``.
     """
     drawn, nodes = structure.cut(structure.depth if max_depth is None else max_depth)
     is_end, ends = np.arange(drawn.n_nodes) >= drawn.n_splits, drawn.n_splits + drawn.leaves_left_to_right
@@ -72,11 +72,11 @@ def tree_layout(
         for split, both in enumerate(children)
         for child, goes_right in zip(both, (False, True), strict=True)
     ]
-    return Layout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *places)
+    return TreeLayout(sorted(nodes.tolist()), nodes[ends].tolist(), edges, *places)
 
 
 def _split_widths(x: Doubles, drawn: TreeStructure, is_end: npt.NDArray[np.bool_], widest: float) -> Doubles:
-    """The width of the splits of every level: as much as the nearest neighbour leaves.  (n_levels,)"""
+    """Compute the width of the splits of every level from the nearest neighbour.  (n_levels,)"""
     widths, width = [], widest
     for level in range(drawn.depth + 1):
         row = np.flatnonzero(drawn.node_depths == level)
@@ -90,21 +90,21 @@ def _split_widths(x: Doubles, drawn: TreeStructure, is_end: npt.NDArray[np.bool_
 
 
 def _levels(x: Doubles, height: Doubles, drawn: TreeStructure) -> Doubles:
-    """The middle of every level, from the root's at zero downwards.  (n_levels,)"""
+    """Compute the center of every level, downwards from zero at the root.  (n_levels,)"""
     levels = [drawn.node_depths == level for level in range(drawn.depth + 1)]
     middles, sideways = [0.0], np.abs(x - x[drawn.parents])
     for above, level in pairwise(levels):
-        drop = float(np.clip(SLOPE * sideways[level].max(), LEAST_DROP, MOST_DROP))
+        drop = float(np.clip(SLOPE * sideways[level].max(), MIN_DROP, MAX_DROP))
         middles.append(middles[-1] - height[above].max() / 2 - drop - height[level].max() / 2)
     return np.array(middles)
 
 
-def arrow(start: npt.ArrayLike, end: npt.ArrayLike, thickness: float) -> Doubles:
-    """The outline of an arrow from start to end with a head at its end.  (7, 2)
+def make_arrow(start: npt.ArrayLike, end: npt.ArrayLike, thickness: float) -> Doubles:
+    """Compute the outline of an arrow from start to end.  (7, 2)
 
     Examples
     --------
-    >>> arrow((0, 0), (2, 0), 0.1)[3].tolist()  # its tip
+    >>> make_arrow((0, 0), (2, 0), 0.1)[3].tolist()  # its tip
     [2.0, 0.0]
     """
     tail, tip = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
@@ -118,12 +118,12 @@ def arrow(start: npt.ArrayLike, end: npt.ArrayLike, thickness: float) -> Doubles
     return np.array([tail + half, neck + half, neck + wing, tip, neck - wing, neck - half, tail - half])
 
 
-def letters(number: int) -> str:
-    """A, B, … Z, AA, AB, … for 0, 1, …: how leaves are called in drawings, from left to right.
+def leaf_letters(number: int) -> str:
+    """Return A, B, … Z, AA, AB, … for 0, 1, …: labels of leaves from left to right.
 
     Examples
     --------
-    >>> letters(0), letters(25), letters(26), letters(701)
+    >>> leaf_letters(0), leaf_letters(25), leaf_letters(26), leaf_letters(701)
     ('A', 'Z', 'AA', 'ZZ')
     """
     word = ""

@@ -1,4 +1,4 @@
-"""A tree in the plane of two features: regions of classes, hyperplanes inside their own cells."""
+"""Decision regions in the plane of two features. The cell of a node is a convex polygon, clipped by its splits."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from crisptree.inference import FlatTree
 from crisptree.inspection import ModelView, Names, view_model
 from crisptree.inspection.columns import list_columns
 from crisptree.inspection.validation import check_boolean, check_integer
-from crisptree.plots.cells import area, cells, crossing, middle, rectangle
-from crisptree.plots.layout import letters
-from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, shortened, text_width, write
+from crisptree.plots.layout import leaf_letters
+from crisptree.plots.style import DARK, MUTED, class_colors, new_axes, text_width, truncate_text, write
+from crisptree.structure import TreeStructure
 from crisptree.tensors import detach
 
 Doubles = npt.NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
 Polygons = list[Doubles]
+Flags = npt.NDArray[np.bool_]
+
+EMPTY: Doubles = np.zeros((0, 2))
 
 PALE = 0.45
-"""How much of a class colour its region has; the rest is white, so that points stand out."""
+"""Share of the class color in a region; the rest is white, so that points stand out."""
 
 SIZE = (5.0, 4.2)
 """Inches of a new figure, without a legend beside it."""
 
-LEGEND, LONGEST_NAME, LARGEST_LEGEND = 7, 2.5, 0.1
-"""The size of its text, the inches of a name, and the part of the picture that it may cover."""
+LEGEND_SIZE, MAX_NAME_INCHES, MAX_LEGEND_SHARE = 7, 2.5, 0.1
+"""Font size of the legend, the width of a name, and the share of the plot that it may cover."""
 
-SMALLEST_CELL = 0.004
-"""A letter stands in a cell that takes at least this part of the picture."""
+MIN_CELL_SHARE = 0.004
+"""A letter is drawn in a cell that covers at least this share of the plot."""
 
 
 def plot_regions(
@@ -52,36 +55,35 @@ def plot_regions(
     feature_names: Names = None,
     features: tuple[Any, Any] | None = None,
 ) -> Axes:
-    """Draw what a tree predicts in the plane of two features.
+    """Plot the decision regions of a tree in the plane of two features.
 
-    Every point has the mixture of the class colours by p(y∣x): of its leaf's table, or, with ``steepness``, of all
-    leaves.
+    Every point has the class colors mixed by p(y∣x), of its leaf or, with ``steepness``, of the probabilistic tree.
 
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator, or a fitted Pipeline that ends in one.
     X : array-like of shape (n_samples, n_features)
-        Rows to draw as points. They go through the earlier steps of a Pipeline, and the plane is that behind them.
+        Rows to draw as points. They go through the earlier steps of a Pipeline, whose output is drawn.
     y : array-like of shape (n_samples,), default=None
-        Their classes; None draws them grey.
+        Their classes; None draws them gray.
     ax : matplotlib axes, default=None
         Where to draw; None makes a figure.
     steepness : float, default=None
-        γ of a probabilistic tree, whose surface is drawn; None draws the deterministic one.
+        γ of the probabilistic tree to draw; None draws the deterministic one.
     hyperplanes : bool, default=False
-        Draw every split's line inside its own cell, with its number, and call the leaves A, B, … from left to right.
+        Draw the line of every split inside its own cell, with its index, and label the leaves A, B, … left to right.
     legend : bool, default=True
-        Say which colour is which class; where that would cover much of a new figure, beside the picture.
+        Draw a legend of the classes; beside the plot where it would cover much of a new figure.
     bounds : (left, right, lower, upper), default=None
-        What to draw of the plane; None takes the range of X and a little more.
+        Limits of the plot; None takes the range of X and a margin.
     resolution : int, default=200
-        Points on each side of the grid where the picture is not made of cells.
+        Grid points along each axis where the plot is not made of cells.
     class_names, feature_names : list of str, default=None
-        Words in place of ``classes_`` and ``feature_names_in_``.
+        Names in place of ``classes_`` and ``feature_names_in_``.
     features : (feature, feature), default=None
-        The two features of the plane, by name or number, where the model has more. All others are held at their median
-        in X, categories at their most frequent level; rows with other values are drawn all the same.
+        The two features of the plane, by name or index, where the model has more. All others are held at their median
+        in X, categories at their most frequent level; rows with other values are drawn too.
 
     Returns
     -------
@@ -99,41 +101,29 @@ def plot_regions(
     '2 other features at their median'
     """
     view = view_model(model, "plot_regions", class_names=class_names, feature_names=feature_names)
-    view.check_is_classification("plot_regions", "plot_tree draws its tree.")
+    view.check_is_classification("plot_regions", "Use plot_tree.")
     hyperplanes, legend = check_boolean("hyperplanes", hyperplanes), check_boolean("legend", legend)
-    if hasattr(X, "columns") or view.transformers:
-        X = view.prepare_rows(X)
-    rows = np.asarray(detach(X), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
-        raise ValueError(
-            f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "
-            f"{rows.shape}."
-        )
-    if not len(rows) or not np.isfinite(rows).all():
-        raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    rows = _check_points(view, X)
     plane = Plane.of(view, rows, features)
     points = rows[:, list(plane.features)]
     resolution = check_integer("resolution", resolution, 1)
     window = _window(points, bounds)
-    names = [shortened(name, LONGEST_NAME, LEGEND) for name in view.class_names]
-    columns = 1 + len(names) // 14
-    # Inches of the legend: the longest name and its point in every column, the lines below each other.
-    broad = columns * (max(text_width(name, LEGEND) for name in names) + 0.4)
-    tall = 1.5 * LEGEND / 72 * -(-len(names) // columns)
-    outside = ax is None and legend and broad * tall > LARGEST_LEGEND * SIZE[0] * SIZE[1]
-    ax = new_axes(ax, (SIZE[0] + (broad if outside else 0.0), SIZE[1]))
+    names = [truncate_text(name, MAX_NAME_INCHES, LEGEND_SIZE) for name in view.class_names]
+    columns, width, height = _measure_legend(names)
+    outside = ax is None and legend and width * height > MAX_LEGEND_SHARE * SIZE[0] * SIZE[1]
+    ax = new_axes(ax, (SIZE[0] + (width if outside else 0.0), SIZE[1]))
     colors = class_colors(len(view.class_names))[:, :3]
     polygons = None
     if isinstance(view.tree, FlatTree):
         weight, bias = plane.hyperplanes(view.tree)
-        polygons = cells(view.tree.structure, weight, bias, rectangle(window))
+        polygons = compute_cells(view.tree.structure, weight, bias, make_rectangle(window))
     if polygons is not None and steepness is None:
         _fill_cells(ax, view, polygons, colors)
     else:
         _fill_grid(ax, view, plane, window, colors, steepness, resolution)
     if hyperplanes and polygons is not None:
         _draw_splits(ax, polygons, weight, bias)
-        _draw_letters(ax, view, polygons, area(rectangle(window)))
+        _draw_letters(ax, view, polygons, polygon_area(make_rectangle(window)))
     paint: Any = MUTED if y is None else colors[view.encode_labels(y, len(points))]
     size = float(np.clip(4000 / len(points), 6, 26))
     ax.scatter(points[:, 0], points[:, 1], s=size, c=paint, edgecolors="white", linewidths=0.4, zorder=4)
@@ -147,26 +137,48 @@ def plot_regions(
     others = view.tree.n_features - 2
     if others:
         ax.set_title(
-            f"{others} other feature{'s' if others > 1 else ''} at their median", fontsize=LEGEND + 1, color=MUTED
+            f"{others} other feature{'s' if others > 1 else ''} at their median", fontsize=LEGEND_SIZE + 1, color=MUTED
         )
     return ax
 
 
+def _check_points(view: ModelView, X: Any) -> Doubles:
+    """Return the rows to draw after the earlier steps of a Pipeline, validated.  (n, n_features)"""
+    if hasattr(X, "columns") or view.transformers:
+        X = view.prepare_rows(X)
+    rows = np.asarray(detach(X), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != view.tree.n_features:
+        raise ValueError(
+            f"plot_regions must have rows of the {view.tree.n_features} features of the model; got an array of shape "
+            f"{rows.shape}."
+        )
+    if not len(rows) or not np.isfinite(rows).all():
+        raise ValueError("`X` must have rows of finite numbers to draw; it has none, or NaN or infinite ones.")
+    return rows
+
+
+def _measure_legend(names: list[str]) -> tuple[int, float, float]:
+    """Return the number of columns of the legend, and its width and height in inches."""
+    columns = 1 + len(names) // 14
+    width = columns * (max(text_width(name, LEGEND_SIZE) for name in names) + 0.4)  # with the markers
+    return columns, width, 1.5 * LEGEND_SIZE / 72 * -(-len(names) // columns)
+
+
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Two features, and a row of what all others are held at."""
+    """Two features, and the values at which all others are held."""
 
     features: tuple[int, int]
     held: Doubles
 
     @classmethod
     def of(cls, view: ModelView, rows: Doubles, features: Any) -> Plane:
-        """The plane that the caller names; a model of two features has one only."""
+        """Resolve the features of the plane; a model of two features has one only."""
         n_features = view.tree.n_features
         if features is None:
             if n_features != 2:
                 raise ValueError(
-                    f"plot_regions must know which two of the {n_features} features to draw. Name them, e.g. "
+                    f"plot_regions must know which two of the {n_features} features to draw. Pass them, e.g. "
                     f"features={tuple(view.feature_names[:2])!r}."
                 )
             return cls((0, 1), np.zeros(2))
@@ -181,13 +193,13 @@ class Plane:
         return cls((across, up), held)
 
     def hyperplanes(self, tree: FlatTree) -> tuple[Doubles, Doubles]:
-        """The lines in which the tree's hyperplanes meet it.  (n_splits, 2), (n_splits,)"""
+        """Intersect the hyperplanes of the tree with the plane.  (n_splits, 2), (n_splits,)"""
         weight, rest = tree.weight.astype(np.float64), self.held.copy()
         rest[list(self.features)] = 0.0
         return weight[:, list(self.features)], tree.bias.astype(np.float64) + weight @ rest
 
     def rows(self, points: Doubles) -> npt.NDArray[np.float32]:
-        """Points of the plane as rows of all features.  (n, 2) → (n, n_features)"""
+        """Return points of the plane as rows of all features.  (n, 2) → (n, n_features)"""
         rows = np.repeat(self.held[None], len(points), axis=0)
         rows[:, list(self.features)] = points
         return rows.astype(np.float32)
@@ -200,7 +212,7 @@ def _pair(features: Any) -> tuple[Any, Any]:
 
 
 def _feature(view: ModelView, one: Any) -> int:
-    """The number of a feature that is named or counted."""
+    """Return the index of a feature given by name or index."""
     names = view.feature_names
     if isinstance(one, str) and one in names:
         return names.index(one)
@@ -232,16 +244,16 @@ def _window(points: Doubles, bounds: Any) -> Bounds:
     return left, right, lower, upper
 
 
-def _mixed(tables: Doubles, colors: Doubles) -> Doubles:
-    """Class colours, mixed by probability and made pale.  (n, n_classes) → (n, 3)"""
+def _mix_colors(tables: Doubles, colors: Doubles) -> Doubles:
+    """Mix the class colors by probability with white.  (n, n_classes) → (n, 3)"""
     return np.clip(PALE * tables @ colors + 1 - PALE, 0.0, 1.0)
 
 
 def _fill_cells(ax: Axes, view: ModelView, polygons: Polygons, colors: Doubles) -> None:
     cells = polygons[view.tree.structure.n_splits :]
     shown = [leaf for leaf, cell in enumerate(cells) if len(cell)]
-    paint = _mixed(view.tree.leaf_values(shown), colors)
-    # An edge of its own colour closes the hair lines that smoothing leaves between cells.
+    paint = _mix_colors(view.tree.leaf_values(shown), colors)
+    # An edge of the same color closes the gaps that antialiasing leaves between cells.
     style: dict[str, Any] = {"facecolors": paint, "edgecolors": paint, "linewidths": 0.4, "zorder": 0, "label": "cells"}
     ax.add_collection(PolyCollection([cells[leaf] for leaf in shown], **style))
 
@@ -256,20 +268,20 @@ def _fill_grid(
     resolution: int,
 ) -> None:
     left, right, lower, upper = window
-    # The middle of every pixel, the lowest row first.
+    # Centers of the pixels, the lowest row first.
     steps = (np.arange(resolution) + 0.5) / resolution
     pixels = np.meshgrid(left + steps * (right - left), lower + steps * (upper - lower))
     grid = plane.rows(np.stack(pixels, axis=-1).reshape(-1, 2))
     hard = steepness is None
     tables = view.tree.leaf_values(view.apply(grid), grid) if hard else view.soft_predict_proba(grid, steepness)
-    image = _mixed(tables, colors).reshape(resolution, resolution, 3)
+    image = _mix_colors(tables, colors).reshape(resolution, resolution, 3)
     ax.imshow(image, origin="lower", extent=window, aspect="auto", interpolation="bilinear", zorder=0)
 
 
 def _draw_splits(ax: Axes, polygons: Polygons, weight: Doubles, bias: Doubles) -> None:
     lines = []
     for split in range(len(bias)):
-        ends = crossing(polygons[split], weight[split], float(bias[split]))
+        ends = intersect_line(polygons[split], weight[split], float(bias[split]))
         if ends is not None:
             lines.append(ends)
             badge = {"facecolor": DARK, "edgecolor": "none", "boxstyle": "round,pad=0.18"}
@@ -282,15 +294,91 @@ def _draw_letters(ax: Axes, view: ModelView, polygons: Polygons, whole: float) -
     structure = view.tree.structure
     for number, leaf in enumerate(structure.leaves_left_to_right):
         polygon = polygons[structure.n_splits + leaf]
-        if len(polygon) and abs(area(polygon)) >= SMALLEST_CELL * whole:
-            x, y = middle(polygon)
-            write(ax, x, y, letters(number), 13, fontweight="bold", clip_on=True)
+        if len(polygon) and abs(polygon_area(polygon)) >= MIN_CELL_SHARE * whole:
+            x, y = polygon_center(polygon)
+            write(ax, x, y, leaf_letters(number), 13, fontweight="bold", clip_on=True)
 
 
 def _draw_legend(ax: Axes, names: list[str], columns: int, colors: Doubles, outside: bool) -> None:
     handles = [Line2D([], [], linestyle="none", marker="o", color=color) for color in colors]
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if outside else {"loc": "upper right"}
-    # Names are written afterwards: a legend leaves out labels that begin with an underscore.
-    shown = ax.legend(handles, ["class"] * len(names), fontsize=LEGEND, ncols=columns, framealpha=0.85, **place)
+    # Names are set afterwards: a legend skips labels that begin with an underscore.
+    shown = ax.legend(handles, ["class"] * len(names), fontsize=LEGEND_SIZE, ncols=columns, framealpha=0.85, **place)
     for text, name in zip(shown.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
+
+
+def make_rectangle(bounds: tuple[float, float, float, float]) -> Doubles:
+    """Return the corners of (left, right, lower, upper), counterclockwise.  (4, 2)"""
+    left, right, lower, upper = bounds
+    return np.array([[left, lower], [right, lower], [right, upper], [left, upper]], dtype=np.float64)
+
+
+def clip_polygon(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> Doubles:
+    """Clip a convex polygon to normal · x + offset ≥ 0; no corners where nothing is left.
+
+    Examples
+    --------
+    >>> clip_polygon(make_rectangle((0, 1, 0, 1)), (1, 0), -0.5).tolist()
+    [[0.5, 0.0], [1.0, 0.0], [1.0, 1.0], [0.5, 1.0]]
+    """
+    points, crosses, above = _intersect_edges(polygon, normal, offset)
+    corners = np.stack([points, polygon], axis=1)[np.stack([crosses, above], axis=1)]
+    return corners if len(corners) > 2 else EMPTY
+
+
+def intersect_line(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> Doubles | None:
+    """Intersect the line normal · x + offset = 0 with the border of a convex polygon; None without one.  (2, 2)
+
+    Examples
+    --------
+    >>> intersect_line(make_rectangle((0, 1, 0, 1)), np.array([0.0, 1.0]), -0.25).tolist()
+    [[0.0, 0.25], [1.0, 0.25]]
+    """
+    points, crosses, _ = _intersect_edges(polygon, normal, offset)
+    return points[crosses] if np.count_nonzero(crosses) == 2 else None
+
+
+def _intersect_edges(polygon: Doubles, normal: npt.ArrayLike, offset: float) -> tuple[Doubles, Flags, Flags]:
+    """Return the intersection of the edge that ends at each corner, whether it has one, and if the corner is above."""
+    heights = polygon @ np.asarray(normal, dtype=np.float64) + offset
+    above, before, start = heights >= 0, np.roll(heights, 1), np.roll(polygon, 1, axis=0)
+    crosses = above != np.roll(above, 1)
+    share = np.divide(before, before - heights, out=np.zeros(len(polygon)), where=crosses)
+    return start + share[:, None] * (polygon - start), crosses, above
+
+
+def compute_cells(structure: TreeStructure, weight: Doubles, bias: Doubles, frame: Doubles) -> list[Doubles]:
+    """Compute the cell of every node inside a convex frame, which is the cell of the root.
+
+    Points go right where weight · x + bias > 0. A cell outside the frame has no corners.
+    """
+    cells = [EMPTY] * structure.n_nodes
+    cells[0] = frame
+    for split in range(structure.n_splits):
+        right, left = structure.right_nodes[split], structure.left_nodes[split]
+        if not np.any(weight[split]):  # no weights: all rows go one way
+            cells[right if bias[split] > 0 else left] = cells[split]
+            continue
+        cells[right] = clip_polygon(cells[split], weight[split], float(bias[split]))
+        cells[left] = clip_polygon(cells[split], -weight[split], -float(bias[split]))
+    return cells
+
+
+def polygon_area(polygon: Doubles) -> float:
+    """Compute the area of a polygon with counterclockwise corners."""
+    return float(_edge_areas(polygon).sum()) / 2
+
+
+def polygon_center(polygon: Doubles) -> Doubles:
+    """Compute the center of mass of a convex polygon.  (2,)"""
+    pieces = _edge_areas(polygon)
+    if abs(pieces.sum()) <= 1e-12 * np.abs(pieces).sum():
+        return polygon.mean(axis=0)
+    return pieces @ (polygon + np.roll(polygon, -1, axis=0)) / (3 * pieces.sum())
+
+
+def _edge_areas(polygon: Doubles) -> Doubles:
+    """Compute twice the signed area between the origin and each edge."""
+    (x, y), (next_x, next_y) = polygon.T, np.roll(polygon, -1, axis=0).T
+    return x * next_y - next_x * y

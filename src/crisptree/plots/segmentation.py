@@ -1,4 +1,4 @@
-"""What was found for every pixel of an image beside the truth: the paper's figure of four panels."""
+"""Segmentation and pixel regression of an image beside the truth: the paper's figure of four panels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INCHES = 3.0  # side of a panel
 UNIT = {"vmin": 0.0, "vmax": 1.0}
 
 Panel = tuple[str, npt.NDArray[Any], dict[str, float]]
-"""A title, the values of all pixels, and from where to where greys go."""
+"""A title, the values of all pixels, and the limits of the gray scale."""
 
 
 def plot_segmentation(
@@ -29,24 +29,24 @@ def plot_segmentation(
     class_name: str = "",
     titles: bool = True,
 ) -> npt.NDArray[Any]:
-    """Draw an image, its labels, the leaf of every pixel and the probability of a class, side by side.
+    """Plot an image, its labels, the leaf of every pixel and the probability of a class, side by side.
 
     Parameters
     ----------
     image : array of shape (height, width) or (height, width, channels)
         The image; of two, or more than three channels the first is drawn.
     truth : array of shape (height, width), or None
-        Its labels, as numbers or any others; None leaves the panel out.
+        Its labels; None leaves the panel out.
     leaves : array of shape (height, width)
-        ``CrispSegmenter.leaf_image``: leaves from left to right as greys from 0 to 1.
+        ``CrispSegmenter.leaf_image``: leaves from left to right as gray values from 0 to 1.
     probability : array of shape (height, width)
-        One class of ``CrispSegmenter.predict_proba``; darker is likelier, as in the paper.
+        One class of ``CrispSegmenter.predict_proba``; darker is more probable, as in the paper.
     axes : sequence of matplotlib axes, default=None
         As many as there are panels; None makes a figure.
     class_name : str, default=""
         The class whose probability it is.
     titles : bool, default=True
-        Whether panels say what they show.
+        Draw the titles of the panels.
 
     Returns
     -------
@@ -58,10 +58,10 @@ def plot_segmentation(
         shown.append(("ground truth", np.unique(truth, return_inverse=True)[1].reshape(np.shape(truth)), {}))
     shown.append(("leaf affiliation", np.asarray(leaves), UNIT))
     shown.append((f"p({class_name})" if class_name else "probability", 1 - np.asarray(probability), UNIT))
-    return _drawn(shown, axes, titles, "Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1].")
+    return _draw_panels(shown, axes, titles, "Of probabilities draw one class, e.g. predict_proba(image)[:, :, 1].")
 
 
-def plot_pixel_numbers(
+def plot_pixel_regression(
     image: npt.ArrayLike,
     truth: npt.ArrayLike | None,
     leaves: npt.ArrayLike,
@@ -71,26 +71,26 @@ def plot_pixel_numbers(
     name: str = "predicted",
     titles: bool = True,
 ) -> npt.NDArray[Any]:
-    """Draw an image, the true numbers of its pixels, the leaf of every pixel and the numbers found, side by side.
+    """Plot an image, the true values of its pixels, the leaf of every pixel and the predictions, side by side.
 
-    True numbers and those found are drawn on one scale of greys, which the true ones set where there are some.
+    True and predicted values share one gray scale, that of the true ones where these are given.
 
     Parameters
     ----------
     image : array of shape (height, width) or (height, width, channels)
         The image; of two, or more than three channels the first is drawn.
     truth : array of shape (height, width), or None
-        The true numbers, NaN where there are none; None leaves the panel out.
+        The true values, NaN where there are none; None leaves the panel out.
     leaves : array of shape (height, width)
-        ``CrispPixelRegressor.leaf_image``: leaves from left to right as greys from 0 to 1.
+        ``CrispPixelRegressor.leaf_image``: leaves from left to right as gray values from 0 to 1.
     numbers : array of shape (height, width)
-        ``CrispPixelRegressor.predict``, or ``predict_std``; of several outputs one.
+        One output of ``CrispPixelRegressor.predict`` or ``predict_std``.
     axes : sequence of matplotlib axes, default=None
         As many as there are panels; None makes a figure.
     name : str, default="predicted"
-        What the numbers are.
+        Title of the predictions.
     titles : bool, default=True
-        Whether panels say what they show.
+        Draw the titles of the panels.
 
     Returns
     -------
@@ -104,17 +104,17 @@ def plot_pixel_numbers(
     if truth is not None:
         shown.append(("ground truth", scale, limits))
     shown += [("leaf affiliation", np.asarray(leaves), UNIT), (name, np.asarray(numbers), limits)]
-    return _drawn(shown, axes, titles, "Of several outputs draw one, e.g. predict(image)[:, :, 0].")
+    return _draw_panels(shown, axes, titles, "Of several outputs draw one, e.g. predict(image)[:, :, 0].")
 
 
 def _image(image: npt.ArrayLike) -> Panel:
     if np.ndim(image) not in (2, 3):
         raise ValueError(f"`image` must be (height, width[, channels]); got an array of shape {np.shape(image)}.")
-    return "image", _drawable(np.asarray(image)), {}
+    return "image", _to_displayable(np.asarray(image)), {}
 
 
-def _drawn(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArray[Any]:
-    """Panels side by side, each of one value for every pixel of the first one."""
+def _draw_panels(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArray[Any]:
+    """Draw panels side by side, each with one value for every pixel of the first one."""
     titles = check_boolean("titles", titles)
     shape = np.shape(shown[0][1])[:2]
     for title, values, _ in shown[1:]:
@@ -134,8 +134,8 @@ def _drawn(shown: list[Panel], axes: Any, titles: bool, hint: str) -> npt.NDArra
     return drawn
 
 
-def _drawable(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Greys, or three channels brought to the range of colours together."""
+def _to_displayable(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a gray image, or three channels rescaled together to 0 … 1."""
     if image.shape[2:] != (3,):
         return image if image.ndim == 2 else image[:, :, 0]
     low, high = float(image.min()), float(image.max())

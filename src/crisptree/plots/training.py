@@ -1,44 +1,71 @@
-"""How a training went: likelihood, steepness and hard score, epoch by epoch."""
+"""The course of a fit: training curves, and the candidates of model selection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from crisptree.inspection.model_view import unwrap_model
-from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, write
+from crisptree.plots.style import ACCENT, DARK, MUTED, RIGHT, check_axes, new_axes, write
 
 CURVES: tuple[tuple[str, Callable[[Any], float | None]], ...] = (
     ("mean log-likelihood", lambda record: -record.loss),
     ("steepness γ", lambda record: record.steepness),
     ("validation accuracy\n(hard)", lambda record: record.validation_score),
 )
-"""What the axes show, from above."""
+"""Label and value of each axes, from the top."""
 
 PHASES = {"grow": RIGHT, "finetune": ACCENT}
 
-NARROWEST_LABEL = 0.07
-"""A level is named where it takes at least this part of the width."""
+MIN_LABEL_SHARE = 0.07
+"""A level is labelled where it covers at least this share of the width."""
+
+
+class Family(NamedTuple):
+    """How the candidates of a family are drawn, and the annotation on which side of them."""
+
+    marker: str
+    color: str
+    parameter: str
+    text: str
+    side: str
+
+
+FAMILIES = {
+    "noise widths": Family("o", "#3b6fb6", "input_noise", "σ = {:g}", "right"),
+    "one scale": Family("P", "#56b4e9", "input_noise", "σ = {:g}", "left"),
+    "l2": Family("v", "#009e73", "l2", "l2 = {:g}", "right"),
+    "shallow": Family("D", "#8a6fb0", "max_depth", "depth {}", "left"),
+    "sparse": Family("^", "#c79a00", "l1", "l1 = {:g}", "right"),
+    "thresholds": Family("s", "#777777", "max_depth", "{}", "left"),
+}
+"""In the order of the legend. Thresholds are annotated by their depth alone, because there are many."""
+
+SIDES: dict[str, dict[str, Any]] = {
+    "right": {"xytext": (8, 0), "ha": "left"},
+    "left": {"xytext": (-8, 0), "ha": "right"},
+}
 
 
 def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
-    """Draw likelihood, steepness and the deterministic tree's validation accuracy over all epochs.
+    """Plot likelihood, steepness and the validation accuracy of the deterministic tree over all epochs.
 
-    Levels of the greedy growth stand side by side, on shaded ground in turn, and finetuning after them in another
-    colour. While stumps are grown the likelihood is theirs, on the rows of the level; so it starts anew with each.
+    Levels of growth are shaded alternately; finetuning follows in another color. During growth the likelihood is that
+    of the stumps of a level, so it restarts at every level.
 
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator with its ``history_``, or a Pipeline that ends in one.
     axes : array of 2 or 3 matplotlib axes, default=None
-        Where to draw; with two of them the accuracy is left out. None makes a figure of as many as there is to see.
+        Where to draw; with two of them the accuracy is left out. None makes a figure.
 
     Returns
     -------
@@ -48,8 +75,8 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
     records = list(getattr(unwrap_model(model)[1], "history_", []) or [])
     if not records:
         raise ValueError(
-            "plot_training must have a model with a history; this one has none: it is not fitted, was trained without "
-            "epochs, or was loaded from a file, which does not keep it. Fit it here, then plot."
+            "plot_training needs a model with a training history; this one has none: it is not fitted, was trained "
+            "without epochs, or was loaded from a file, which does not store it. Fit it, then plot."
         )
     if axes is None:
         number = 3 if any(record.validation_score is not None for record in records) else 2
@@ -59,20 +86,20 @@ def plot_training(model: Any, axes: Any = None) -> npt.NDArray[Any]:
         raise ValueError(f"`axes` must be 2 or 3 axes, for likelihood, steepness and accuracy; got {len(drawn)}.")
     for ax in drawn:
         check_axes(ax, "axes")
-    pieces = _pieces(records)
+    pieces = _split_phases(records)
     for ax, (label, value) in zip(drawn, CURVES, strict=False):
         _draw_curve(ax, pieces, value)
         ax.set_ylabel(label, fontsize=8)
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlim(0.5, len(records) + 0.5)
-    _name(drawn[0], pieces, len(records))
+    _label_phases(drawn[0], pieces, len(records))
     drawn[-1].set_xlabel("epoch", fontsize=8)
     return drawn
 
 
-def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
-    """Runs of epochs of one phase and level, each with the number of its first epoch, from 1."""
+def _split_phases(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
+    """Return runs of epochs of one phase and level, each with the number of its first epoch, from 1."""
     pieces, start = [], 1
     for _, run in groupby(records, key=lambda record: (record.phase, record.level)):
         piece = list(run)
@@ -82,7 +109,7 @@ def _pieces(records: Sequence[Any]) -> list[tuple[int, list[Any]]]:
 
 
 def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[Any], float | None]) -> None:
-    """A line for each run, every second one on grey; broken where best-first growth goes on to other stumps."""
+    """Draw a line for each run, shaded alternately; broken where best-first growth continues with other stumps."""
     for number, (start, piece) in enumerate(pieces):
         if number % 2:
             ax.axvspan(start - 0.5, start + len(piece) - 0.5, color="#f1f3f5", linewidth=0, zorder=0)
@@ -92,10 +119,110 @@ def _draw_curve(ax: Axes, pieces: list[tuple[int, list[Any]]], value: Callable[[
         ax.plot(x, y, color=PHASES.get(piece[0].phase, DARK), linewidth=1.4, marker=".", markersize=3)
 
 
-def _name(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:
-    """Above the first axes what was trained when."""
+def _label_phases(ax: Axes, pieces: list[tuple[int, list[Any]]], n_epochs: int) -> None:
+    """Label the phases above the first axes."""
     for start, piece in pieces:
-        if len(piece) >= NARROWEST_LABEL * n_epochs:
+        if len(piece) >= MIN_LABEL_SHARE * n_epochs:
             text = "finetuning" if piece[0].phase == "finetune" else f"level {piece[0].level}"
             middle = start - 0.5 + len(piece) / 2
             write(ax, middle, 1.02, text, 7, va="bottom", color=MUTED, transform=ax.get_xaxis_transform())
+
+
+def plot_selection(model: Any, ax: Axes | None = None) -> Axes:
+    """Plot all candidates of model selection: accuracy on held-out rows with its standard error against the size.
+
+    The selected candidate has a ring. It need not be the most accurate: among the best of every family it is the one
+    with the fewest weights within one standard error of the best, taken over the rows on which the two differ.
+
+    Parameters
+    ----------
+    model : CrispTreeClassifier or Pipeline
+        A fitted estimator with its ``path_``, or a Pipeline that ends in one.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    estimator = unwrap_model(model)[1]
+    trials = list(getattr(estimator, "path_", []) or [])
+    if not trials:
+        raise ValueError(
+            "plot_selection needs a model that selected its parameters; this one has no path_: it is not fitted, all "
+            "parameters were given, there were too few rows, or it was loaded from a file, which does not store it. "
+            "Fit it with input_noise='auto', for example, then plot."
+        )
+    ax = new_axes(ax, (6.4, 4.0))
+    deepest = max((_depth(trial.values) for trial in trials), default=np.inf)
+    by_family: dict[str, list[Any]] = {name: [] for name in FAMILIES}
+    for trial in trials:
+        by_family[_family(trial.values, deepest)].append(trial)
+    for name, some in by_family.items():
+        if some:
+            _draw_candidates(ax, name, some)
+    _mark_selected(ax, estimator.chosen_, trials)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.margins(x=0.15)
+    ax.set_xlabel("weights that are not zero", fontsize=8)
+    ax.set_ylabel("accuracy on held-out rows, hard, in %", fontsize=8)
+    ax.tick_params(labelsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _depth(values: Mapping[str, Any]) -> float:
+    return np.inf if values["max_depth"] is None else values["max_depth"]
+
+
+def _family(values: Mapping[str, Any], deepest: float) -> str:
+    if values.get("split") == "axis":
+        return "thresholds"
+    if values.get("l1"):
+        return "sparse"
+    if _depth(values) < deepest:
+        return "shallow"
+    if values.get("l2"):
+        return "l2"
+    return "one scale" if values.get("scale") == "global" else "noise widths"
+
+
+def _point(trial: Any) -> tuple[float, float, float]:
+    """Return size, accuracy and standard error in %; a single leaf, which has no weights, has size 1."""
+    return max(trial.weights, 1.0), 100 * trial.score, 100 * trial.error
+
+
+def _draw_candidates(ax: Axes, name: str, trials: Sequence[Any]) -> None:
+    """Draw the candidates of one family, annotated by the parameter that varies."""
+    family = FAMILIES[name]
+    size, accuracy, error = np.array([_point(trial) for trial in trials]).T
+    ax.errorbar(
+        size,
+        accuracy,
+        error,
+        fmt=family.marker,
+        color=family.color,
+        markersize=5,
+        elinewidth=0.8,
+        capsize=2,
+        label=name,
+        zorder=3,
+    )
+    for trial, x, y in zip(trials, size, accuracy, strict=True):
+        value = trial.values.get(family.parameter)
+        if value is not None:
+            text, place = family.text.format(value), SIDES[family.side]
+            ax.annotate(text, (x, y), fontsize=6, color=MUTED, va="center", textcoords="offset points", **place)
+
+
+def _mark_selected(ax: Axes, selected: Mapping[str, Any], trials: Sequence[Any]) -> None:
+    values = {name: value for name, value in selected.items() if name != "shrinkage"}
+    for trial in trials:
+        if trial.values == values:
+            x, y, _ = _point(trial)
+            ring: dict[str, Any] = {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.6}
+            ax.plot([x], [y], "o", color=ACCENT, linestyle="none", label="chosen", zorder=4, **ring)

@@ -1,4 +1,4 @@
-"""What the splits look for: their weights as images, or the largest of them as bars."""
+"""Weights of splits: as images, or the largest of them as bars."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from matplotlib.axes import Axes
 from crisptree.inspection import Names
 from crisptree.inspection.importances import compute_effects, rank_features
 from crisptree.inspection.model_view import ModelView, require_linear_splits, view_model
-from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, new_grid, shortened, write
+from crisptree.plots.style import DARK, LEFT, MUTED, RIGHT, new_grid, truncate_text, write
 
 Doubles = npt.NDArray[np.float64]
 
 STYLES = {"gray": ("gray",), "diverging": ("diverging",), "both": ("gray", "diverging")}
 
-MOST = 8
-"""Splits drawn where none are named."""
+MAX_SPLITS = 8
+"""Splits drawn by default."""
 
-BARS = 8
+MAX_BARS = 8
 """Weights drawn of a split of tabular data."""
 
 GRAY: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
-"""For ``imshow``: from black to white."""
+"""Arguments of ``imshow``."""
 
 
 def plot_weights(
@@ -39,28 +39,28 @@ def plot_weights(
     labels: Sequence[str] | None = None,
     feature_names: Names = None,
 ) -> npt.NDArray[Any]:
-    """Draw the weights of some splits side by side.
+    """Plot the weights of splits side by side.
 
-    Images show them in the scaled space of training, as in the paper: linearly brought to the full grey range, or by a
-    map of two colours with white at zero. For tabular data bars show the largest ones, each on its feature scaled to a
-    spread of one; for ``scale="feature"`` this is the same.
+    Images show them in the scaled space of training, as in the paper: linearly scaled to the gray range, or by a
+    diverging colormap with white at zero. For tabular data bars show the largest weights of features that are scaled to
+    unit variance; for ``scale="feature"`` this is the same space.
 
     Parameters
     ----------
     model : CrispTreeClassifier or Pipeline
         A fitted estimator with linear splits, or a fitted Pipeline that ends in one.
     nodes : sequence of int, default=None
-        Numbers of splits; None takes the eight that most training samples visit.
+        Indices of splits; None takes the eight with the most training samples.
     axes : array of matplotlib axes, default=None
         One for each split and row; None makes a figure.
     compare : CrispTreeClassifier or Pipeline, default=None
         Another model on the same features, drawn below; e.g. one trained without ``roughness``.
     style : {"gray", "diverging", "both"}, default="gray"
-        How images are coloured; "both" draws two rows for each model.
+        Colors of images; "both" draws two rows for each model.
     labels : sequence of str, default=None
-        What the rows of a comparison are called; None names the roughness of the two.
+        Labels of the rows of a comparison; None shows the roughness of the two.
     feature_names : list of str, default=None
-        Words in place of ``feature_names_in_``.
+        Names in place of ``feature_names_in_``.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def plot_weights(
         raise ValueError("`compare` must be a model of the same features and image shape; this one has others.")
     for view in views:
         require_linear_splits(view.tree, "plot_weights")
-    splits = _chosen(nodes, views)
+    splits = _select_splits(nodes, views)
     rows = [
         (view, kind, name)
         for view, name in zip(views, _row_names(views, labels), strict=True)
@@ -98,11 +98,11 @@ def plot_weights(
     return grid
 
 
-def _chosen(nodes: Sequence[int] | None, views: list[ModelView]) -> list[int]:
-    """Split numbers that every tree has."""
+def _select_splits(nodes: Sequence[int] | None, views: list[ModelView]) -> list[int]:
+    """Return indices of splits that every tree has."""
     n_splits = min(view.tree.structure.n_splits for view in views)
     if nodes is None:
-        return sorted(np.argsort(-views[0].node_weights[:n_splits], kind="stable")[:MOST].tolist())
+        return sorted(np.argsort(-views[0].node_weights[:n_splits], kind="stable")[:MAX_SPLITS].tolist())
     given = np.asarray(nodes)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise ValueError(f"`nodes` must be a list of numbers of splits, or None; got {nodes!r}.")
@@ -127,27 +127,27 @@ def _row_names(views: list[ModelView], labels: Sequence[str] | None) -> list[str
 
 
 def weight_image(view: ModelView, split: int) -> Doubles:
-    """The weights of a split in the scaled space of training, from black to white."""
-    assert view.image_shape is not None  # tabular data is drawn otherwise
+    """Return the weights of a split in the scaled space of training, from black to white."""
+    assert view.image_shape is not None  # tabular data has no weight images
     return as_image(view.scaled_weights(split), view.image_shape, view.tree.statistics.scaling.factor != 0)
 
 
 def signed_image(values: Doubles, image_shape: tuple[int, ...] | None) -> tuple[Doubles, dict[str, Any]]:
-    """Signed values as an image, and how to paint it: in the colours of right and left, white at zero."""
+    """Return signed values as an image, and the arguments of ``imshow`` for a diverging colormap."""
     assert image_shape is not None
     reach = np.abs(values).max() or 1.0
     return side_by_side(values, image_shape), {"cmap": "RdBu", "vmin": -reach, "vmax": reach}
 
 
-def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
-    """Values linearly brought to 0 … 1, from black to white; equal ones to the middle.
+def rescale_to_unit(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] | None = None) -> Doubles:
+    """Rescale values linearly to 0 … 1; equal ones to 0.5.
 
-    With ``counts`` only those values span the range, and others are cut off at its ends: pixels that are constant in
-    training have weight zero, which may lie far from the rest.
+    With ``counts`` only these values define the range, and others are clipped to it: pixels that are constant in
+    training have weight zero, which may be far from the rest.
 
     Examples
     --------
-    >>> full_range(np.array([-1.0, 0.0, 3.0])).tolist()
+    >>> rescale_to_unit(np.array([-1.0, 0.0, 3.0])).tolist()
     [0.0, 0.25, 1.0]
     """
     wide = values.astype(np.float64)
@@ -161,16 +161,16 @@ def full_range(values: npt.NDArray[np.floating], counts: npt.NDArray[np.bool_] |
 def as_image(
     values: npt.NDArray[np.floating], image_shape: tuple[int, ...], counts: npt.NDArray[np.bool_] | None = None
 ) -> Doubles:
-    """A row of values as an image from black to white: three channels as colours, other numbers of them side by side.
+    """Return a row of values as an image from 0 to 1: three channels as RGB, other numbers of channels side by side.
 
     (height, width) or (height, width, 3), from 0 to 1
     """
-    shades = full_range(values, counts)
+    shades = rescale_to_unit(values, counts)
     return shades.reshape(image_shape) if image_shape[2:] == (3,) else side_by_side(shades, image_shape)
 
 
 def side_by_side(values: npt.NDArray[np.floating], image_shape: tuple[int, ...]) -> Doubles:
-    """The channels of an image as one image, in rows of about equal number, NaN between them.
+    """Arrange the channels of an image in a grid, with NaN between them.
 
     Examples
     --------
@@ -205,14 +205,14 @@ def _draw_image(ax: Axes, image: Doubles, paint: dict[str, Any]) -> None:
 
 def _draw_bars(ax: Axes, view: ModelView, split: int) -> None:
     effect = compute_effects(require_linear_splits(view.tree, "plot_weights"), split)
-    largest = rank_features(effect, BARS)
+    largest = rank_features(effect, MAX_BARS)
     values = effect[largest]
     ax.barh(np.arange(len(largest)), values, color=np.where(values > 0, RIGHT, LEFT), height=0.75)
-    names = [shortened(view.feature_names[feature], 1.1, 7) for feature in largest]
+    names = [truncate_text(view.feature_names[feature], 1.1, 7) for feature in largest]
     ax.set_yticks(np.arange(len(largest)), names, fontsize=7, parse_math=False)
     ax.tick_params(axis="x", labelsize=6)
     ax.locator_params(axis="x", nbins=4)
-    ax.set_ylim(min(BARS, len(effect)) - 0.5, -0.5)
+    ax.set_ylim(min(MAX_BARS, len(effect)) - 0.5, -0.5)
     ax.axvline(0, color=DARK, linewidth=0.6)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -1,7 +1,8 @@
-"""One self-contained HTML page about a fitted tree.
+"""Reports: one self-contained HTML page about a fitted tree.
 
-``samples`` sends the caller's rows down the tree and chooses some to look at, ``collect`` turns model and rows into
-plain values, ``page`` puts them into ``template.html`` with ``report.css`` and the scripts of ``scripts/``.
+``page`` validates the arguments, builds the page and writes it. ``classification`` and ``regression`` collect the
+values of the page for their target; ``classification.html`` and ``regression.html`` are its templates. ``samples`` has
+the rows of the report and the explanations of a selection of them.
 """
 
 from crisptree.report.page import write

@@ -1,9 +1,8 @@
-"""The rows that a report is written with, and those that the page holds to look at: which ones, their pictures or
-values, and why they went where they went.
-"""
+"""The rows of a report, and the selection of them that the page shows: their values, paths and counterfactuals."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,78 +12,84 @@ import numpy.typing as npt
 from crisptree.inference import FlatTree
 from crisptree.inference.routing import visit_splits
 from crisptree.inspection import ModelView
-from crisptree.inspection.columns import list_columns, sum_by_column
+from crisptree.inspection.columns import find_preprocessing, list_columns, sum_by_column
 from crisptree.inspection.counterfactual_search import FeasibleSet
 from crisptree.inspection.counterfactuals import SearchLimitError, search_counterfactual
 from crisptree.inspection.decision_path import compute_contributions, margin_scales
 from crisptree.inspection.error_attribution import attribute_leaf_errors
 from crisptree.inspection.importances import compute_influence
 from crisptree.inspection.names import sanitize_names
-from crisptree.report.encoding import grey_bytes, pack, shrunk, signed_bytes, step_within
-from crisptree.report.what_if import collect_what_if
+from crisptree.report.encoding import downsample, find_step, gray_bytes, pack, signed_bytes
 
-SAMPLE_VALUES = 3_000_000
-"""Larger sets of sample images are shown at a lower resolution."""
+MAX_SAMPLE_VALUES = 3_000_000
+"""Larger sets of sample images are downsampled."""
 
-WRONG_SHARE = 0.75
-"""Of the samples, when there are more wrong ones: leaves need right examples too."""
+MAX_WRONG_SHARE = 0.75
+"""Largest share of misclassified samples: leaves need correct examples too."""
 
-SHOWN_COLUMNS = 40
-"""Values kept of every tabular row."""
+MAX_COLUMNS = 40
+"""Columns kept of every tabular row."""
 
 TOP_PUSHES = 5
-"""Features named at every step of a tabular row; images show them all as a picture."""
+"""Features listed at every step of a tabular row; images show all of them as an image."""
 
-CHANGES = 48
-"""For how many samples the smallest change is searched."""
+MAX_COUNTERFACTUALS = 48
+"""Samples for which a counterfactual is searched."""
 
-PATIENCE = 300
-"""Quadratic programmes for each of these searches, which a single explanation has more of."""
+PROGRAMS_PER_SAMPLE = 300
+"""Limit of quadratic programs in each of these searches; a single explanation has more."""
 
-CHANGED_COLUMNS = 8
-"""Columns named in a smallest change."""
+MAX_CHANGED_COLUMNS = 8
+"""Columns listed in a counterfactual."""
+
+MAX_WEIGHTS = 1_000_000
+"""Larger trees are not written into the page a second time for edited rows."""
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class ReportRows:
-    """Rows that the model has not been trained on, or any others."""
+    """The rows of a report, usually of a test set."""
 
-    X: npt.NDArray[np.float32]  # as the tree sees them
-    leaf: Integers  # where it sends each of them
-    predicted: Integers  # class numbers
-    y: Integers | None  # class numbers, where the caller knows them
-    ids: npt.NDArray[Any] | None = None  # what the caller calls them; None where they are counted from 0
+    X: npt.NDArray[np.float32]  # prepared
+    leaf: Integers
+    predicted: npt.NDArray[Any]  # class indices (n,), or numbers (n, n_outputs)
+    y: npt.NDArray[Any] | None  # the same of the truth, if known
+    ids: npt.NDArray[Any] | None = None  # identifiers; None where rows are numbered from 0
 
     @classmethod
     def of(cls, view: ModelView, X: Any, y: Any, ids: Any = None) -> ReportRows | None:
-        """What the caller gives, checked; None where there are no rows."""
+        """Validate the rows of the caller; None where there are none."""
         if X is None and y is not None:
-            raise ValueError("`y` must come with the rows it belongs to; got y without X. Give both, or neither.")
+            raise ValueError("`y` must come with the rows it belongs to; got y without X. Pass both, or neither.")
         if X is None:
             return None
-        view.check_takes_rows("a report with rows")
+        if not view.is_regression:
+            view.check_takes_rows("a report with rows")
         rows = view.prepare_rows(X)
         leaf = view.apply(rows)
-        numbers = None if y is None else view.encode_labels(y, len(leaf))
-        named = np.asarray(_index(X) if ids is None else ids) if ids is not None or _index(X) is not None else None
-        if named is not None and named.shape != leaf.shape:
-            raise ValueError(f"`ids` must have one for each of the {len(leaf)} rows of X; got shape {named.shape}.")
-        return cls(rows, leaf, view.tree.predictions(leaf, rows).astype(np.int64), numbers, named)
+        truth = None if y is None else view.encode_target(y, len(leaf))
+        ids = _index(X) if ids is None else ids
+        names = None if ids is None else np.asarray(ids)
+        if names is not None and names.shape != leaf.shape:
+            raise ValueError(f"`ids` must have one for each of the {len(leaf)} rows of X; got shape {names.shape}.")
+        predicted = view.tree.predictions(leaf, rows)
+        return cls(rows, leaf, predicted if view.is_regression else predicted.astype(np.int64), truth, names)
 
     @property
     def labels(self) -> Integers:
-        """The true classes, or the predicted ones where nobody knows the truth."""
+        """True class indices, or the predicted ones where the truth is unknown."""
         return self.predicted if self.y is None else self.y
 
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
+        """Flags of the misclassified rows."""
         return self.predicted != self.labels
 
 
 def _index(X: Any) -> Any:
-    """The index of a DataFrame that says more than the place of a row."""
+    """Return the index of a DataFrame; None without one, and for a plain range."""
     index = getattr(X, "index", None)
     if index is None or callable(index) or getattr(index, "nlevels", 1) > 1:
         return None
@@ -92,86 +97,82 @@ def _index(X: Any) -> Any:
 
 
 def collect_samples(view: ModelView, rows: ReportRows, max_samples: int) -> dict[str, Any]:
-    """Chosen rows with their explanations."""
-    chosen = choose(rows, max_samples)
-    X = rows.X[chosen]
+    """Collect a selection of the rows with their explanations."""
+    selected = select_rows(rows, max_samples)
+    X = rows.X[selected]
     appearance = _appearance(view, X)
     return {
-        "count": len(chosen),
-        "row": pack(chosen, "int32"),
-        "ids": None if rows.ids is None else sanitize_names(rows.ids[chosen].tolist()),
-        "true": None if rows.y is None else pack(rows.y[chosen], "int16"),
-        "predicted": pack(rows.predicted[chosen], "int16"),
-        "leaf": pack(rows.leaf[chosen], "int32"),
+        "count": len(selected),
+        "row": pack(selected, "int32"),
+        "ids": None if rows.ids is None else sanitize_names(rows.ids[selected].tolist()),
+        "true": None if rows.y is None else pack(rows.y[selected], "int16"),
+        "predicted": pack(rows.predicted[selected], "int16"),
+        "leaf": pack(rows.leaf[selected], "int32"),
         **appearance,
         **_steps(view, X),
         "changes": _changes(view, X, appearance),
-        "changes_searched": min(CHANGES, len(chosen)),
+        "changes_searched": min(MAX_COUNTERFACTUALS, len(selected)),
         "what_if": collect_what_if(view, X),
     }
 
 
-def collect_blame(view: ModelView, rows: ReportRows) -> list[list[float]]:
-    """[split, errors, share of all errors], the most errors first; split −1 for errors without a culprit."""
-    if view.tree.is_linear:  # a leaf has no one class that rows could miss
+def collect_error_attribution(view: ModelView, rows: ReportRows) -> list[list[float]]:
+    """Collect [split, errors, share of all errors], most errors first; split −1 for errors without one."""
+    if view.tree.is_linear:  # a linear leaf has no single class
         return []
     return [list(entry) for entry in attribute_leaf_errors(view.tree, rows.leaf, rows.labels).table()]
 
 
-def choose(rows: ReportRows, max_samples: int) -> Integers:
-    """Wrong rows first, in turns from every confusion; then right ones, in turns from every leaf.
+def select_rows(rows: ReportRows, max_samples: int) -> Integers:
+    """Select misclassified rows first, in turn from every confusion; then correct ones, in turn from every leaf.
 
     Examples
     --------
     One from each of two leaves:
 
     >>> zeros = np.zeros(4, dtype=int)
-    >>> choose(ReportRows(np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
+    >>> select_rows(ReportRows(np.zeros((4, 1)), leaf=np.array([0, 0, 0, 1]), predicted=zeros, y=zeros), 2)
     array([0, 3])
     """
     n_classes = int(max(rows.predicted.max(initial=0), rows.labels.max(initial=0))) + 1
     cell = rows.labels * n_classes + rows.predicted
     group = np.where(rows.wrong, cell, n_classes**2 + rows.leaf)
-    order = np.lexsort((_turn(group), ~rows.wrong))
+    order = np.lexsort((_rank_in_group(group), ~rows.wrong))
     wrong, right = np.split(order, [np.count_nonzero(rows.wrong)])
-    most_wrong = max(max_samples - len(right), int(WRONG_SHARE * max_samples + 0.5))
+    most_wrong = max(max_samples - len(right), int(MAX_WRONG_SHARE * max_samples + 0.5))
     wrong = wrong[:most_wrong]
     return np.concatenate([wrong, right[: max_samples - len(wrong)]]).astype(np.int64)
 
 
-def _turn(group: Integers) -> Integers:
-    """How many earlier rows are in the same group."""
+def _rank_in_group(group: Integers) -> Integers:
+    """Count the earlier rows of the same group."""
     order = np.argsort(group, kind="stable")
-    turn = np.empty(len(group), dtype=np.int64)
-    turn[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
-    return turn
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - np.searchsorted(group[order], group[order])
+    return rank
 
 
 def _appearance(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """What a sample looks like: an image, or the values, in column order, of the features with most influence at the
-    splits that most training rows visit.
-    """
+    """Collect the images of the samples, or the values of their most influential columns."""
     if view.image_shape is None:
         return _table(view, X)
-    step = step_within(len(X), view.image_shape, SAMPLE_VALUES)
-    images, low, high = grey_bytes(shrunk(X.reshape(-1, *view.image_shape), step))
-    looks: dict[str, Any] = {"images": pack(images, "uint8"), "low": low, "high": high, "step": step}
-    if view.has_weight_images:  # what turns pixels and scaled weights into pushes w (x − mean), at their resolution
+    step = find_step(len(X), view.image_shape, MAX_SAMPLE_VALUES)
+    images, low, high = gray_bytes(downsample(X.reshape(-1, *view.image_shape), step))
+    appearance: dict[str, Any] = {"images": pack(images, "uint8"), "low": low, "high": high, "step": step}
+    if view.has_weight_images:  # for the contributions w (x − mean) of pixels
         scaling = view.tree.statistics.scaling
         for name, values in (("mean", scaling.mean), ("factor", scaling.factor)):
-            looks[name] = pack(values.reshape(view.image_shape), "float32")
-    return looks
+            appearance[name] = pack(values.reshape(view.image_shape), "float32")
+    return appearance
 
 
 def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """The columns of the table and their values: a number, or the place of a level; NaN where it is missing, and −1 for
-    a level that training did not know.
-    """
+    """Collect columns and values: a number, or the index of a level; NaN where it is missing, −1 for unknown levels."""
     columns, tree = list_columns(view), view.tree
-    shown = np.arange(min(SHOWN_COLUMNS, len(columns)))
-    if isinstance(tree, FlatTree):  # those with the most influence first
+    shown = np.arange(min(MAX_COLUMNS, len(columns)))
+    if isinstance(tree, FlatTree):  # the most influential first
         total = sum_by_column(columns, view.node_weights[: tree.structure.n_splits] @ compute_influence(tree))
-        shown = np.argsort(-total, kind="stable")[:SHOWN_COLUMNS]
+        shown = np.argsort(-total, kind="stable")[:MAX_COLUMNS]
     values = np.empty((len(X), len(shown)))
     for place, column in enumerate(columns[number] for number in shown):
         own = X[:, list(column.features)]
@@ -185,7 +186,7 @@ def _table(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
 
 
 def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """Scores, margins, offsets and the largest pushes on every path; NaN and −1 beyond its end.
+    """Collect scores, margins, offsets and the largest contributions on every path; NaN and −1 beyond its end.
 
     These are the numbers of ``explain.path``, for all samples of a split at once.
     """
@@ -199,7 +200,7 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     units = margin_scales(tree)
     for split, rows, scores in visit_splits(tree, X):
         place = places[split]
-        offset: Any = scores  # of a module, which has no sum
+        offset: Any = scores  # a module has no such sum
         if isinstance(tree, FlatTree):
             amounts, offset = compute_contributions(tree, X[rows], split)
             largest = np.argsort(-np.abs(amounts), axis=1, kind="stable")[:, :top]
@@ -214,23 +215,23 @@ def _steps(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _shown(name: str, before: Any, after: Any) -> list[Any]:
-    """A change of a column, its levels as they can stand in a line."""
+def _sanitize_change(name: str, before: Any, after: Any) -> list[Any]:
+    """Sanitize the levels of a change."""
     levels = (sanitize_names([value])[0] if isinstance(value, str) else value for value in (before, after))
     return [name, *levels]
 
 
 def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, Any]) -> dict[str, Any]:
-    """The smallest change of the first samples that sends them to another class, by sample number."""
+    """Collect the counterfactuals of the first samples, by sample index."""
     if not isinstance(view.tree, FlatTree) or not view.tree.structure.n_splits or view.tree.is_linear:
         return {}
     found, columns = {}, list_columns(view)
     everything, costs = np.ones(len(columns), dtype=bool), np.ones(len(columns))
-    for sample, x in enumerate(X[:CHANGES]):
+    for sample, x in enumerate(X[:MAX_COUNTERFACTUALS]):
         is_table = view.image_shape is None
-        allowed = FeasibleSet.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
+        feasible = FeasibleSet.of(view.tree, x, columns, free=everything, costs=costs, as_in_training=is_table)
         try:
-            change = search_counterfactual(view, x, allowed, None, CHANGED_COLUMNS, PATIENCE)
+            change = search_counterfactual(view, x, feasible, None, MAX_CHANGED_COLUMNS, PROGRAMS_PER_SAMPLE)
         except SearchLimitError:
             continue
         if change is None:
@@ -240,14 +241,63 @@ def _changes(view: ModelView, X: npt.NDArray[np.float32], appearance: dict[str, 
             "leaf": int(change.leaf),
             "distance": float(change.distance),
             "count": sum(column.value(x) != column.value(change.x) for column in columns) if is_table else 0,
-            "columns": [_shown(*entry) for entry in change.columns] if is_table else [],
+            "columns": [_sanitize_change(*entry) for entry in change.columns] if is_table else [],
         }
-        if view.image_shape is not None:  # the changed image on the grey scale of the samples, and the change itself
+        if view.image_shape is not None:  # the changed image on the gray scale of the samples, and the difference
             after = change.x.astype(np.float64)
-            images = shrunk(np.stack([after, after - x]).reshape(2, *view.image_shape), appearance["step"])
-            reach = appearance["high"] - appearance["low"] or 1.0
-            grey = np.clip((images[0] - appearance["low"]) / reach, 0.0, 1.0) * 255
-            entry["image"] = pack(np.round(grey), "uint8")
+            images = downsample(np.stack([after, after - x]).reshape(2, *view.image_shape), appearance["step"])
+            span = appearance["high"] - appearance["low"] or 1.0
+            gray = np.clip((images[0] - appearance["low"]) / span, 0.0, 1.0) * 255
+            entry["image"] = pack(np.round(gray), "uint8")
             entry["difference"] = pack(signed_bytes(images[1:])[0][0], "int8")
         found[str(sample)] = entry
     return found
+
+
+def collect_what_if(view: ModelView, X: npt.NDArray[np.float32]) -> dict[str, Any] | None:
+    """Collect what the page needs to predict edited rows: the model for ``export/predict.js`` and the sample rows.
+
+    None for images, modules and large trees.
+    """
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or view.image_shape is not None:
+        return None
+    models = _linear_models(tree)
+    if max(tree.weight.size, X.size, *(part.size for part in models.values())) > MAX_WEIGHTS:
+        return None
+    columns, stored, statistics = list_columns(view), find_preprocessing(view), tree.statistics
+    fills = [math.nan] * len(columns) if stored is None else [column.mean for column in stored.columns]
+    described = []
+    for column, fill in zip(columns, fills, strict=True):
+        first = column.features[0] if column.features else column.missing
+        known = column.kind == "number" and statistics.lowest is not None and statistics.highest is not None
+        described.append(
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "feature": first,
+                "categories": column.display_levels,
+                "fill": None if math.isnan(fill) else fill,
+                "missing": column.missing is not None,
+                "low": float(statistics.lowest[first]) if known and statistics.lowest is not None else None,
+                "high": float(statistics.highest[first]) if known and statistics.highest is not None else None,
+                "whole": bool(statistics.whole[first]) if known and statistics.whole is not None else False,
+            }
+        )
+    return {
+        "columns": described,
+        "left": pack(tree.left, "int32"),
+        "right": pack(tree.right, "int32"),
+        "weight": pack(tree.weight, "float32"),
+        "bias": pack(tree.bias, "float32"),
+        "rows": pack(X, "float32"),
+        **{name: pack(part, "float64") for name, part in models.items()},
+    }
+
+
+def _linear_models(tree: FlatTree) -> dict[str, npt.NDArray[np.float64]]:
+    """Return slopes and offsets of linear leaves; empty for constant ones."""
+    if tree.linear_weight is None or tree.linear_bias is None:
+        return {}
+    first = tree.structure.n_splits
+    return {"slopes": tree.linear_weight[first:], "offsets": tree.linear_bias[first:]}

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import crisptree
-from crisptree.plots import plot_choices
+from crisptree.plots import plot_selection
 from crisptree.plots.style import ACCENT
 from tests.plots.models import chosen_model, figure_1
 from tests.plots.reading import overlaps, texts
@@ -22,11 +22,11 @@ def points(ax, name):
 
 def test_it_draws_on_the_given_axes_and_returns_them():
     ax = Figure().subplots()
-    assert plot_choices(chosen_model(), ax) is ax
+    assert plot_selection(chosen_model(), ax) is ax
 
 
 def test_every_kind_of_trial_has_its_marker_and_every_trial_its_name():
-    ax = plot_choices(chosen_model())
+    ax = plot_selection(chosen_model())
     assert sorted(key(ax)) == ["chosen", "noise widths", "shallow", "sparse", "thresholds"]
     assert texts(ax) == ["σ = 0.3", "σ = 0.7", "depth 2", "l1 = 0.03", "1", "2"]
     assert overlaps(ax) == []
@@ -34,7 +34,7 @@ def test_every_kind_of_trial_has_its_marker_and_every_trial_its_name():
 
 def test_points_are_accuracies_against_weights_with_their_standard_errors():
     model = chosen_model()
-    ax = plot_choices(model)
+    ax = plot_selection(model)
     first = model.path_[0]
     np.testing.assert_allclose(points(ax, "noise widths")[0], [first.weights, 100 * first.score])
     bars = next(bars for bars in ax.containers if bars.get_label() == "noise widths")
@@ -45,7 +45,7 @@ def test_points_are_accuracies_against_weights_with_their_standard_errors():
 
 def test_the_chosen_one_has_a_ring():
     model = chosen_model()
-    ax = plot_choices(model)
+    ax = plot_selection(model)
     ring = next(line for line in ax.lines if line.get_label() == "chosen")
     assert ring.get_color() == ACCENT
     assert ring.get_xdata().tolist() == [model.path_[2].weights]
@@ -55,12 +55,12 @@ def test_what_a_fit_really_tried_can_be_drawn():
     X, y = clouds(200)
     quick = {"max_depth": 3, "epochs": 3, "finetune_epochs": 3, "min_updates": 20, "random_state": 0}
     model = crisptree.CrispTreeClassifier(**quick).fit(X, y)
-    ax = plot_choices(model)
+    ax = plot_selection(model)
     ax.figure.canvas.draw()
     assert "chosen" in key(ax)
     assert sum(len(bars.lines[0].get_xdata()) for bars in ax.containers) == len(model.path_)
 
 
 def test_a_model_that_chose_nothing_says_so():
-    with pytest.raises(ValueError, match="plot_choices must have a model that chose something"):
-        plot_choices(figure_1())
+    with pytest.raises(ValueError, match="plot_selection needs a model that selected its parameters"):
+        plot_selection(figure_1())

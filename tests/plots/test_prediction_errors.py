@@ -52,7 +52,7 @@ def test_a_matrix_must_be_square_and_count(matrix):
 
 
 def test_a_model_needs_rows_and_must_be_fitted():
-    with pytest.raises(ValueError, match="plot_confusion must have X and y beside a model"):
+    with pytest.raises(ValueError, match="plot_confusion needs X and y with a model"):
         plot_confusion(figure_1())
     with pytest.raises(ValueError, match="plot_confusion needs a fitted crisptree model"):
         plot_confusion(plain_tree(), FIGURE_1_ROWS, LABELS)

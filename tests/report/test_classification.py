@@ -3,8 +3,7 @@ import pytest
 
 from crisptree import metrics
 from crisptree.plots.tree import class_colors as drawn_colors
-from crisptree.report.collect import class_colors
-from crisptree.report.words import cards
+from crisptree.report.classification import class_colors, make_cards
 from tests.report.conftest import KINDS, fitted, unpacked
 
 
@@ -36,7 +35,7 @@ def test_a_log_loss_that_is_infinite_is_told_from_one_that_nobody_knows():
     def values(summary):
         baseline = {"class": 0, "training": 0.5, "given": None}
         page = {"summary": summary, "baseline": baseline, "classes": ["a", "b"]}
-        return [card["value"] for card in cards(page) if card["label"] == "Log loss"]
+        return [card["value"] for card in make_cards(page) if card["label"] == "Log loss"]
 
     measures = {"log_loss": 0.25, "brier_score": 0.1, "calibration_error": 0.02}
     sizes = {"splits": 1, "leaves": 2, "depth": 1, "path": 1.0, "bytes": 100, "steepness": 3.0, "training": 1.0}

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 
 from crisptree import CrispTreeClassifier
-from crisptree.plots import plot_choices
+from crisptree.plots import plot_selection
 
 X, y = load_breast_cancer(return_X_y=True)
 model = CrispTreeClassifier(max_depth=6, random_state=0).fit(X, y)
@@ -18,6 +18,6 @@ print(model.chosen_)
 
 # %%
 # Every trial with its standard error; the chosen one has a ring.
-plot_choices(model)
+plot_selection(model)
 
 plt.show()

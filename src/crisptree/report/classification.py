@@ -1,0 +1,492 @@
+"""The page about a classification tree: all of its values as JSON, and its texts."""
+
+from __future__ import annotations
+
+import colorsys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import auc, roc_curve
+
+from crisptree import metrics
+from crisptree.export.javascript import read_runtime
+from crisptree.inference import CrispTree, FlatTree
+from crisptree.inference.pruning import iterate_path
+from crisptree.inference.routing import visit_splits
+from crisptree.inference.statistics import node_tables
+from crisptree.inspection import ModelView
+from crisptree.inspection.columns import find_preprocessing
+from crisptree.inspection.importances import compute_effects, rank_columns
+from crisptree.inspection.rules import make_split_rule
+from crisptree.report.encoding import csp_hash, downsample, find_step, pack, read_resource, signed_bytes, to_json
+from crisptree.report.samples import ReportRows, collect_error_attribution, collect_samples
+
+Doubles = npt.NDArray[np.float64]
+
+SCRIPTS = (
+    *("data", "draw", "charts", "layout", "view", "nodes"),
+    *("tree", "panel", "whatif", "sample", "confusion", "curves", "quality", "main"),
+)
+"""In the order in which they are joined, after the code of the JavaScript export; they share one scope."""
+
+OPTIONAL_SECTIONS = ("confusion", "samples", "blame", "history", "roc", "importances", "pruning")
+"""Sections that need rows, their classes, or a certain kind of model."""
+
+HISTOGRAM_BINS = 30
+"""Of a score histogram, at most two more."""
+
+TAIL = 0.5
+"""Percentile that the outermost bins start at, so that outliers do not flatten the rest."""
+
+MAX_TERMS = 12
+"""Weights listed at a split of tabular data."""
+
+MAX_WEIGHT_VALUES = 4_000_000
+"""Larger sets of weight images are downsampled."""
+
+MAX_SEARCHED_WEIGHTS = 4_000_000
+"""In larger trees the search box finds a feature only among the largest weights of a split."""
+
+MAX_EPOCHS = 1500
+"""Longer training histories are thinned."""
+
+TEN = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+"""matplotlib's tab10, which ``crisptree.plots`` uses; a report needs no matplotlib."""
+
+LIGHTNESS = (0.44, 0.62)
+"""Alternating lightness of neighbouring hues beyond ten classes."""
+
+PROBABILITY_METRICS = ("log_loss", "brier_score", "calibration_error")
+"""Functions of ``crisptree.metrics`` that are shown beside the accuracy."""
+
+MAX_POINTS = 80
+"""Of a curve."""
+
+MAX_CURVES = 12
+"""Classes with a ROC curve: those with the most rows."""
+
+CALIBRATION_BINS = 10
+"""Of the calibration curve, with equally many rows each."""
+
+MAX_IMPORTANCES = 300
+"""Columns whose importance is listed."""
+
+BYTE_UNITS = ("bytes", "kB", "MB", "GB")
+
+
+def build_context(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None) -> dict[str, Any]:
+    """Collect the values of ``classification.html``; ``target`` is the name of the target."""
+    from markupsafe import Markup
+
+    values = collect(view, rows, max_samples, target)
+    script = "\n".join([read_runtime(), *(read_resource("scripts", f"{name}.js") for name in SCRIPTS)])
+    return {
+        "subtitle": make_subtitle(view, values),
+        "cards": make_cards(values),
+        "notes": make_notes(values, takes_rows=not hasattr(view.estimator, "window")),
+        "has": {name: values[name] is not None for name in OPTIONAL_SECTIONS},
+        "script": Markup(script),
+        "script_hash": csp_hash(script),
+        "data": Markup(to_json(values)),
+    }
+
+
+def collect(view: ModelView, rows: ReportRows | None, max_samples: int, target: str | None = None) -> dict[str, Any]:
+    """Collect everything that the page shows as values that JSON can hold."""
+    tree, labelled = view.tree, rows is not None and rows.y is not None
+    return {
+        "classes": view.class_names,
+        "colors": class_colors(len(view.class_names)),
+        "features": view.feature_names if view.image_shape is None else None,  # pixels are shown, not named
+        "image": view.image_shape is not None,
+        "linear": isinstance(tree, FlatTree),
+        "labelled": labelled,
+        "summary": _summary(view, rows),
+        "tree": _tree(view, rows),
+        "weights": _weights(view),
+        "histograms": None if rows is None else _histograms(tree, rows, len(view.class_names)),
+        "confusion": pack(view.confusion_matrix(rows.labels, rows.predicted), "uint32") if rows and labelled else None,
+        "samples": None if rows is None else collect_samples(view, rows, max_samples),
+        "blame": collect_error_attribution(view, rows) if rows and labelled else None,
+        "history": _history(view.estimator),
+        "target": target,
+        "rules": _rules(view),
+        **collect_quality(view, rows),
+    }
+
+
+def class_colors(n_classes: int) -> list[str]:
+    """Return the ten colors of tab10, or evenly spaced hues.
+
+    Examples
+    --------
+    >>> class_colors(2)
+    ['#1f77b4', '#ff7f0e']
+    """
+    if n_classes <= len(TEN):
+        return list(TEN[:n_classes])
+    hues = [colorsys.hls_to_rgb(number / n_classes, LIGHTNESS[number % 2], 0.62) for number in range(n_classes)]
+    return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in hues]
+
+
+def _summary(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    tree, structure = view.tree, view.tree.structure
+    leaves, passing = np.arange(structure.n_leaves), view.node_weights[structure.n_splits :]
+    trained, correct = passing.sum(), tree.statistics.node_counts[structure.n_splits + leaves, tree.labels()].sum()
+    if rows is not None:
+        passing = np.bincount(rows.leaf, minlength=structure.n_leaves).astype(np.float64)
+    total = max(float(passing.sum()), np.finfo(float).tiny)
+    truth = None if rows is None or rows.y is None else rows
+    return {
+        "hard": None if truth is None else float(np.mean(~truth.wrong)),
+        "soft": None if truth is None else float(np.mean(view.soft_predict_proba(truth.X).argmax(axis=1) == truth.y)),
+        **_score_probabilities(view, truth),
+        "training": float(correct / trained) if trained else None,
+        "rows": None if rows is None else len(rows.X),
+        "training_rows": float(trained),
+        "leaves": structure.n_leaves,
+        "splits": structure.n_splits,
+        "depth": structure.depth,
+        "path": float(passing @ structure.leaf_depths / total),
+        "bytes": _size(tree),
+        "steepness": float(tree.statistics.steepness),
+    }
+
+
+def _score_probabilities(view: ModelView, rows: ReportRows | None) -> dict[str, float | None]:
+    """Score the probabilities of the deterministic tree; None without labels, and where the score is infinite."""
+    if rows is None:
+        return dict.fromkeys(PROBABILITY_METRICS)
+    probabilities = view.tree.leaf_values(rows.leaf, rows.X)
+    return {name: _finite(getattr(metrics, name)(rows.y, probabilities)) for name in PROBABILITY_METRICS}
+
+
+def _size(tree: CrispTree) -> int:
+    """Count the bytes that prediction needs: children, leaf values in single precision, and split parameters."""
+    structure = tree.structure
+    size = structure.left.nbytes + structure.right.nbytes + 4 * structure.n_leaves * tree.n_outputs
+    parts = tree.parts_of(np.arange(structure.n_splits)) if structure.n_splits else {}
+    for part in parts.values():  # of split modules: a dictionary of stacked tensors
+        size += sum(array.nbytes for array in (part.parameters.values() if hasattr(part, "parameters") else [part]))
+    return int(size)
+
+
+def _tree(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    structure, statistics = view.tree.structure, view.tree.statistics
+    given = None
+    if rows is not None:
+        counts = view.tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, structure.n_leaves)
+        given = pack(structure.sums_below(counts), "float32")
+    return {
+        "left": pack(structure.left_nodes, "int32"),
+        "right": pack(structure.right_nodes, "int32"),
+        "train": pack(statistics.node_counts, "float32"),
+        "given": given,
+        "tables": pack(view.node_values[structure.n_splits :], "float32"),
+        "gain": pack(statistics.gain, "float32"),
+        "spread": pack(statistics.score_spread, "float32"),
+    }
+
+
+def _weights(view: ModelView) -> dict[str, Any] | None:
+    """Collect weight images in the scaled space of training, or the most influential features of every split."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or not tree.structure.n_splits:
+        return None
+    if view.image_shape is None:
+        effect = compute_effects(tree)
+        order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :MAX_TERMS]
+        searchable = tree.weight.size <= MAX_SEARCHED_WEIGHTS
+        return {
+            "features": pack(order, "int32"),
+            "values": pack(np.take_along_axis(effect, order, axis=1), "float32"),
+            "raw": pack(np.take_along_axis(tree.weight, order, axis=1), "float32"),
+            "thresholds": pack(
+                np.array([make_split_rule(tree, split, 1).threshold for split in range(len(effect))]), "float32"
+            ),
+            "nonzero": pack(np.count_nonzero(tree.weight, axis=1), "int32"),
+            "used": pack(tree.weight != 0, "uint8") if searchable else None,
+        }
+    weights = tree.scaled_hyperplanes()[0]
+    step = find_step(len(weights), view.image_shape, MAX_WEIGHT_VALUES)
+    images, scale = signed_bytes(downsample(weights.reshape(-1, *view.image_shape), step))
+    return {"images": pack(images, "int8"), "scale": pack(scale, "float32"), "step": step}
+
+
+def _rules(view: ModelView) -> list[str] | None:
+    """Format the rule of every split in raw units; None for images and modules."""
+    tree = view.tree
+    if not isinstance(tree, FlatTree) or view.image_shape is not None:
+        return None
+    splits = range(tree.structure.n_splits)
+    return [make_split_rule(tree, split, MAX_TERMS).format(view.feature_names) for split in splits]
+
+
+def _histograms(tree: CrispTree, rows: ReportRows, n_classes: int) -> dict[str, Any]:
+    """Count the scores of the rows at each split by class, in bins with an edge at zero."""
+    n_splits = tree.structure.n_splits
+    start, width = np.zeros(n_splits), np.zeros(n_splits)
+    counts = np.zeros((n_splits, HISTOGRAM_BINS + 2, n_classes), dtype=np.int64)
+    for split, visitors, scores in visit_splits(tree, rows.X):
+        values = scores.astype(np.float64)
+        low, high = np.percentile(values, (TAIL, 100 - TAIL))
+        width[split] = (max(high, 0.0) - min(low, 0.0)) / HISTOGRAM_BINS or 1.0
+        first = min(int(np.floor(low / width[split])), -1) if (values <= 0).any() else 0
+        last = max(int(np.ceil(high / width[split])) - 1, 0)
+        # Bins are closed on the right, as a score of zero goes left.
+        number = np.ceil(np.clip(values / width[split], first, last + 1)).astype(np.int64) - 1
+        bins = np.where(values > 0, np.clip(number, 0, last), np.clip(number, first, -1)) - first
+        start[split] = first * width[split]
+        np.add.at(counts[split], (bins, rows.labels[visitors]), 1)
+    return {"start": pack(start, "float32"), "width": pack(width, "float32"), "counts": pack(counts, "uint32")}
+
+
+def _history(model: Any) -> dict[str, Any] | None:
+    records = list(getattr(model, "history_", None) or [])
+    if not records:
+        return None
+    records = records[:: -(-len(records) // MAX_EPOCHS)]
+    return {
+        "phase": [record.phase for record in records],
+        "level": [int(record.level) for record in records],
+        "epoch": [int(record.epoch) for record in records],
+        "likelihood": [_finite(-record.loss) for record in records],
+        "steepness": [_finite(record.steepness) for record in records],
+        "validation": [_finite(record.validation_score) for record in records],
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """Round a number for JSON; None where it is not finite."""
+    return None if value is None or not np.isfinite(value) else round(float(value), 6)
+
+
+def collect_quality(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    """Collect the values about the quality of the predictions; None for what needs true classes."""
+    truth = None if rows is None or rows.y is None or not len(rows.y) else rows
+    roc = calibration = None
+    if truth is not None:
+        probabilities = view.tree.leaf_values(truth.leaf, truth.X)
+        roc, calibration = roc_curves(truth.labels, probabilities), calibration_curve(truth.labels, probabilities)
+    has_columns = view.image_shape is None and isinstance(view.tree, FlatTree)
+    return {
+        "baseline": _baseline(view, truth),
+        "roc": roc,
+        "calibration": calibration,
+        "pruning": _pruning(view, truth),
+        "importances": rank_columns(view, MAX_IMPORTANCES) if has_columns else None,
+    }
+
+
+def _baseline(view: ModelView, rows: ReportRows | None) -> dict[str, Any]:
+    """Score the classifier that always predicts the most frequent class of training."""
+    counts = view.tree.statistics.node_counts[0]
+    first = int(view.node_values[0].argmax())
+    trained = float(counts.sum())
+    given = None if rows is None else float(np.mean(rows.labels == first))
+    return {"class": first, "training": float(counts[first] / trained) if trained else None, "given": given}
+
+
+def roc_curves(truth: npt.NDArray[np.int64], probabilities: Doubles) -> list[dict[str, Any]]:
+    """Compute the one-versus-rest ROC curve and its area for every class.
+
+    Two classes have one curve, that of the second; of many classes some have an area only.
+
+    Examples
+    --------
+    >>> roc_curves(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.9, 0.1]]))
+    [{'class': 1, 'alarms': [0.0, 0.0, 1.0], 'found': [0.0, 0.5, 1.0], 'area': 0.75}]
+    """
+    n_classes = probabilities.shape[1]
+    sizes = np.bincount(truth, minlength=n_classes)
+    shown = set(np.argsort(-sizes, kind="stable")[:MAX_CURVES].tolist())
+    curves = []
+    for number in [1] if n_classes == 2 else range(n_classes):
+        positive = truth == number
+        if not positive.any() or positive.all():
+            continue
+        fpr, tpr, _ = roc_curve(positive, probabilities[:, number], drop_intermediate=False)
+        kept = _thinned(len(tpr)) if number in shown else np.zeros(0, dtype=np.intp)
+        area = float(auc(fpr, tpr))
+        curves.append({"class": number, "alarms": _rounded(fpr[kept]), "found": _rounded(tpr[kept]), "area": area})
+    return curves
+
+
+def calibration_curve(truth: npt.NDArray[np.int64], probabilities: Doubles) -> dict[str, Any]:
+    """Compute the calibration curve: observed frequency per bin of predicted probability.
+
+    For two classes it is the probability of the second; for more, that of the predicted class. Unlike in scikit-learn's
+    ``calibration_curve``, rows of equal probability, of which trees have many, stay in one bin.
+    """
+    two = probabilities.shape[1] == 2
+    predicted = probabilities[:, 1] if two else probabilities.max(axis=1)
+    observed = truth == 1 if two else probabilities.argmax(axis=1) == truth
+    edges = np.unique(np.quantile(predicted, np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS, method="inverted_cdf"))
+    bins = np.searchsorted(edges, predicted)
+    rows = np.bincount(bins)
+    used = rows > 0
+    told, came = (_rounded(np.bincount(bins, values)[used] / rows[used]) for values in (predicted, observed))
+    return {"class": 1 if two else None, "told": told, "came": came, "rows": rows[used].tolist()}
+
+
+def _pruning(view: ModelView, rows: ReportRows | None) -> dict[str, Any] | None:
+    """Score every tree on the path of cost-complexity pruning, the largest tree first."""
+    tree, structure = view.tree, view.tree.structure
+    if not structure.n_splits or not tree.statistics.node_counts.any() or tree.is_linear:
+        return None
+    outputs = tree.meaning.answers(node_tables(tree))
+    n_classes = len(view.class_names)
+    trained = tree.statistics.node_counts[structure.n_splits :]
+    given = None if rows is None else tree.meaning.tally(rows.labels, np.ones(len(rows.X)), rows.leaf, len(trained))
+    alphas, leaves, accuracy, in_training = [], [], [], []
+    for alpha, ends in iterate_path(tree):
+        right = outputs[ends][:, None] == np.arange(n_classes)
+        alphas.append(alpha)
+        leaves.append(len(np.unique(ends)))
+        in_training.append(float((trained * right).sum() / trained.sum()))
+        if given is not None:
+            accuracy.append(float((given * right).sum() / given.sum()))
+    kept = _thinned(len(alphas))
+    return {
+        "alphas": [float(f"{alphas[place]:.4g}") for place in kept],
+        "leaves": [leaves[place] for place in kept],
+        "training": _rounded(np.array(in_training)[kept]),
+        "given": None if given is None else _rounded(np.array(accuracy)[kept]),
+    }
+
+
+def _thinned(length: int) -> npt.NDArray[np.intp]:
+    """Return the indices of the points of a curve that are kept."""
+    return np.unique(np.linspace(0, length - 1, min(length, MAX_POINTS)).round().astype(np.intp))
+
+
+def _rounded(values: Doubles) -> list[float]:
+    return [round(float(value), 5) for value in values]
+
+
+def make_subtitle(view: ModelView, values: dict[str, Any]) -> str:
+    """Describe the tree in one line."""
+    summary, shape = values["summary"], view.image_shape
+    sides = () if shape is None else shape[:2] if shape[2] == 1 else shape
+    kind = getattr(view.estimator, "split", None)
+    if isinstance(kind, str) and kind == "auto":
+        kind = getattr(view.estimator, "chosen_", {}).get("split", "oblique")
+    inputs = "windows" if hasattr(view.estimator, "window") else "images"
+    parts = [
+        f"{len(view.class_names)} classes" + ("" if values["target"] is None else f" of {values['target']}"),
+        _count_features(view) if shape is None else f"{inputs} of {' × '.join(map(str, sides))}",
+        f"{kind} splits" if isinstance(kind, str) else "splits made of modules",
+        f"{summary['training_rows']:,.10g} training rows" if summary["training_rows"] else "training rows not counted",
+    ]
+    if summary["rows"] is not None:
+        parts.append(f"{summary['rows']:,} rows given with this report")
+    return " · ".join(parts)
+
+
+def _count_features(view: ModelView) -> str:
+    """Describe the number of columns of the table, and of features where these are more."""
+    stored, n_features = find_preprocessing(view), view.tree.n_features
+    if stored is None or len(stored.columns) == n_features:
+        return f"{n_features:,} features"
+    return f"{len(stored.columns):,} columns (encoded: {n_features:,} features)"
+
+
+def make_cards(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Make label, value and explanation of each of the figures at the top."""
+    summary, baseline = values["summary"], values["baseline"]
+    majority = baseline["training"] if baseline["given"] is None else baseline["given"]
+    rows = f"of {summary['rows']:,} given rows" if summary["hard"] is not None else "no rows with classes given"
+    splits, path = summary["splits"], summary["path"]
+    share = f"{100 * path / splits:.3g} %" if splits else "none"
+    unknown = "–" if summary["hard"] is None else "infinite"  # a true class had probability 0
+
+    def number(name: str) -> str:
+        return unknown if summary[name] is None else f"{summary[name]:.3f}"
+
+    figures = [
+        ("Accuracy, crisp", _percent(summary["hard"]), f"one path, {rows}"),
+        ("Accuracy, soft", _percent(summary["soft"]), f"all paths, γ = {summary['steepness']:.3g}"),
+        ("Baseline", _percent(majority), f"always {_truncate(values['classes'][baseline['class']], 24)}"),
+        ("Accuracy in training", _percent(summary["training"]), "crisp, from its leaf counts"),
+        ("Log loss", number("log_loss"), "crisp, mean of −log p in nats"),
+        ("Brier score", number("brier_score"), "crisp, from 0 to 2"),
+        ("Calibration error", number("calibration_error"), "crisp, confidence against truth"),
+        ("Leaves", f"{summary['leaves']:,}", f"{splits:,} split{'s' * (splits != 1)}"),
+        ("Depth", str(summary["depth"]), "splits on the longest path"),
+        ("Mean path", f"{path:.2f}", "splits a row visits"),
+        ("Splits evaluated", share, f"{path:.2f} of {splits:,} for a row"),
+        ("Size", _bytes(summary["bytes"]), f"{summary['bytes']:,} bytes to predict with"),
+    ]
+    return [
+        {"label": label, "value": value, "hint": hint, "strong": position < 2}
+        for position, (label, value, hint) in enumerate(figures)
+    ]
+
+
+def make_notes(values: dict[str, Any], *, takes_rows: bool) -> dict[str, list[str]]:
+    """Explain which parts of the page are missing, by section. A report of a segmenter takes no rows."""
+    advice = "Write the report with X and y to see more." if takes_rows else "A report of a segmenter has none."
+    samples, blame, no_history = values["samples"], values["blame"], values["history"] is None
+    no_rows, none_kept = samples is None, samples is not None and samples["count"] == 0
+    no_classes = not no_rows and not values["labelled"]
+    modules = (
+        "The splits of this tree are modules (small networks): they have no weight for each feature to show. Scores, "
+        "counts and paths are shown all the same."
+    )
+    unknown = "The rows came without their classes, so their accuracy is not known. Colors mean predicted classes."
+    single_leaf = "This tree is a single leaf: it asks nothing and answers the same for every row."
+    sections = {
+        "summary": [
+            (no_rows, f"No rows were given, so accuracy is known for training only. {advice}"),
+            (no_classes, unknown),
+        ],
+        "tree": [
+            (not values["linear"], modules),
+            (values["summary"]["splits"] == 0, single_leaf),
+            (no_rows, "No rows were given, so there are no score histograms and no example samples."),
+        ],
+        "samples": [
+            (no_rows, f"Not shown: no rows were given. {advice}"),
+            (no_classes, "No confusion matrix: the rows came without their classes."),
+            (none_kept, "This report was written with max_samples=0, so it holds no samples to look at."),
+        ],
+        "quality": [
+            (
+                values["roc"] is None,
+                "Not shown: classes can be told right from wrong only on rows that come with them.",
+            ),
+        ],
+        "columns": [
+            (values["importances"] is None, "Not shown: pixels and modules have no columns to name."),
+            (values["importances"] == [], "No split brings any information."),
+        ],
+        "pruning": [
+            (values["pruning"] is None, "Not shown: there is no split that training rows have counted for."),
+        ],
+        "blame": [
+            (blame is None, "Not shown: errors can be found only on rows that come with their classes."),
+            (blame == [], "Not one of the given rows is wrong, or leaves are linear and have no one class to miss."),
+        ],
+        "training": [
+            (no_history, "Not shown: this model has no training history (models read from a file do not keep it)."),
+        ],
+    }
+    return {name: [text for holds, text in reasons if holds] for name, reasons in sections.items()}
+
+
+def _truncate(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"
+
+
+def _bytes(size: int) -> str:
+    value, unit = float(size), 0
+    while value >= 1000 and unit < len(BYTE_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.3g} {BYTE_UNITS[unit]}"
