@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from crisptree import CrispTreeClassifier
 from crisptree.one_thread import one_thread, workers
 from tests.golden.cases import QUICK
-from tests.golden.test_fits import found
+from tests.golden.summary import found
 from tests.threads.test_same_bits import WithDropout
 
 AT_ONCE = 4

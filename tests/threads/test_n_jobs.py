@@ -67,7 +67,7 @@ def test_all_cores_are_those_that_the_container_grants():
 
 
 def test_prediction_resolves_n_jobs_as_fits_do(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(routing.FEWEST_VALUES_FOR_THREADS // 2, 2)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(routing.MIN_VALUES_FOR_THREADS // 2, 2)).astype(np.float32)
     model = CrispTreeClassifier(**QUICK).fit(X[:300], X[:300, 0] > 0)
     asked = []
     monkeypatch.setattr(routing, "n_threads", lambda n_jobs: asked.append(n_jobs) or 1)

@@ -7,7 +7,7 @@ import torch
 from crisptree import CrispSegmenter, CrispTreeClassifier, blocks
 from crisptree.learning.samples import VALUES_FOR_THREADS
 from tests.golden.cases import QUICK
-from tests.golden.test_fits import found
+from tests.golden.summary import found
 
 N_FEATURES = 200
 N_ROWS = 24_000

@@ -134,6 +134,8 @@ def use_classifier(folder: Path) -> None:
     )
     classes: npt.NDArray[Any] = model.classes_
     chosen: dict[str, Any] = model.chosen_
+    stopped: int = quick_tree().set_params(early_stopping=True).fit(X, y).best_iteration_
+    assert stopped >= 0
     shrinkage: float = model.shrinkage_
     shape: tuple[int, ...] | None = model.image_shape_
     n_features: int = model.n_features_in_
