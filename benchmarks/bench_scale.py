@@ -1,4 +1,4 @@
-"""One tree by 1 and 2 processes: strong and weak scaling, bytes between them, and what equal bits cost.
+"""One tree by 1 and 2 processes: strong and weak scaling, and bytes between them.
 
 python benchmarks/bench_scale.py
 
@@ -24,13 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
-from crisptree.learning.row_routing import leaves_of
-from crisptree.learning.sharded.fitting import Whole
-from crisptree.learning.sharded.groups import ShardedGroups
-from crisptree.learning.sharded.growing import Level
-from crisptree.learning.sharded.steps import ShardedSteps
-from crisptree.learning.sharded.team import Team
-from crisptree.learning.sharded.work import Work
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
 from timing import table
@@ -38,10 +31,13 @@ from timing import table
 from crisptree import CrispTreeClassifier
 from crisptree.data.rows import ArrayRows
 from crisptree.distributed import alone
+from crisptree.learning.distributed.group import ProcessGroup
 from crisptree.learning.engines.native_engine import NativeSteps
 from crisptree.learning.finetuning import WholeTree
 from crisptree.learning.options import Pace, Plan
-from crisptree.learning.samples import Groups, Orders, Samples, group_rows
+from crisptree.learning.samples import Orders, Samples
+from crisptree.learning.sources.base import LeafGroups, SummedLevel, group_leaves
+from crisptree.learning.sources.shards import ShardedRows
 from crisptree.learning.stumps import Stumps
 from crisptree.one_thread import one_thread
 from crisptree.splits import kind_of
@@ -74,7 +70,6 @@ class Run:
 
 RUNS = [Run(120_000, NARROW, 256), Run(120_000, NARROW, 4096), Run(12_000, WIDE, 256), Run(12_000, WIDE, 4096)]
 WEAK = Run(60_000, NARROW, 4096)
-SUMS = ("exact", "plain")
 
 
 def data(n: int, p: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
@@ -113,8 +108,8 @@ def fastest(epoch: Callable[[], object]) -> tuple[float, float]:
     return processor, clock
 
 
-class Counted(Team):
-    """A team that counts what it adds up."""
+class CountingGroup(ProcessGroup):
+    """A process group that counts what it adds up."""
 
     sums = bytes = 0
 
@@ -130,31 +125,24 @@ def stumps_at(tree: Tree, p: int) -> tuple[Any, torch.Tensor]:
     return splits, Classes(CLASSES).random_tables(2 * tree.structure.n_leaves, random).reshape(2, -1)
 
 
-def leaf_groups(tree: Tree, samples: Samples) -> Groups:
-    leaf = leaves_of(tree, samples, torch.arange(len(samples)))
-    return group_rows(torch.cat([leaf, torch.tensor([tree.structure.n_leaves])]), list(range(tree.structure.n_leaves)))
-
-
-def by_processes(run: Run, tree: Tree, sums: str) -> dict[str, Any]:
+def by_processes(run: Run, tree: Tree) -> dict[str, Any]:
     """Epochs of the whole tree and of stumps at its leaves, by the processes of the group."""
-    team = Counted(exact=sums == "exact")
-    n_shards = SHARDS if team.exact else team.size
+    group = CountingGroup()
     X, y = data(run.n, run.p)
-    cuts = [run.n * shard // n_shards for shard in range(n_shards + 1)]
-    first, last = n_shards * team.rank // team.size, n_shards * (team.rank + 1) // team.size
+    cuts = [run.n * shard // SHARDS for shard in range(SHARDS + 1)]
+    first, last = SHARDS * group.rank // group.size, SHARDS * (group.rank + 1) // group.size
     shards = [samples_of(X[cuts[s] : cuts[s + 1]], y[cuts[s] : cuts[s + 1]]) for s in range(first, last)]
-    random, kind = torch.Generator().manual_seed(0), kind_of("oblique", (run.p,))
-    none: Any = None
-    work = Work(none, kind, Classes(CLASSES), shards, samples_of(X[:0], y[:0]), first, n_shards, team, random, none)
+    rows = ShardedRows(group, shards, first, SHARDS, samples_of(X[:0], y[:0]))
     plan, found = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3), dict[str, Any]()
-    own = [leaf_groups(tree, shard) for shard in shards]
-    groups = ShardedGroups.of(own, tree.structure.n_leaves, n_shards, first, team)
-    trainees = {"tree": Whole(work, tree), "stumps": Level(work, groups, *stumps_at(tree, run.p))}
-    for name, trainee in trainees.items():
-        steps = ShardedSteps(trainee, trainee.sharded, work.rows, plan, team, random, fresh=True)
-        team.sums = team.bytes = 0
-        found[name] = fastest(lambda steps=steps: steps.epoch(PACE, none))  # type: ignore[misc]
-        found |= {f"{name} sums": team.sums / EPOCHS, f"{name} bytes": team.bytes / EPOCHS}
+    leaves = list(range(tree.structure.n_leaves))
+    everything, _ = rows.sides(tree, leaves, None)
+    states = [everything.leaf(leaf, rows.target, rows.weight) for leaf in leaves]
+    stumps = SummedLevel(rows, LeafGroups(tree, leaves, states), *stumps_at(tree, run.p))
+    for name, trainee in {"tree": WholeTree(tree, rows), "stumps": stumps}.items():
+        steps = rows.steps(trainee, plan, torch.Generator().manual_seed(0), fresh=True)  # type: ignore[arg-type]
+        group.sums = group.bytes = 0
+        found[name] = fastest(lambda steps=steps: steps.epoch(PACE, torch.zeros(0)))  # type: ignore[misc]
+        found |= {f"{name} sums": group.sums / EPOCHS, f"{name} bytes": group.bytes / EPOCHS}
     return found
 
 
@@ -162,8 +150,9 @@ def ordinarily(run: Run, tree: Tree) -> dict[str, Any]:
     """The same epochs by the ordinary steps of one process."""
     samples = samples_of(*data(run.n, run.p))
     plan = Plan(epochs=100, batch_size=run.batch, mass_threshold=1e-3, input_noise=0.3)
+    leaves = list(range(tree.structure.n_leaves))
     trainees = {"tree": WholeTree(tree, samples)}
-    trainees |= {"stumps": Stumps(*stumps_at(tree, run.p), leaf_groups(tree, samples))}  # type: ignore[dict-item]
+    trainees |= {"stumps": Stumps(*stumps_at(tree, run.p), group_leaves(tree, samples, leaves))}  # type: ignore[dict-item]
     found = {}
     for name, trainee in trainees.items():
         steps = NativeSteps(trainee, samples, plan, fresh=True)
@@ -199,11 +188,11 @@ def work_of(folder: Path) -> None:
     found: dict[str, Any] = {}
     trees = {p: some_tree(p) for p in (NARROW, WIDE)}
     for place, run in enumerate(RUNS):
-        found |= {f"{place} {sums}": by_processes(run, trees[run.p], sums) for sums in SUMS}
+        found[f"{place} sharded"] = by_processes(run, trees[run.p])
         if size == 1:
             found[f"{place} ordinary"] = ordinarily(run, trees[run.p])
     if size == 1:
-        found["weak"], found["quality"] = by_processes(WEAK, trees[WEAK.p], "exact"), quality()
+        found["weak"], found["quality"] = by_processes(WEAK, trees[WEAK.p]), quality()
     if not rank:
         (folder / f"{size}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
@@ -217,44 +206,31 @@ def ran(size: int, folder: Path) -> dict[str, Any]:
     return found
 
 
-def processor_table(one: dict[str, Any], two: dict[str, Any]) -> str:
+def epoch_table(one: dict[str, Any], two: dict[str, Any], clock: int) -> str:
+    """Seconds of an epoch by the processor (0) or by the clock (1)."""
     rows = []
     for place, run in enumerate(RUNS):
         for what in ("tree", "stumps"):
-            plain, exact = ([found[f"{place} {sums}"][what][0] for found in (one, two)] for sums in SUMS[::-1])
-            numbers = (one[f"{place} ordinary"][what][0], *plain, *exact)
-            ratios = (plain[0] / plain[1], exact[0] / exact[1], exact[0] / plain[0], exact[1] / plain[1])
-            rows.append([*run.name, what, *(f"{x:.3f}" for x in numbers), *(f"{x:.2f}" for x in ratios)])
-    header = ["rows", "batch", "epoch of", "ordinary, s", "plain 1, s", "plain 2, s", "exact 1, s", "exact 2, s"]
-    return table([*header, "plain 1/2", "exact 1/2", "exact/plain 1", "exact/plain 2"], rows)
-
-
-def clock_table(one: dict[str, Any], two: dict[str, Any]) -> str:
-    rows = []
-    for place, run in enumerate(RUNS):
-        for what in ("tree", "stumps"):
-            plain, exact = ([found[f"{place} {sums}"][what][1] for found in (one, two)] for sums in SUMS[::-1])
-            ratios = plain[0] / plain[1], exact[0] / exact[1]
-            rows.append([*run.name, what, *(f"{x:.3f}" for x in (*plain, *exact)), *(f"{x:.2f}" for x in ratios)])
-    header = ["rows", "batch", "epoch of", "plain 1, s", "plain 2, s", "exact 1, s", "exact 2, s"]
-    return table([*header, "plain 1/2", "exact 1/2"], rows)
+            alone_, first, second = one[f"{place} ordinary"], one[f"{place} sharded"], two[f"{place} sharded"]
+            seconds = [found[what][clock] for found in (alone_, first, second)]
+            rows.append([*run.name, what, *(f"{x:.3f}" for x in seconds), f"{seconds[1] / seconds[2]:.2f}"])
+    return table(["rows", "batch", "epoch of", "without a group, s", "1 process, s", "2 processes, s", "1/2"], rows)
 
 
 def traffic(two: dict[str, Any]) -> str:
     rows = []
     for place, run in enumerate(RUNS):
         for what in ("tree", "stumps"):
-            sums = two[f"{place} exact"][f"{what} sums"]
-            exact, plain = (two[f"{place} {how}"][f"{what} bytes"] for how in SUMS)
+            sums, sent = (two[f"{place} sharded"][f"{what} {how}"] for how in ("sums", "bytes"))
             read = 4 * run.n * run.p
-            numbers = f"{sums:,.0f}", *(f"{x / 1e6:.2f}" for x in (plain, exact, read)), f"{exact / read:.3f}"
+            numbers = f"{sums:,.0f}", f"{sent / 1e6:.2f}", f"{read / 1e6:.2f}", f"{sent / read:.3f}"
             rows.append([*run.name, what, *numbers])
-    return table(["rows", "batch", "epoch of", "sums", "MB plain", "MB exact", "MB read", "exact / read"], rows)
+    return table(["rows", "batch", "epoch of", "sums", "MB added up", "MB read", "ratio"], rows)
 
 
 def costs(one: dict[str, Any]) -> tuple[float, float]:
     """Seconds for a row in an epoch of the tree, and for a shard in a step, from batches of two sizes."""
-    small, large = (one[f"{place} exact"]["tree"][0] for place in (0, 1))
+    small, large = (one[f"{place} sharded"]["tree"][0] for place in (0, 1))
     steps = [SHARDS * math.ceil(run.n / run.batch) for run in RUNS[:2]]
     per_shard = max((small - large) / (steps[0] - steps[1]), 0.0)
     return (large - steps[1] * per_shard) / RUNS[1].n, per_shard
@@ -288,31 +264,29 @@ def qualities(found: dict[str, list[tuple[float, float]]]) -> str:
 def page(one: dict[str, Any], two: dict[str, Any]) -> str:
     """The page of the results."""
     per_row, per_shard = costs(one)
-    weak = one["weak"]["tree"], two["1 exact"]["tree"]
+    weak = one["weak"]["tree"], two["1 sharded"]["tree"]
     load = max(os.getloadavg())
     return f"""# One tree by several processes
 
 Made by `python benchmarks/bench_scale.py`: {os.cpu_count()} cores, each process on one thread, gloo between processes
 of one machine. Seconds are the fastest of {EPOCHS} epochs, of one complete tree of depth {DEPTH} at γ =
-{PACE.steepness:g} and of stumps at its leaves, the same in all runs; {CLASSES} classes, and {SHARDS} shards where sums
-are exact.
+{PACE.steepness:g} and of stumps at its leaves, the same in all runs; {CLASSES} classes and {SHARDS} shards.
 
 ## Strong scaling: the same rows, 1 and 2 processes
 
 Seconds of the processor, of the busier process: what there is to compute, without the waiting.
 
-{processor_table(one, two)}
-"ordinary" are the steps of a fit without processes. With plain sums a process is one shard. A step with exact sums
-computes its batch in {SHARDS} parts and turns their gradients into whole units, which costs time even without a second
-process ("exact/plain 1"), and sends twice the bytes.
+{epoch_table(one, two, 0)}
+"Without a group" are the steps of an ordinary fit. A step in a process group computes its batch in {SHARDS} parts and
+turns their gradients into whole units, so that their sum does not depend on the number of processes.
 
 Seconds by the clock. The load was {load:.1f} on {os.cpu_count()} cores when this was written; where others compute at
 the same time, every step waits for the process that is given a core last, and these numbers say little.
 
-{clock_table(one, two)}
+{epoch_table(one, two, 1)}
 ## Weak scaling
 
-An epoch of the tree, exact sums, batches of {WEAK.batch:,}, {WEAK.n:,} × {WEAK.p} for each process: {weak[0][0]:.3f} s
+An epoch of the tree, batches of {WEAK.batch:,}, {WEAK.n:,} × {WEAK.p} for each process: {weak[0][0]:.3f} s
 of the processor by 1 process, {weak[1][0]:.3f} s for each of 2 ({weak[0][0] / weak[1][0]:.0%} of what a second process
 for nothing would give); {weak[0][1]:.3f} s and {weak[1][1]:.3f} s by the clock.
 
@@ -321,8 +295,8 @@ for nothing would give); {weak[0][1]:.3f} s and {weak[1][1]:.3f} s by the clock.
 What all processes add up in an epoch (each sends and receives up to twice as much), beside what they read:
 
 {traffic(two)}
-A step adds up one number for every weight, of 4 bytes or, where sums are exact, of 8, however many rows the batch has
-and however many processes and shards there are: twice the batch is half the bytes.
+A step adds up one number of 8 bytes for every weight, however many rows the batch has and however many processes and
+shards there are: twice the batch is half the bytes.
 
 ## As good as an ordinary fit
 
@@ -332,7 +306,7 @@ Accuracy on 30 % of the rows held out, mean and spread of 5 seeds, both with `in
 ## A model of {PROCESSES:,} processes and 10¹⁰ rows
 
 Not measured: computed (`modelled` in the same file) from the processor's seconds for an epoch of the tree by 1 process
-with exact sums and batches of two sizes, {1e9 * per_row:,.0f} ns for a row of {NARROW} features and
+with batches of two sizes, {1e9 * per_row:,.0f} ns for a row of {NARROW} features and
 {1e6 * per_shard:,.0f} µs for a shard in a step. Assumptions:
 
 * `shards={PROCESSES}`, one for each process, one core for each; 10⁷ rows each, in memory
