@@ -52,14 +52,14 @@ check: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pyright
+	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
 # Two workers with one thread each: most tests are shorter than the threads take to meet. Types are checked beside them.
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	@mkdir -p build
-	{ $(BIN)/python -m mypy && $(BIN)/python -m pyright; } > build/types.log 2>&1 & types=$$!; \
+	{ $(BIN)/python -m mypy && $(BIN)/python -m pyright --pythonpath $(BIN)/python; } > build/types.log 2>&1 & types=$$!; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal; status=$$?; \
 	wait $$types || { cat build/types.log; exit 1; }; exit $$status
 

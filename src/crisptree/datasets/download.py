@@ -191,9 +191,10 @@ def _get_http(sink: Sink, by_hand: str) -> None:
     try:
         download(sink.url, sink, None)
     except HTTPError as error:
-        reason = sanitize(str(error.response.reason))[:200]
+        response: Any = error.response
+        reason = sanitize(str(response.reason))[:200]
         raise DownloadError(
-            f"the server answered {error.response.status_code} ({reason}) for {sink.url}. {by_hand}"
+            f"the server answered {response.status_code} ({reason}) for {sink.url}. {by_hand}"
         ) from error
     except (RequestException, ValueError) as error:
         reason = sanitize(str(_find_cause(error)))[:200]
